@@ -1,0 +1,33 @@
+"""Transformations of some of the leaves."""
+
+from ..core import GradientTransformation, GradientTransformationExtraArgs
+from ..engine import Mask, MaskOrFn, plan_of, under
+
+
+def masked(
+    inner: GradientTransformation,
+    mask: MaskOrFn,
+    *,
+    mask_compatible_extra_args: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Apply `inner` to the leaves where `mask` is true; the others pass as they are.
+
+    To pass as they are is to *move by the gradient* if nothing else scales them: to
+    freeze a leaf, set its update to zero.
+
+    Args:
+        inner: any transformation. It keeps memory only for the leaves it sees.
+        mask: booleans in the structure of the params, one for a whole subtree where
+            that is enough, or a function that makes them of the params.
+        mask_compatible_extra_args: whether extra arguments that have the structure of
+            the updates are masked too.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.masked(steepest.scale(10.0), {"w": True, "b": False})
+    >>> grads = {"w": jnp.array([1.0]), "b": jnp.array([1.0])}
+    >>> updates, _ = tx.update(grads, tx.init(grads))
+    >>> float(updates["w"][0]), float(updates["b"][0])
+    (10.0, 1.0)
+    """
+    plan = plan_of("masked", "inner", inner)
+    return under(Mask("masked", mask, mask_compatible_extra_args), plan).pair

@@ -1,0 +1,24 @@
+"""One voice for errors: who, what was found, what was wanted, what to do."""
+
+
+def missing(who: str, argument: str) -> ValueError:
+    """The error for an `update` called without something it needs."""
+    call = "tx.update(grads, state, params)"
+    if argument != "params":
+        call = f"tx.update(grads, state, params, {argument}=...)"
+    return ValueError(
+        f"{who}: `update` needs `{argument}` and was called without it. Call `{call}`."
+    )
+
+
+def not_a_transformation(who: str, place: str, found: object) -> TypeError:
+    """The error for something that is not a pair of `init` and `update`."""
+    advice = "Pass a transformation, such as `steepest.adam(1e-3)`."
+    if isinstance(found, list | tuple):
+        advice = f"Unpack it: `{who}(*transformations)`."
+    elif callable(found):
+        advice = f"Call it first: `{getattr(found, '__name__', 'maker')}(...)`."
+    return TypeError(
+        f"{who}: {place} is a {type(found).__name__}, and a gradient transformation "
+        f"(a pair of `init` and `update`) is wanted. {advice}"
+    )

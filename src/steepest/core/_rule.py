@@ -1,0 +1,56 @@
+"""What a transformation does to one array, written as the paper writes it.
+
+A rule for the mean of the gradient, `m <- b m + (1 - b) g`, with its bias undone:
+
+    def prepare(step, count):               # once a step, for the whole tree
+        t = increment(count)
+        return {"c": debias(b, t)}, t       # numbers for the leaves; what is kept
+
+    def leaf(n, g, p, m):                   # for each array
+        m = b * m + (1 - b) * g
+        return m / n.c, m                   # the update; what is kept
+
+    Rule("ema", State, leaf, remember={"m": first_moment()},
+         shared={"count": zero_count}, prepare=prepare)
+
+The engine runs it on every tree and dtype: neither appears in a rule.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+from jaxtyping import Array
+
+Kind = Literal["elementwise", "whole", "stackable"]
+
+
+class Step(NamedTuple):
+    """What `prepare` may look at."""
+
+    total: Any  # the sum over all leaves of what `measure` returned
+    extra: Mapping[str, Any]  # the extra arguments of `update`
+
+
+class Rule(NamedTuple):
+    """The parts of a transformation that treats every leaf alike.
+
+    `State`'s fields are the names in `shared` and in `remember`. Both `prepare` and
+    `leaf` return their result first and then, in the order of those names, what is to
+    be kept; without anything to keep, the result alone.
+    """
+
+    name: str  # who speaks in an error
+    State: type  # the NamedTuple of what is kept
+    leaf: Callable[..., Any]  # (n, g, p, *memory) -> (u, *memory): the formula
+    remember: Mapping[str, Callable[[Array], Array]] = {}  # for each leaf: p -> array
+    shared: Mapping[str, Callable[[], Array]] = {}  # for the tree: () -> array
+    prepare: Callable[..., Any] | None = None  # (step, *shared) -> (numbers, *shared)
+    measure: Callable[[Array], Any] | None = (
+        None  # g -> scalars, summed over the leaves
+    )
+    needs: tuple[str, ...] = ()  # of `params` and the extra arguments, those it needs
+    # What the engine may do with the formula.
+    #   elementwise: any split of the array gives the same answer
+    #   whole: needs all of the array, one leaf at a time
+    #   stackable: heavy, for matrices: equal shapes may be stacked and `vmap`ped
+    kind: Kind = "elementwise"

@@ -1,0 +1,30 @@
+"""The words every room speaks."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable, TypeAlias
+
+from jaxtyping import Array, PyTree
+
+Params: TypeAlias = PyTree  # arrays, or their shapes; `None` where there is none
+Updates: TypeAlias = PyTree  # like the params
+OptState: TypeAlias = Any  # a pytree of arrays
+Real: TypeAlias = int | float | Array  # a hyperparameter: a number, maybe traced
+Schedule: TypeAlias = Callable[[Any], Any]  # step -> number
+ScalarOrSchedule: TypeAlias = Real | Schedule
+
+
+@runtime_checkable
+class StatefulSchedule(Protocol):
+    """A schedule with a memory: it sees what happens, and answers with a number."""
+
+    def init(self) -> Any:
+        """The memory before the first step."""
+        ...
+
+    def update(self, state: Any, **extra_args: Any) -> Any:
+        """The memory after a step that had these extra arguments."""
+        ...
+
+    def __call__(self, state: Any, **extra_args: Any) -> Any:
+        """The number that belongs to this memory."""
+        ...

@@ -1,0 +1,64 @@
+"""Adam, for adjustments from any credit assignment."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from ..core import EmptyState, ScalarOrSchedule
+from ..engine import apply_updates
+from ..optimizers import adam, scale_by_adam, ScaleByAdamState
+from ._compiled import compiled, Stepped
+
+AdamParams = tuple[PyTree, PyTree, Array]  # (g1, g2, time_step)
+
+
+def adam_init(theta: PyTree) -> AdamParams:
+    """The state of `adam_step`: two moments for each weight, and the time step, 0."""
+    state = scale_by_adam().init(theta)
+    return state.mu, state.nu, jnp.zeros(())
+
+
+def adam_step(
+    opt_params: AdamParams,
+    theta: PyTree,
+    updates: PyTree,
+    eta: ScalarOrSchedule = 0.001,
+    beta1: ScalarOrSchedule = 0.9,
+    beta2: ScalarOrSchedule = 0.999,
+    eps: ScalarOrSchedule = 1e-8,
+) -> Stepped:
+    """`theta <- theta - eta u`, with `u` as in `scale_by_adam`, of the updates.
+
+    Args:
+        opt_params: from `adam_init` or the last step.
+        theta: a list of weights, or any pytree.
+        updates: the adjustments, in the same structure.
+        eta: the step size; each of these is a number, or a function of the time step.
+        beta1: how slowly the mean forgets.
+        beta2: how slowly the mean square forgets.
+        eps: keeps the step finite where the update is zero.
+
+    >>> theta = [jnp.array([3.0])]
+    >>> state, theta = adam_step(adam_init(theta), theta, [jnp.array([5.0])], eta=0.1)
+    >>> round(float(theta[0][0]), 3)
+    2.9
+    """
+    return compiled(
+        _step, opt_params, theta, updates, eta=eta, beta1=beta1, beta2=beta2, eps=eps
+    )
+
+
+def _step(
+    opt_params: AdamParams,
+    theta: PyTree,
+    updates: PyTree,
+    eta: Any,
+    beta1: Any,
+    beta2: Any,
+    eps: Any,
+) -> Stepped:
+    g1, g2, time_step = opt_params
+    state = ScaleByAdamState(count=time_step, mu=g1, nu=g2), EmptyState()
+    updates, (new, _) = adam(eta, beta1, beta2, eps).update(updates, state, theta)
+    return (new.mu, new.nu, new.count), apply_updates(theta, updates)

@@ -1,0 +1,45 @@
+"""How a decoupled step is compiled: numbers are traced, schedules are read first."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import jax
+from jaxtyping import Array, PyTree
+
+Stepped = tuple[Any, PyTree]  # (opt_params, theta)
+
+
+def compiled(
+    step: Callable[..., Stepped],
+    opt_params: Any,
+    theta: PyTree,
+    updates: PyTree,
+    **hyper: Any,
+) -> Stepped:
+    """`step(opt_params, theta, updates, **hyper)`, compiled once for all numbers.
+
+    Args:
+        step: a function of a module, which alone decides what is compiled.
+        opt_params: the state; its last item, or it itself, is the time step.
+        theta: the weights.
+        updates: what is to be subtracted from them, after the rule has had its say.
+        hyper: a number each, or a function of the time step.
+    """
+    schedules = tuple((name, x) for name, x in hyper.items() if callable(x))
+    numbers = {name: x for name, x in hyper.items() if not callable(x)}
+    return _compiled(step, schedules, opt_params, theta, updates, numbers)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _compiled(
+    step: Callable[..., Stepped],
+    schedules: tuple[tuple[str, Callable[[Array], Any]], ...],
+    opt_params: Any,
+    theta: PyTree,
+    updates: PyTree,
+    numbers: Mapping[str, Any],
+) -> Stepped:
+    time_step = opt_params[-1] if isinstance(opt_params, tuple) else opt_params
+    read = {name: schedule(time_step) for name, schedule in schedules}
+    return step(opt_params, theta, updates, **numbers, **read)

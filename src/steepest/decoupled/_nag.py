@@ -1,0 +1,56 @@
+"""Nesterov's accelerated gradient, for adjustments from any credit assignment."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from ..core import ScalarOrSchedule
+from ..engine import apply_updates
+from ..optimizers import nag, NagState
+from ._compiled import compiled, Stepped
+
+NagParams = tuple[PyTree, Array]  # (phi, time_step)
+
+
+def nag_init(theta: PyTree) -> NagParams:
+    """The state of `nag_step`: a second point for each weight, and the time step, 0."""
+    return nag(0.0).init(theta).phi, jnp.zeros(())
+
+
+def nag_step(
+    opt_params: NagParams,
+    theta: PyTree,
+    updates: PyTree,
+    eta: ScalarOrSchedule = 0.01,
+    mu: ScalarOrSchedule = 0.9,
+) -> Stepped:
+    """A step down, and on along the line of the last two; the first time, without.
+
+        phi'   = theta - eta update
+        theta <- phi' + mu (phi' - phi)
+        phi   <- phi'
+
+    Args:
+        opt_params: from `nag_init` or the last step.
+        theta: a list of weights, or any pytree.
+        updates: the adjustments, in the same structure.
+        eta: the step size; each of these is a number, or a function of the time step.
+        mu: how far to go on.
+
+    >>> theta = [jnp.array([3.0])]
+    >>> state = nag_init(theta)
+    >>> for _ in range(2):
+    ...     state, theta = nag_step(state, theta, [jnp.array([3.0])])
+    >>> round(float(theta[0][0]), 3)
+    2.913
+    """
+    return compiled(_step, opt_params, theta, updates, eta=eta, mu=mu)
+
+
+def _step(
+    opt_params: NagParams, theta: PyTree, updates: PyTree, eta: Any, mu: Any
+) -> Stepped:
+    phi, time_step = opt_params
+    updates, new = nag(eta, mu).update(updates, NagState(time_step, phi), theta)
+    return (new.phi, new.count), apply_updates(theta, updates)

@@ -1,0 +1,46 @@
+"""Any gradient transformation as a decoupled rule."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+from jaxtyping import PyTree
+
+from ..core import GradientTransformation, with_extra_args_support
+from ..engine import apply_updates
+from ._compiled import Stepped
+
+
+class Decoupled(NamedTuple):
+    """An update rule: it takes adjustments, from wherever they come.
+
+    init(theta) -> opt_params
+    step(opt_params, theta, updates) -> (opt_params, theta)
+    """
+
+    init: Callable[[PyTree], Any]
+    step: Callable[..., Stepped]
+
+
+def of(tx: GradientTransformation) -> Decoupled:
+    """The decoupled rule that does what `tx` does. Its `step` is compiled.
+
+    Args:
+        tx: any transformation that ends with the learning rate, as optimizers do. The
+            state is its own; extra arguments of `step` reach it.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> init, step = of(steepest.lion(0.1, weight_decay=0.0))
+    >>> theta = [jnp.array([3.0])]
+    >>> state, theta = step(init(theta), theta, [jnp.array([7.0])])
+    >>> round(float(theta[0][0]), 3)
+    2.9
+    """
+    tx = with_extra_args_support(tx)
+
+    @jax.jit
+    def step(opt_params: Any, theta: PyTree, updates: PyTree, **extra: Any) -> Stepped:
+        updates, opt_params = tx.update(updates, opt_params, theta, **extra)
+        return opt_params, apply_updates(theta, updates)
+
+    return Decoupled(tx.init, step)

@@ -1,0 +1,44 @@
+"""Gradient descent, for adjustments from any credit assignment."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from ..core import EmptyState, ScalarOrSchedule
+from ..engine import apply_updates
+from ..transforms import scale_by_learning_rate
+from ._compiled import compiled, Stepped
+
+
+def sgd_init(theta: PyTree) -> Float[Array, ""]:
+    """The state of `sgd_step`: the time step, 0."""
+    del theta
+    return jnp.zeros(())
+
+
+def sgd_step(
+    opt_params: Float[Array, ""],
+    theta: PyTree,
+    updates: PyTree,
+    eta: ScalarOrSchedule = 0.001,
+) -> Stepped:
+    """`theta <- theta - eta update`.
+
+    Args:
+        opt_params: from `sgd_init` or the last step.
+        theta: a list of weights, or any pytree.
+        updates: the adjustments, in the same structure.
+        eta: the step size; a number, or a function of the time step.
+
+    >>> theta = [jnp.array([3.0])]
+    >>> state, theta = sgd_step(sgd_init(theta), theta, [jnp.array([1.0])], eta=0.1)
+    >>> round(float(theta[0][0]), 3), float(state)
+    (2.9, 1.0)
+    """
+    return compiled(_step, opt_params, theta, updates, eta=eta)
+
+
+def _step(time_step: Array, theta: PyTree, updates: PyTree, eta: Any) -> Stepped:
+    updates, _ = scale_by_learning_rate(eta).update(updates, EmptyState(), theta)
+    return time_step + 1, apply_updates(theta, updates)

@@ -1,0 +1,19 @@
+"""Runs rules over trees. It alone knows `None`, masks, structures and dtypes."""
+
+from ._apply import (
+    apply_updates as apply_updates,
+    incremental_update as incremental_update,
+    periodic_update as periodic_update,
+)
+from ._dtypes import wide as wide
+from ._leaves import map_leaves as map_leaves, MaskedNode as MaskedNode
+from ._masks import Mask as Mask, MaskedState as MaskedState, MaskOrFn as MaskOrFn
+from ._plan import (
+    lift as lift,
+    nothing as nothing,
+    Plan as Plan,
+    plan_of as plan_of,
+    sequence as sequence,
+    under as under,
+)
+from ._step import make_step as make_step

@@ -1,0 +1,82 @@
+"""The dtype law: compute wide, store as it was stored.
+
+A leaf computes in float32, or in float64 where anything in it is. Memory goes back to
+the dtype it was kept in. The update has the gradient's dtype, or the param's where
+that is wider, so that float32 weights do not get bfloat16 steps.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+
+def computing_dtype(arrays: Sequence[Any]) -> Any:
+    """The real dtype in which a formula over these arrays is computed."""
+    bits = [jnp.finfo(x.dtype).bits for x in arrays if _inexact(x)]
+    return jnp.dtype(jnp.float64 if 64 in bits else jnp.float32)
+
+
+def update_dtype(g: Any, p: Any) -> Any:
+    """The dtype in which the update of the leaf leaves."""
+    if not _inexact(g):
+        return update_dtype(p, p) if _inexact(p) else jnp.dtype(jnp.float32)
+    if p is None or p.dtype == g.dtype:
+        return g.dtype
+    with jax.numpy_dtype_promotion("standard"):
+        return jnp.promote_types(g.dtype, p.dtype)
+
+
+def widen(x: Any, real: Any, *, integers: bool = False) -> Any:
+    """`x` in the precision of `real`; `None`, keys and integers as they are.
+
+    Args:
+        x: an array, or what stands for one.
+        real: the real dtype to compute in.
+        integers: whether to widen them too.
+    """
+    if not _inexact(x):
+        return x.astype(real) if integers else x
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        return x.astype(jnp.complex128 if real == jnp.float64 else jnp.complex64)
+    return x.astype(real)
+
+
+def restore(x: Array, dtype: Any) -> Array:
+    """`x` in `dtype`; of a complex number kept as a real one, the real part."""
+    if jnp.iscomplexobj(x) and not jnp.issubdtype(dtype, jnp.complexfloating):
+        x = x.real
+    return x.astype(dtype)
+
+
+def mixing(arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+    """Let a real number meet a complex one, where there is one: `|g|^2` is real.
+
+    Strict promotion, if the user asked for it, forbids that too.
+    """
+    if any(jnp.iscomplexobj(x) for x in arrays if x is not None):
+        return jax.numpy_dtype_promotion("standard")
+    return contextlib.nullcontext()
+
+
+def wide(f: Callable[..., Any]) -> Callable[..., Array]:
+    """`f` of numbers and leaves, compiled; computed wide, kept as the last leaf is.
+
+    wide(lambda a, x, y: a * x + y)([a], x, y)
+    """
+
+    @jax.jit
+    def computed(numbers: Sequence[Any], *leaves: Any) -> Array:
+        real = computing_dtype(leaves)
+        with mixing(leaves):
+            found = f(*(widen(x, real) for x in (*numbers, *leaves)))
+        return restore(found, leaves[-1].dtype)
+
+    return computed
+
+
+def _inexact(x: Any) -> bool:
+    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.inexact)

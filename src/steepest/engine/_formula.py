@@ -1,0 +1,129 @@
+"""The formulas of neighbouring rules, joined into one compiled function of one leaf.
+
+Outside `jit` it is one dispatch a leaf, inside it is traced once per shape. It is
+shared by all transformations that compute the same: a second `adam(1e-3)` compiles
+nothing that the first one has compiled.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
+from types import FunctionType, SimpleNamespace
+from typing import Any
+
+import jax
+
+from ..core import Rule
+from ._dtypes import computing_dtype, mixing, restore, widen
+
+Row = tuple[Any, ...]  # for one leaf, what each rule keeps, in the order of the names
+Numbers = tuple[Any, ...]  # of all rules, in the order of their names
+Formula = Callable[[Any, Any, Row, Numbers], tuple[Any, Row]]
+
+_COMPILED: dict[Hashable, Callable[..., Any]] = {}
+_ENOUGH = 1024  # formulas kept; a sweep over more hyperparameters starts afresh
+
+
+def joined(
+    rules: Sequence[Rule],
+    names: tuple[tuple[str, ...], ...],
+    on: tuple[bool, ...],
+    dtype: Any,
+) -> Formula:
+    """The formulas of `rules`, one after the other, as one function of one leaf.
+
+        (g, p, row, numbers) -> (u, row)
+
+    Args:
+        rules: in the order they are applied.
+        names: for each rule, those of its numbers.
+        on: for each rule, whether it is applied at all.
+        dtype: what `u` is returned in; `None` to leave it as wide as it was computed.
+    """
+
+    def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
+        real = computing_dtype([g, p, *row])
+        u, p = widen(g, real, integers=True), widen(p, real)
+        wide, n = ([widen(x, real) for x in xs] for xs in (row, numbers))
+        kept, given = iter(zip(row, wide, strict=True)), iter(n)
+        new: list[Any] = []
+        with mixing([g, p]):
+            for rule, mine, applied in zip(rules, names, on, strict=True):
+                old = list(islice(kept, len(rule.remember)))
+                n = SimpleNamespace(**{name: next(given) for name in mine})
+                out: Sequence[Any] = [None] * len(old)
+                if applied:
+                    with jax.named_scope(rule.name):
+                        u, *out = result(rule.leaf(n, u, p, *(x for _, x in old)))
+                pairs = zip(out, old, strict=True)
+                new += [
+                    x if x is None else restore(x, was.dtype) for x, (was, _) in pairs
+                ]
+        return u if dtype is None else restore(u, dtype), tuple(new)
+
+    applied = [rule for rule, yes in zip(rules, on, strict=True) if yes]
+    formula.__name__ = "_then_".join(rule.name for rule in applied)
+    layout = str(dtype), on, names, tuple(len(rule.remember) for rule in rules)
+    return _shared(formula, layout, *(fingerprint(rule.leaf) for rule in rules))
+
+
+def measuring(measure: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`measure`, compiled, of a leaf in the precision it computes in."""
+
+    def measured(g: Any) -> Any:
+        with mixing([g]):
+            found = measure(widen(g, computing_dtype([g]), integers=True))
+        return jax.tree.map(lambda x: x.astype(float), found)
+
+    return _shared(measured, "measure", fingerprint(measure))
+
+
+@jax.jit
+def summed(found: list[Any]) -> Any:
+    """The sum of what was measured, leaf by leaf."""
+    return jax.tree.map(lambda *xs: sum(xs[1:], xs[0]), *found)
+
+
+def result(returned: Any) -> tuple[Any, ...]:
+    """What a rule returned, also when it is one thing alone, as a tuple."""
+    return returned if isinstance(returned, tuple) else (returned,)
+
+
+def fingerprint(x: Any) -> Hashable:
+    """Equal for two functions of the same code over the same numbers.
+
+    `None` for what must not be kept beyond its time: an array, perhaps a traced one,
+    and a function over one.
+    """
+    if isinstance(x, jax.Array):
+        return None
+    if isinstance(x, FunctionType):
+        cells = tuple(cell.cell_contents for cell in x.__closure__ or ())
+        parts = [fingerprint(part) for part in (*cells, *(x.__defaults__ or ()))]
+        return None if None in parts else (_Itself(x.__code__), *parts)
+    if isinstance(x, bool | int | float | str | None):
+        return type(x), x
+    return _Itself(x)
+
+
+class _Itself:
+    """A thing, equal to itself alone, which it keeps alive."""
+
+    def __init__(self, thing: Any):
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+def _shared(f: Callable[..., Any], *key: Hashable) -> Any:
+    """`f` compiled, or what was compiled for the same key before."""
+    if None in key:
+        return jax.jit(f)
+    if key not in _COMPILED:
+        if len(_COMPILED) >= _ENOUGH:
+            _COMPILED.clear()
+        _COMPILED[key] = jax.jit(f)
+    return _COMPILED[key]

@@ -1,0 +1,97 @@
+"""The `None` law and the structure law: how trees are taken apart and compared.
+
+`None` is a leaf that nothing happens to: no memory, no update, no error. Trees that
+belong together have the same structure, and where they do not, the leaf is named.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..core import Params
+from ..tree import first_difference, leaf_paths
+
+
+class MaskedNode(NamedTuple):
+    """What stands in a tree where a mask has taken something out: an empty node."""
+
+
+class Leaves:
+    """A tree taken apart, with the name it has in errors."""
+
+    def __init__(self, tree: Params, name: str = "updates"):
+        leaves, self.treedef = jax.tree.flatten(tree, is_leaf=_is_none)
+        self.arrays = [_as_array(x) for x in leaves]
+        self.tree = tree
+        self.name = name
+
+    def like(self, arrays: Iterable[Any]) -> Params:
+        """These arrays, as a tree of this structure."""
+        return self.treedef.unflatten(arrays)
+
+    def path(self, k: int) -> str:
+        """Where leaf `k` stands."""
+        return leaf_paths(self.tree)[k]
+
+    def match(self, who: str, other: Any, name: str, advice: str) -> list[Any]:
+        """The leaves of `other` in our order; an error if its structure is not ours.
+
+        Where we have `None`, `other` may have anything.
+
+        Args:
+            who: who speaks in the error.
+            other: the tree that should have our structure.
+            name: what it is called in the error.
+            advice: what to do about it.
+        """
+        try:
+            found = self.treedef.flatten_up_to(other)
+        except (KeyError, TypeError, ValueError):
+            found = None
+        if found is None or not all(map(_may_stand_for, self.arrays, found)):
+            difference = first_difference(self.tree, other, (self.name, name))
+            raise ValueError(f"{who}: {difference}. {advice}")
+        return [_as_array(x) for x in found]
+
+
+def map_leaves(who: str, f: Callable[..., Any], **trees: Params) -> Params:
+    """`f` of the leaves of several trees; where one has `None`, the leaf of the last.
+
+    Args:
+        who: who speaks in an error.
+        f: a function of one leaf of each tree, in their order. It sees the dtypes as
+            they are: let `wide` make it of a formula.
+        trees: trees of one structure, by the names they have in an error.
+    """
+    (name, tree), *rest = trees.items()
+    first = Leaves(tree, name)
+    advice = "Pass trees of one structure."
+    columns = [first.match(who, other, name, advice) for name, other in rest]
+
+    def leaf(k: int, *row: Any) -> Any:
+        if any(x is None for x in row):
+            return row[-1]
+        shapes = dict(zip(trees, map(jnp.shape, row), strict=True))
+        if len(set(shapes.values())) > 1:
+            found = " and ".join(f"{s} in the {name}" for name, s in shapes.items())
+            raise ValueError(f"{who}: leaf {first.path(k)} has shape {found}. {advice}")
+        return f(*row)
+
+    rows = zip(first.arrays, *columns, strict=True)
+    return first.like([leaf(k, *row) for k, row in enumerate(rows)])
+
+
+def _is_none(x: object) -> bool:
+    return x is None
+
+
+def _as_array(x: Any) -> Any:
+    numeric = isinstance(x, bool | int | float | complex)
+    return jnp.asarray(x) if numeric else x
+
+
+def _may_stand_for(mine: Any, other: Any) -> bool:
+    alone = other is None or isinstance(other, MaskedNode)
+    return mine is None or alone or jax.tree_util.all_leaves([other])

@@ -1,0 +1,182 @@
+"""The stages of a plan: runs of rules, and detours through other transformations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+from ..core import (
+    GradientTransformationExtraArgs,
+    missing,
+    OptState,
+    Params,
+    Rule,
+    Updates,
+)
+from ._dtypes import update_dtype
+from ._leaves import Leaves
+from ._masks import Mask, View, view_through
+from ._sweep import Sweep
+
+_ADVICE = "Pass the params the updates are for."
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A rule or a transformation, and the masks it stands under, outermost first."""
+
+    body: Rule | GradientTransformationExtraArgs
+    masks: tuple[Mask, ...] = ()
+
+    def view(self, leaves: Leaves) -> View:
+        """The leaves this link may touch."""
+        return view_through(self.masks, leaves)
+
+    def init(self, params: Leaves) -> OptState:
+        """The state of this link before the first step."""
+        tree = self.view(params).hide(params.tree)
+        if not isinstance(self.body, Rule):
+            return self.body.init(tree)
+        seen = Leaves(tree)
+        shared = {name: begin() for name, begin in self.body.shared.items()}
+        memory = {
+            name: seen.like([p if p is None else begin(p) for p in seen.arrays])
+            for name, begin in self.body.remember.items()
+        }
+        return self.body.State(**shared, **memory)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Neighbouring rules. Each that measures begins a new sweep over the leaves."""
+
+    links: tuple[Link, ...]
+    strict: bool  # whether the params must match although no rule needs them
+
+    @property
+    def size(self) -> int:
+        """How many links it takes."""
+        return len(self.links)
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """What the links do."""
+        return [link.body for link in self.links if isinstance(link.body, Rule)]
+
+    @cached_property
+    def sweeps(self) -> list[Sweep]:
+        """The rules, in as few passes as can be."""
+        rows: list[list[Rule]] = []
+        for rule in self.rules:
+            if rule.measure is not None or not rows:
+                rows.append([])
+            rows[-1].append(rule)
+        return [Sweep(row) for row in rows]
+
+    def update(
+        self,
+        updates: Updates,
+        states: Sequence[OptState],
+        params: Params | None,
+        extra: Mapping[str, Any],
+    ) -> tuple[Updates, list[OptState]]:
+        """Run the sweeps; between them the leaves stay wide."""
+        leaves = Leaves(updates)
+        ps = self._params_of(leaves, params, extra)
+        wide: list[Any] = [None] * len(ps)
+        narrow = [
+            None if g is None else update_dtype(g, p)
+            for g, p in zip(leaves.arrays, ps, strict=True)
+        ]
+        views = [link.view(leaves) for link in self.links]
+        new: list[OptState] = []
+        for sweep in self.sweeps:
+            mine = slice(len(new), len(new) + len(sweep.rules))
+            dtypes = wide if mine.stop < len(self.rules) else narrow
+            leaves.arrays, kept = sweep.run(
+                leaves, ps, dtypes, states[mine], views[mine], extra
+            )
+            new += kept
+        return leaves.like(leaves.arrays), new
+
+    def _params_of(
+        self, leaves: Leaves, params: Params | None, extra: Mapping[str, Any]
+    ) -> list[Any]:
+        """The param of each leaf, or `None`s where nobody needs them."""
+        for rule in self.rules:
+            for name in rule.needs:
+                given = params if name == "params" else extra.get(name)
+                if given is None:
+                    raise missing(rule.name, name)
+        nobody: list[Any] = [None] * len(leaves.arrays)
+        if params is None:
+            return nobody
+        needing = [rule.name for rule in self.rules if "params" in rule.needs]
+        who = ", ".join(needing or [rule.name for rule in self.rules])
+        try:
+            found = leaves.match(who, params, "params", _ADVICE)
+        except ValueError:
+            if needing or self.strict:
+                raise
+            return nobody
+        for k, (g, p) in enumerate(zip(leaves.arrays, found, strict=True)):
+            if g is None or (p is None and not needing):
+                continue
+            if p is None or p.shape != g.shape:
+                has = "nothing" if p is None else f"shape {p.shape}"
+                raise ValueError(
+                    f"{who}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
+                    f"and {has} in the params. {_ADVICE}"
+                )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Detour:
+    """One transformation that is not made of rules."""
+
+    link: Link
+    tx: GradientTransformationExtraArgs
+    size: int = 1
+
+    def update(
+        self,
+        updates: Updates,
+        states: Sequence[OptState],
+        params: Params | None,
+        extra: Mapping[str, Any],
+    ) -> tuple[Updates, list[OptState]]:
+        """Call it on what its masks leave over, and put the rest back."""
+        (state,) = states
+        if not self.link.masks:
+            updates, state = self.tx.update(updates, state, params, **extra)
+            return updates, [state]
+        leaves = Leaves(updates)
+        view = self.link.view(leaves)
+        seen = view.hide(updates)
+        if params is not None:
+            params = view.hide(params)
+        if any(mask.extra_too for mask in self.link.masks):
+            extra = {
+                name: view.hide(x) if Leaves(x).treedef == leaves.treedef else x
+                for name, x in extra.items()
+            }
+        found, state = self.tx.update(seen, state, params, **extra)
+        rest = iter(Leaves(found).arrays)
+        pairs = zip(leaves.arrays, view.on, strict=True)
+        return leaves.like([next(rest) if on else u for u, on in pairs]), [state]
+
+
+def stages(links: Sequence[Link]) -> list[Run | Detour]:
+    """The links in their order, neighbouring rules together."""
+    found: list[Run | Detour] = []
+    alone = all(isinstance(link.body, Rule) for link in links)
+    for of_rules, group in groupby(links, lambda link: isinstance(link.body, Rule)):
+        row = tuple(group)
+        if of_rules:
+            found.append(Run(row, strict=alone))
+        for link in row:
+            if not isinstance(link.body, Rule):
+                found.append(Detour(link, link.body))
+    return found

@@ -1,0 +1,61 @@
+"""Running averages of one array: how they begin, how they move, how they are read."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Inexact, Int, Num
+
+from ..core import Real
+
+Leaf = Inexact[Array, "..."]
+
+
+def first_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
+    """Where a mean of gradients begins: zeros like `p`, in `dtype` where given."""
+    return lambda p: jnp.zeros_like(p, dtype=dtype or jnp.result_type(p))
+
+
+def second_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
+    """Where a mean of squares begins: real zeros like `p`, in float32 or wider.
+
+    In bfloat16 an average with decay 0.999 cannot move: it has 8 bits, and a step is
+    a thousandth. So only a given `dtype` makes it narrower than float32.
+    """
+
+    def begin(p: Any) -> Leaf:
+        own = jnp.finfo(jnp.promote_types(jnp.result_type(p), jnp.float32)).dtype
+        return jnp.zeros_like(p, dtype=dtype or own)
+
+    return begin
+
+
+def ema(mean: Leaf, x: Leaf, decay: Real) -> Leaf:
+    """`decay * mean + (1 - decay) * x`: one step of an average."""
+    return decay * mean + (1 - decay) * x
+
+
+def debias(decay: Real, t: Num[Array, ""]) -> Leaf:
+    """`1 - decay**t`: how much of an average is real, `t` steps after it began at zero.
+
+    Taken in float32 or wider: in bfloat16 `0.999` is `1`, and this would be zero.
+    """
+    return 1 - decay ** t.astype(float)
+
+
+def abs_sq(x: Leaf) -> Inexact[Array, "..."]:
+    """`|x|^2`, real also for complex `x`."""
+    return x * x if jnp.isrealobj(x) else x.real * x.real + x.imag * x.imag
+
+
+def zero_count() -> Int[Array, ""]:
+    """Where a count of steps begins."""
+    return jnp.zeros((), jnp.int32)
+
+
+def increment(count: Num[Array, ""]) -> Num[Array, ""]:
+    """`count + 1`; an integer stops at its largest value and never turns negative."""
+    if jnp.issubdtype(count.dtype, jnp.floating):
+        return count + 1
+    top = jnp.iinfo(count.dtype).max
+    return jnp.minimum(count, top - 1) + 1

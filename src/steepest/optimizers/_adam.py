@@ -1,0 +1,213 @@
+"""Adam, AdamW and their Nesterov forms.
+
+Kingma and Ba, Adam: a method for stochastic optimization, 2015, arXiv:1412.6980
+Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.05101
+Dozat, Incorporating Nesterov momentum into Adam, 2016, openreview OM0jvwB8jIp57ZJjtNEZ
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import (
+    abs_sq,
+    debias,
+    ema,
+    first_moment,
+    increment,
+    root,
+    second_moment,
+    zero_count,
+)
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+
+
+class ScaleByAdamState(NamedTuple):
+    """What Adam remembers: a count for the tree, two arrays for each leaf."""
+
+    count: Int[Array, ""]  # t, the steps taken
+    mu: Updates  # mean of g, in `mu_dtype`
+    nu: Updates  # mean of |g|^2, in `nu_dtype`
+
+
+def scale_by_adam(
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+    nu_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """Divide the mean of the gradient by the root of its mean square.
+
+        mu <- b1 mu + (1 - b1) g
+        nu <- b2 nu + (1 - b2) |g|^2
+        m   = mu / (1 - b1^t)
+        v   = nu / (1 - b2^t)
+        u   = m / (sqrt(v + eps_root) + eps)
+
+    With `nesterov`, `m = b1 mu / (1 - b1^(t+1)) + (1 - b1) g / (1 - b1^t)`.
+
+    Args:
+        b1: how slowly `mu` forgets, in [0, 1).
+        b2: how slowly `nu` forgets, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, under the root.
+        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        nesterov: whether `m` looks one step ahead.
+        nu_dtype: the dtype `nu` is kept in; by default that of the params, or float32
+            where they are in half precision.
+    """
+    b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
+    eps, eps_root = nonnegative("scale_by_adam", eps=eps, eps_root=eps_root)
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
+        t = increment(count)
+        c1, c2 = debias(b1, t), debias(b2, t)
+        return {"c1": c1, "c2": c2, "next_c1": debias(b1, increment(t))}, t
+
+    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
+        mu = ema(mu, g, b1)
+        nu = ema(nu, abs_sq(g), b2)
+        m = ema(mu / n.next_c1, g / n.c1, b1) if nesterov else mu / n.c1
+        v = nu / n.c2
+        return m / (root(v + eps_root) + eps), mu, nu
+
+    return lift(
+        Rule(
+            "scale_by_adam",
+            ScaleByAdamState,
+            leaf,
+            remember={"mu": first_moment(mu_dtype), "nu": second_moment(nu_dtype)},
+            shared={"count": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+def adam(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+    nu_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """Adam: `p <- p - learning_rate u`, with `u` from `scale_by_adam`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.adam(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_adam(
+            b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov, nu_dtype=nu_dtype
+        ),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def adamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: MaskOrFn | None = None,
+    *,
+    nesterov: bool = False,
+    nu_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """AdamW: `p <- p - learning_rate (u + weight_decay p)`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        mask: which leaves decay, as for `masked`; by default all.
+    """
+    return chain(
+        scale_by_adam(
+            b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov, nu_dtype=nu_dtype
+        ),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def nadam(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+    nu_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """NAdam: `adam` that looks one step ahead. Its arguments are those of `adam`."""
+    return adam(
+        learning_rate,
+        b1,
+        b2,
+        eps,
+        eps_root,
+        mu_dtype,
+        nesterov=nesterov,
+        nu_dtype=nu_dtype,
+    )
+
+
+def nadamw(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: MaskOrFn | None = None,
+    *,
+    nesterov: bool = True,
+    nu_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """NAdamW: `adamw` that looks one step ahead. Its arguments are those of `adamw`."""
+    return adamw(
+        learning_rate,
+        b1,
+        b2,
+        eps,
+        eps_root,
+        mu_dtype,
+        weight_decay,
+        mask,
+        nesterov=nesterov,
+        nu_dtype=nu_dtype,
+    )

@@ -1,0 +1,117 @@
+"""Lion.
+
+Chen et al., Symbolic discovery of optimization algorithms, 2023, arXiv:2302.06675
+"""
+
+from typing import Any, Literal, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    positive,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import ema, first_moment, increment, zero_count
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+
+
+class ScaleByLionState(NamedTuple):
+    """What Lion remembers: a count for the tree, one array for each leaf."""
+
+    count: Int[Array, ""]
+    mu: Updates  # mean of g, in `mu_dtype`
+
+
+def scale_by_lion(
+    b1: Real = 0.9,
+    b2: Real = 0.99,
+    mu_dtype: Any = None,
+    *,
+    mode: Literal["hard", "smooth", "refined"] = "hard",
+    smooth_beta: Real = 1.0,
+) -> GradientTransformationExtraArgs:
+    """The sign of a mean of the gradient, in which the last one weighs more.
+
+        c   = b1 mu + (1 - b1) g
+        mu <- b2 mu + (1 - b2) g
+        u   = sign(c)
+
+    Args:
+        b1: the weight of `mu` in `c`, in [0, 1).
+        b2: how slowly `mu` forgets, in [0, 1).
+        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        mode: what the sign is: `hard`, `sign(c)`; `smooth`, `tanh(smooth_beta c)`;
+            `refined`, `c` clipped to [-1, 1].
+        smooth_beta: how steep the smooth sign is.
+    """
+    b1, b2 = fraction("scale_by_lion", b1=b1, b2=b2)
+    (smooth_beta,) = positive("scale_by_lion", smooth_beta=smooth_beta)
+    signs = {
+        "hard": jnp.sign,
+        "smooth": lambda c: jnp.tanh(smooth_beta * c),
+        "refined": lambda c: jnp.clip(c, -1, 1),
+    }
+    if mode not in signs:
+        raise ValueError(
+            f"scale_by_lion: mode is {mode!r}, and one of {', '.join(signs)} is wanted."
+        )
+    sign = signs[mode]
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
+        return {}, increment(count)
+
+    def leaf(n: Any, g: Array, p: Array | None, mu: Array) -> tuple[Array, Array]:
+        return sign(ema(mu, g, b1)), ema(mu, g, b2)
+
+    return lift(
+        Rule(
+            "scale_by_lion",
+            ScaleByLionState,
+            leaf,
+            remember={"mu": first_moment(mu_dtype)},
+            shared={"count": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+def lion(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.99,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 1e-3,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """Lion: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_lion`.
+
+    Every weight moves by the learning rate: take it 3 to 10 times smaller than for
+    AdamW, and the weight decay as much larger.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, mu_dtype: as for `scale_by_lion`.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import steepest
+    >>> tx = steepest.lion(learning_rate=0.1, weight_decay=0.0)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_lion(b1, b2, mu_dtype),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,38 @@
+"""Stochastic gradient descent.
+
+Robbins and Monro, A stochastic approximation method, 1951,
+doi:10.1214/aoms/1177729586
+"""
+
+from typing import Any
+
+from ..combine import chain
+from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
+from ..transforms import identity, scale_by_learning_rate, trace
+
+
+def sgd(
+    learning_rate: ScalarOrSchedule,
+    momentum: Real | None = None,
+    nesterov: bool = False,
+    accumulator_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """Gradient descent: `p <- p - learning_rate u`, with `u = g` or from `trace`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        momentum: the `decay` of `trace`; `None` for no momentum, and then nothing is
+            remembered.
+        nesterov, accumulator_dtype: as for `trace`.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.sgd(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params))
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.2]
+    """
+    direction = identity()
+    if momentum is not None:
+        direction = trace(momentum, nesterov, accumulator_dtype)
+    return chain(direction, scale_by_learning_rate(learning_rate))

@@ -1,0 +1,91 @@
+"""Multiplying by a number: a constant, a schedule, the learning rate."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..core import (
+    EmptyState,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    real,
+    Rule,
+    ScalarOrSchedule,
+    Schedule,
+    Step,
+)
+from ..engine import lift, nothing
+from ..numerics import increment, zero_count
+
+
+class ScaleByScheduleState(NamedTuple):
+    """How far the schedule has come."""
+
+    count: Int[Array, ""]
+
+
+def scale(step_size: Real) -> GradientTransformationExtraArgs:
+    """`u = step_size g`.
+
+    Args:
+        step_size: any number.
+    """
+    (step_size,) = real("scale", step_size=step_size)
+
+    def leaf(n: Any, g: Array, p: Array | None) -> Array:
+        return step_size * g
+
+    return lift(Rule("scale", EmptyState, leaf))
+
+
+def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs:
+    """`u = step_size_fn(t) g`, where `t` counts the updates from 0.
+
+    Args:
+        step_size_fn: a function of the count.
+
+    >>> import steepest
+    >>> tx = steepest.scale_by_schedule(lambda t: 1 / (1 + t.astype(float)))
+    >>> g = jnp.array([1.0])
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> u, state = tx.update(g, state)
+    >>> float(u[0])
+    0.5
+    """
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
+        return {"step_size": jnp.asarray(step_size_fn(count))}, increment(count)
+
+    def leaf(n: Any, g: Array, p: Array | None) -> Array:
+        return n.step_size * g
+
+    return lift(
+        Rule(
+            "scale_by_schedule",
+            ScaleByScheduleState,
+            leaf,
+            shared={"count": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+def scale_by_learning_rate(
+    learning_rate: ScalarOrSchedule | None = None, *, flip_sign: bool = True
+) -> GradientTransformationExtraArgs:
+    """`u = -learning_rate g`: the last link of an optimizer.
+
+    Args:
+        learning_rate: a number or a function of the count; `None` for none, and then
+            the updates pass as they are.
+        flip_sign: whether to go down, `-`, or up.
+    """
+    sign = -1 if flip_sign else 1
+    if learning_rate is None:
+        return nothing()
+    if callable(learning_rate):
+        return scale_by_schedule(lambda count: sign * learning_rate(count))
+    (rate,) = nonnegative("scale_by_learning_rate", learning_rate=learning_rate)
+    return scale(sign * rate)

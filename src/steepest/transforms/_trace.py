@@ -1,0 +1,52 @@
+"""Momentum.
+
+Polyak, Some methods of speeding up the convergence of iteration methods, 1964,
+doi:10.1016/0041-5553(64)90137-5
+Sutskever et al., On the importance of initialization and momentum in deep learning,
+2013, proceedings.mlr.press/v28/sutskever13
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array
+
+from ..core import fraction, GradientTransformationExtraArgs, Real, Rule, Updates
+from ..engine import lift
+from ..numerics import first_moment
+
+
+class TraceState(NamedTuple):
+    """What momentum remembers: an array for each leaf."""
+
+    trace: Updates  # decayed sum of g, in `accumulator_dtype`
+
+
+def trace(
+    decay: Real, nesterov: bool = False, accumulator_dtype: Any = None
+) -> GradientTransformationExtraArgs:
+    """A decayed sum of the gradients.
+
+        m <- g + decay m
+        u  = m                  or, with `nesterov`, g + decay m
+
+    Args:
+        decay: how slowly `m` forgets, in [0, 1).
+        nesterov: whether to look one step ahead.
+        accumulator_dtype: the dtype `m` is kept in; by default that of the params.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.trace(decay=0.9)
+    >>> g = jnp.array([1.0])
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> u, state = tx.update(g, state)
+    >>> round(float(u[0]), 3)
+    1.9
+    """
+    (decay,) = fraction("trace", decay=decay)
+
+    def leaf(n: Any, g: Array, p: Array | None, m: Array) -> tuple[Array, Array]:
+        m = g + decay * m
+        return g + decay * m if nesterov else m, m
+
+    remember = {"trace": first_moment(accumulator_dtype)}
+    return lift(Rule("trace", TraceState, leaf, remember))
