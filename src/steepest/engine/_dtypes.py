@@ -13,17 +13,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-
-def computing_dtype(arrays: Sequence[Any]) -> Any:
-    """The real dtype in which a formula over these arrays is computed."""
-    bits = [jnp.finfo(x.dtype).bits for x in arrays if _inexact(x)]
-    return jnp.dtype(jnp.float64 if 64 in bits else jnp.float32)
+from ..numerics import is_inexact, wide_dtype
 
 
 def update_dtype(g: Any, p: Any) -> Any:
     """The dtype in which the update of the leaf leaves."""
-    if not _inexact(g):
-        return update_dtype(p, p) if _inexact(p) else jnp.dtype(jnp.float32)
+    if not is_inexact(g):
+        return update_dtype(p, p) if is_inexact(p) else jnp.dtype(jnp.float32)
     if p is None or p.dtype == g.dtype:
         return g.dtype
     with jax.numpy_dtype_promotion("standard"):
@@ -38,7 +34,7 @@ def widen(x: Any, real: Any, *, integers: bool = False) -> Any:
         real: the real dtype to compute in.
         integers: whether to widen them too.
     """
-    if not _inexact(x):
+    if not is_inexact(x):
         return x.astype(real) if integers else x
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         return x.astype(jnp.complex128 if real == jnp.float64 else jnp.complex64)
@@ -46,9 +42,15 @@ def widen(x: Any, real: Any, *, integers: bool = False) -> Any:
 
 
 def restore(x: Array, dtype: Any) -> Array:
-    """`x` in `dtype`; of a complex number kept as a real one, the real part."""
+    """`x` in `dtype`: a number that is too large becomes the largest, not infinite.
+
+    Of a complex number kept as a real one, the real part.
+    """
     if jnp.iscomplexobj(x) and not jnp.issubdtype(dtype, jnp.complexfloating):
         x = x.real
+    if dtype == jnp.float16:
+        top = float(jnp.finfo(dtype).max)
+        x = jnp.where(jnp.isfinite(x), jnp.clip(x, -top, top), x)
     return x.astype(dtype)
 
 
@@ -70,13 +72,9 @@ def wide(f: Callable[..., Any]) -> Callable[..., Array]:
 
     @jax.jit
     def computed(numbers: Sequence[Any], *leaves: Any) -> Array:
-        real = computing_dtype(leaves)
+        real = wide_dtype(leaves)
         with mixing(leaves):
             found = f(*(widen(x, real) for x in (*numbers, *leaves)))
         return restore(found, leaves[-1].dtype)
 
     return computed
-
-
-def _inexact(x: Any) -> bool:
-    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.inexact)

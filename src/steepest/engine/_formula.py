@@ -13,7 +13,8 @@ from typing import Any
 import jax
 
 from ..core import Rule
-from ._dtypes import computing_dtype, mixing, restore, widen
+from ..numerics import wide_dtype
+from ._dtypes import mixing, restore, widen
 
 Row = tuple[Any, ...]  # for one leaf, what each rule keeps, in the order of the names
 Numbers = tuple[Any, ...]  # of all rules, in the order of their names
@@ -41,7 +42,7 @@ def joined(
     """
 
     def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
-        real = computing_dtype([g, p, *row])
+        real = wide_dtype([g, p, *row])
         u, p = widen(g, real, integers=True), widen(p, real)
         wide, n = ([widen(x, real) for x in xs] for xs in (row, numbers))
         kept, given = iter(zip(row, wide, strict=True)), iter(n)
@@ -71,7 +72,7 @@ def measuring(measure: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def measured(g: Any) -> Any:
         with mixing([g]):
-            found = measure(widen(g, computing_dtype([g]), integers=True))
+            found = measure(widen(g, wide_dtype([g]), integers=True))
         return jax.tree.map(lambda x: x.astype(float), found)
 
     return _shared(measured, "measure", fingerprint(measure))

@@ -72,7 +72,7 @@ class Sweep:
         numbers: list[Mapping[str, Any]] = []
         kept = []
         for rule, state in zip(self.rules, states, strict=True):
-            shared = {name: getattr(state, name) for name in rule.shared}
+            shared = {name: jnp.asarray(getattr(state, name)) for name in rule.shared}
             found: Mapping[str, Any] = {}
             if rule.prepare is not None:
                 found, *new = result(rule.prepare(step, *shared.values()))

@@ -10,3 +10,4 @@ from ._moments import (
     zero_count as zero_count,
 )
 from ._norms import root as root, sum_of_squares as sum_of_squares
+from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Inexact, Int, Num
 
 from ..core import Real
+from ._precision import wide_dtype
 
 Leaf = Inexact[Array, "..."]
 
@@ -24,8 +25,7 @@ def second_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
     """
 
     def begin(p: Any) -> Leaf:
-        own = jnp.finfo(jnp.promote_types(jnp.result_type(p), jnp.float32)).dtype
-        return jnp.zeros_like(p, dtype=dtype or own)
+        return jnp.zeros_like(p, dtype=dtype or wide_dtype([p]))
 
     return begin
 

@@ -1,0 +1,164 @@
+"""Numbers: what they become, what they meet, and which are refused."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import jaxtyping
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from steepest.core import fraction, nonnegative, number, period, positive, real
+
+inf, nan = math.inf, math.nan
+dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
+
+# The check, what it says, what it lets through, what it refuses.
+CHECKS = [
+    (real, "that is not NaN", [-inf, -1, 0, 2.5, inf], [nan]),
+    (fraction, "in [0, 1)", [0, 0.0, 0.999], [-1e-9, 1, 1.5, inf, nan]),
+    (nonnegative, "of at least 0", [0, 1e-30, 3, inf], [-1e-9, -1, -inf, nan]),
+    (positive, "above 0", [1e-30, 3, inf], [0, 0.0, -1, nan]),
+    (period, "that is whole and at least 1", [1, 7, 2.0], [0, -1, 0.5, 1.5, nan, inf]),
+]
+checks = pytest.mark.parametrize("check, wanted", [row[:2] for row in CHECKS])
+good = [(check, x) for check, _, right, _ in CHECKS for x in right]
+bad = [(check, wanted, x) for check, wanted, _, wrong in CHECKS for x in wrong]
+
+
+@pytest.fixture
+def without_types():
+    """The annotations are not executed, as for a user; else they would speak first."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@given(st.integers() | st.floats())
+def test_python_numbers_come_back_as_they_are(x):
+    assert number(x) is x
+
+
+@pytest.mark.parametrize(
+    "x, kind",
+    [
+        (np.float32(0.5), float),
+        (np.float64(0.5), float),
+        (np.int64(3), int),
+        (np.array(0.5), float),
+    ],
+)
+def test_numpy_numbers_become_python_numbers(x, kind):
+    """They know their dtype, and would force it on what they meet."""
+    assert type(number(x)) is kind
+    assert number(x) == x
+
+
+@dtypes
+def test_an_array_takes_the_dtype_it_meets(dtype):
+    """Strict promotion lets only a weakly typed number do that."""
+    y = number(jnp.array(0.5)) * jnp.ones(2, dtype)
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(y, jnp.full(2, 0.5, dtype))
+
+
+@dtypes
+def test_a_traced_array_takes_the_dtype_it_meets(dtype):
+    y = jax.jit(lambda b, x: number(b) * x)(jnp.array(0.5), jnp.ones(2, dtype))
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(y, jnp.full(2, 0.5, dtype))
+
+
+@pytest.mark.parametrize("dtype", [jnp.int8, jnp.int32, jnp.float16])
+def test_a_whole_number_stays_whole(dtype):
+    n = number(jnp.array(3, jnp.int16))
+    assert jnp.issubdtype(n.dtype, jnp.integer)
+    assert (n + jnp.ones(2, dtype)).dtype == dtype
+
+
+def test_a_number_meets_float64():
+    b = jnp.array(0.5, jnp.float32)
+    with jax.enable_x64(True):
+        y = number(b) * jnp.ones(2, jnp.float64)
+        assert y.dtype == jnp.float64
+        assert float(number(jnp.array(0.1))) == 0.1  # with all its digits
+
+
+def test_a_number_may_be_mapped_over():
+    def product(b):
+        return number(b) * jnp.ones(3, jnp.bfloat16)
+
+    found = jax.vmap(product)(jnp.array([1.0, 2.0]))
+    np.testing.assert_array_equal(found, jnp.array([[1.0] * 3, [2.0] * 3]))
+    assert found.dtype == jnp.bfloat16
+
+
+def test_a_number_may_be_differentiated():
+    assert jax.grad(lambda x: number(x) ** 2)(3.0) == 6.0
+
+
+@pytest.mark.parametrize("check, x", good)
+def test_a_number_in_range_comes_back(check, x):
+    assert check("who", name=x) == [x]
+
+
+@pytest.mark.parametrize("check, wanted, x", bad)
+def test_a_number_out_of_range_is_refused_by_name(check, wanted, x):
+    with pytest.raises(ValueError) as caught:
+        check("scale_by_x", first=jnp.array(x), second=x)
+    said = f"scale_by_x: second is {x}, and a number {wanted} is wanted."
+    assert str(caught.value) == said
+
+
+@settings(max_examples=30)
+@given(st.floats(allow_nan=False))
+def test_a_fraction_is_in_the_half_open_interval(x):
+    if 0 <= x < 1:
+        assert fraction("who", b=x) == [x]
+    else:
+        with pytest.raises(ValueError, match="who: b is"):
+            fraction("who", b=x)
+
+
+@checks
+@pytest.mark.parametrize("x", [-2.5, nan])
+def test_an_array_is_not_checked(check, wanted, x):
+    """Its value may not be known: here, and when it is traced."""
+    del wanted
+    (known,) = check("who", name=jnp.array(x))
+    traced = jax.jit(lambda x: check("who", name=x)[0])(x)
+    np.testing.assert_array_equal([known, traced], [x, x])
+
+
+@checks
+@pytest.mark.parametrize("shape", [(2,), (1,), (0,), (1, 1)])
+def test_an_array_with_a_shape_is_refused(check, wanted, shape):
+    with pytest.raises(ValueError) as caught:
+        check("scale_by_x", b1=jnp.zeros(shape))
+    said = f"scale_by_x: b1 has shape {shape}, and one number {wanted} is wanted."
+    assert str(caught.value) == said
+
+
+@checks
+def test_a_traced_array_with_a_shape_is_refused(check, wanted):
+    del wanted
+    with pytest.raises(ValueError, match=r"scale_by_x: b1 has shape \(2,\)"):
+        jax.eval_shape(lambda x: check("scale_by_x", b1=x), jnp.zeros(2))
+
+
+@checks
+@pytest.mark.parametrize("x", ["0.9", None, 1j])
+def test_what_is_no_number_is_refused(check, wanted, x, without_types):
+    with pytest.raises(TypeError) as caught:
+        check("scale_by_x", b1=x)
+    kind = type(x).__name__
+    said = f"scale_by_x: b1 is a {kind}, and a number {wanted} is wanted."
+    assert str(caught.value) == said
+
+
+@checks
+def test_several_numbers_keep_their_order(check, wanted):
+    del wanted
+    a, b = check("who", a=jnp.array(1.0), b=jnp.array(2.0))
+    assert (float(a), float(b)) == (1.0, 2.0)

@@ -1,0 +1,109 @@
+"""What XLA sees: one trace, and the same numbers however the step is run."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import steepest
+
+from ..zoo import everyone, gradients, optimizers, params, Row, typeof
+
+
+def _close(a, b):
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, 2e-6, 1e-7), a, b)
+
+
+def _loop(tx, p, steps=3):
+    state, updates = tx.init(p), []
+    for t in range(steps):
+        u, state = tx.update(gradients(p, t), state, p)
+        updates.append(u)
+    return updates, state
+
+
+@everyone
+def test_compiled_is_eager_and_traced_once(row: Row):
+    tx, p, traces = row.make(), params(), 0
+
+    @jax.jit
+    def update(g, state, p):
+        nonlocal traces
+        traces += 1
+        return tx.update(g, state, p)
+
+    state, updates = tx.init(p), []
+    for t in range(3):
+        u, state = update(gradients(p, t), state, p)
+        updates.append(u)
+    assert traces == 1
+    _close((updates, state), _loop(tx, p))
+
+
+@everyone
+def test_scan_is_a_loop(row: Row):
+    tx, p = row.make(), params()
+    gs = jax.tree.map(lambda *xs: jnp.stack(xs), *(gradients(p, t) for t in range(3)))
+
+    def step(state, g):
+        u, state = tx.update(g, state, p)
+        return state, u
+
+    state, us = jax.lax.scan(step, tx.init(p), gs)
+    updates, want = _loop(tx, p)
+    _close((us, state), (jax.tree.map(lambda *xs: jnp.stack(xs), *updates), want))
+
+
+@everyone
+def test_every_number_may_be_traced(row: Row):
+    """A sweep by `vmap` over all hyperparameters is a loop, and compiles once."""
+    p, factors = params(), (1.0, 0.5)
+
+    def run(factor):
+        return _loop(row.make(**{k: factor * x for k, x in row.hyper.items()}), p, 2)
+
+    swept = jax.jit(jax.vmap(run))(jnp.array(factors))
+    for i, factor in enumerate(factors):
+        one = jax.tree.map(lambda x, i=i: x[i], swept)
+        # 1 - 0.999 is taken in float32 when 0.999 is an array: 5 digits are left.
+        jax.tree.map(
+            lambda x, y: np.testing.assert_allclose(x, y, 3e-5, 1e-6), one, run(factor)
+        )
+
+
+@everyone
+def test_ensembles(row: Row):
+    """`vmap` over params, gradients and states."""
+    tx, p = row.make(), params()
+    many = jax.tree.map(lambda x: jnp.stack([x, x + 1]), p)
+    state = jax.vmap(tx.init)(many)
+    u, new = jax.vmap(tx.update)(jax.vmap(gradients)(many), state, many)
+    assert typeof(new) == typeof(state)
+    first = jax.tree.map(lambda x: x[0], u)
+    _close(first, tx.update(gradients(p), tx.init(p), p)[0])
+
+
+@optimizers
+def test_a_step_is_update_and_apply(row: Row):
+    tx, p = row.make(), params()
+    step, q, state = steepest.make_step(tx), params(), tx.init(p)
+    for t in range(2):
+        q, state = step(q, state, gradients(p, t))
+    want, want_state = params(), tx.init(p)
+    for t in range(2):
+        u, want_state = tx.update(gradients(p, t), want_state, want)
+        want = steepest.apply_updates(want, u)
+    _close((q, state), (want, want_state))
+    assert step._cache_size() == 1
+
+
+@everyone
+def test_differentiating_through_it_is_finite(row: Row):
+    """Also where a gradient is zero: meta-learning meets one on its first day."""
+
+    def moved(c):
+        p = params()
+        g = jax.tree.map(lambda x: c * x.at[()].set(0) if x.ndim else c * x, p)
+        u, _ = row.make().update(g, row.make().init(p), p)
+        return sum(jnp.sum(x) for x in jax.tree.leaves(u))
+
+    assert np.isfinite(jax.grad(moved)(1.0))

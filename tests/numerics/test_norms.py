@@ -1,0 +1,85 @@
+"""Roots that can be differentiated, and lengths."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from steepest.numerics import root, sum_of_squares
+
+squares = st.floats(1e-6, 1e6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(squares)
+def test_root_is_the_square_root_with_its_slope(x):
+    y, slope = jax.value_and_grad(root)(jnp.array(x))
+    np.testing.assert_allclose(y, x**0.5, rtol=1e-6)
+    np.testing.assert_allclose(slope, 0.5 * x**-0.5, rtol=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(squares)
+def test_root_has_its_second_slope(x):
+    np.testing.assert_allclose(
+        jax.grad(jax.grad(root))(jnp.array(x)), -0.25 * x**-1.5, rtol=1e-5
+    )
+
+
+def test_root_is_flat_at_zero():
+    zero = jnp.zeros(())
+    assert jax.jvp(root, (zero,), (jnp.ones(()),)) == (0, 0)
+    assert jax.grad(root)(zero) == 0
+
+
+def test_root_is_flat_at_zero_in_the_second_slope_too():
+    """Hypergradients of a training step that itself takes a gradient."""
+    assert jax.grad(jax.grad(root))(jnp.zeros(())) == 0
+
+
+def test_a_length_has_a_slope_at_zero():
+    """Where `sqrt` gives NaN: infinity times the zero that follows."""
+
+    def length(f):
+        return jax.grad(lambda x: f(sum_of_squares(x)))(jnp.zeros(3))
+
+    assert jnp.isnan(length(jnp.sqrt)).all()
+    np.testing.assert_array_equal(length(root), jnp.zeros(3))
+
+
+def test_root_maps_and_compiles():
+    x = jnp.array([0.0, 1.0, 4.0])
+    np.testing.assert_array_equal(jax.vmap(root)(x), [0, 1, 2])
+    np.testing.assert_array_equal(jax.jit(root)(x), root(x))
+    np.testing.assert_array_equal(jax.vmap(jax.grad(root))(x), [0, 0.5, 0.25])
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
+def test_root_keeps_the_dtype(dtype):
+    y, slope = jax.jvp(root, (jnp.array([4.0], dtype),), (jnp.ones(1, dtype),))
+    assert (y.dtype, slope.dtype) == (dtype, dtype)
+    np.testing.assert_array_equal([y, slope], jnp.array([[2], [0.25]], dtype))
+
+
+def test_root_has_64_bits():
+    with jax.enable_x64(True):
+        y, slope = jax.value_and_grad(root)(jnp.array(2.0))
+        np.testing.assert_allclose([y, slope], [2**0.5, 8**-0.5], rtol=1e-15)
+        assert jax.grad(root)(jnp.zeros(())) == 0
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.floats(-1e3, 1e3, width=32), max_size=5))
+def test_sum_of_squares_is_the_square_of_the_length(xs):
+    x = jnp.array(xs, jnp.float32)
+    found = sum_of_squares(x)
+    assert found.shape == ()
+    length = np.linalg.norm(np.array(xs)) ** 2
+    np.testing.assert_allclose(found, length, rtol=1e-5, atol=1e-30)
+
+
+def test_sum_of_squares_of_complex_numbers_is_real():
+    x = jnp.array([[3.0 + 4.0j], [1.0j]], jnp.complex64)
+    assert sum_of_squares(x) == 26
+    assert sum_of_squares(x).dtype == jnp.float32

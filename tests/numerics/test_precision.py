@@ -1,0 +1,48 @@
+"""Which dtype a formula over several arrays computes in."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.numerics import is_inexact, wide_dtype
+
+f16, bf16, f32, c64 = jnp.float16, jnp.bfloat16, jnp.float32, jnp.complex64
+f64, c128 = jnp.float64, jnp.complex128
+
+
+def _of(*dtypes):
+    return [jax.ShapeDtypeStruct((), dtype) for dtype in dtypes]
+
+
+@pytest.mark.parametrize("dtypes", [(), (f16,), (bf16, f32), (c64, f16), (jnp.int32,)])
+def test_formulas_compute_in_32_bits(dtypes):
+    assert wide_dtype(_of(*dtypes)) == f32
+    with jax.enable_x64(True):
+        assert wide_dtype(_of(*dtypes)) == f32
+
+
+@pytest.mark.parametrize("dtypes", [(f64,), (c128,), (f16, f64), (c128, c64)])
+def test_formulas_compute_in_64_bits_where_anything_has_them(dtypes):
+    with jax.enable_x64(True):
+        assert wide_dtype(_of(*dtypes)) == f64
+        assert wide_dtype(_of(*dtypes[::-1])) == f64
+
+
+def test_what_has_no_digits_does_not_decide():
+    """`None` leaves, keys and 64-bit integers stand beside arrays."""
+    with jax.enable_x64(True):
+        assert wide_dtype([None, jax.random.key(0), *_of(jnp.int64, f32)]) == f32
+
+
+@pytest.mark.parametrize("dtype", [f16, bf16, f32, c64])
+def test_inexact_are_floats_and_complex_numbers(dtype):
+    assert is_inexact(jnp.ones(2, dtype))
+    assert is_inexact(jax.ShapeDtypeStruct((2,), dtype))
+
+
+@pytest.mark.parametrize(
+    "x", [None, 1.0, jnp.ones(2, jnp.int32), np.array(True), jax.random.key(0)]
+)
+def test_inexact_is_nothing_else(x):
+    assert not is_inexact(x)

@@ -1,0 +1,226 @@
+"""Schedules from one value to another: closed forms, and Optax at every step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import steepest
+
+LAST = 2**31 - 1  # the largest count there is
+
+POLYNOMIAL = [
+    dict(init_value=1.0, end_value=0.1, power=1, transition_steps=50),
+    dict(init_value=0.0, end_value=3.0, power=2.5, transition_steps=100),
+    dict(init_value=1.0, end_value=-1.0, power=0.5, transition_steps=7),
+    dict(
+        init_value=1e-3, end_value=1.0, power=3, transition_steps=60, transition_begin=9
+    ),
+    dict(init_value=2.0, end_value=0.5, power=1, transition_steps=0),
+]
+LINEAR = [
+    dict(init_value=0.0, end_value=1.0, transition_steps=100),
+    dict(init_value=1.0, end_value=0.0, transition_steps=30, transition_begin=45),
+]
+COSINE = [
+    dict(init_value=1.0, decay_steps=100),
+    dict(init_value=0.3, decay_steps=90, alpha=0.1),
+    dict(init_value=0.3, decay_steps=90, alpha=0.2, exponent=2.0),
+    dict(init_value=1.0, decay_steps=130, exponent=0.5),
+    dict(init_value=1.0, decay_steps=1),
+]
+OPTIONS = [
+    *(("polynomial_schedule", options) for options in POLYNOMIAL),
+    *(("linear_schedule", options) for options in LINEAR),
+    *(("cosine_decay_schedule", options) for options in COSINE),
+    ("constant_schedule", dict(value=0.3)),
+]
+options = pytest.mark.parametrize("name, options", OPTIONS)
+
+# One of each, and other values for each of its arguments.
+HYPER = [
+    *(
+        ("polynomial_schedule", POLYNOMIAL[3], *other)
+        for other in [
+            ("init_value", [0.5, 2.0]),
+            ("end_value", [0.5, 2.0]),
+            ("power", [1.0, 2.0]),
+            ("transition_steps", [10, 20]),
+            ("transition_begin", [0, 3]),
+        ]
+    ),
+    *(
+        ("cosine_decay_schedule", COSINE[2], *other)
+        for other in [
+            ("init_value", [0.5, 2.0]),
+            ("decay_steps", [10, 20]),
+            ("alpha", [0.0, 0.5]),
+            ("exponent", [1.0, 3.0]),
+        ]
+    ),
+    ("constant_schedule", dict(value=0.3), "value", [0.5, 2.0]),
+]
+
+
+def _every(schedule):
+    return jax.vmap(schedule)(jnp.arange(120))
+
+
+@options
+def test_same_as_optax_at_every_step(name, options):
+    with jax.numpy_dtype_promotion("standard"):
+        theirs = _every(getattr(optax, name)(**options))
+    ours = _every(getattr(steepest, name)(**options))
+    assert ours.dtype == jnp.float32
+    np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
+
+
+@options
+def test_same_as_optax_in_64_bits(name, options):
+    with jax.enable_x64(True):
+        with jax.numpy_dtype_promotion("standard"):
+            theirs = _every(getattr(optax, name)(**options))
+        ours = _every(getattr(steepest, name)(**options))
+        assert ours.dtype == jnp.float64
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
+
+
+@options
+def test_a_traced_count_is_a_count(name, options):
+    schedule = getattr(steepest, name)(**options)
+    for count in (0, 7, 119):
+        traced = jax.jit(schedule)(jnp.array(count))
+        np.testing.assert_allclose(traced, schedule(count), rtol=1e-5, atol=1e-7)
+
+
+@options
+def test_the_last_count_is_finite_and_at_the_end(name, options):
+    schedule = getattr(steepest, name)(**options)
+    np.testing.assert_allclose(schedule(LAST), schedule(1000), rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [7, 7.0, np.int64(7), jnp.array(7, jnp.int8)])
+@pytest.mark.parametrize("name, options", [OPTIONS[3], OPTIONS[8]])
+def test_any_number_is_a_count(name, options, count):
+    schedule = getattr(steepest, name)(**options)
+    np.testing.assert_array_equal(schedule(count), schedule(jnp.array(7)))
+
+
+@pytest.mark.parametrize("name, options", [OPTIONS[3], OPTIONS[8]])
+def test_many_counts_at_once(name, options):
+    """As one asks for a plot, and as Optax allows."""
+    schedule = getattr(steepest, name)(**options)
+    np.testing.assert_allclose(schedule(jnp.arange(120)), _every(schedule), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name, options, argument, values", HYPER)
+def test_hyperparameters_may_be_mapped_over(name, options, argument, values):
+    def value(x):
+        return getattr(steepest, name)(**{**options, argument: x})(12)
+
+    one_by_one = [float(value(x)) for x in values]
+    at_once = jax.vmap(value)(jnp.array(values))
+    np.testing.assert_allclose(at_once, one_by_one, rtol=1e-5)
+
+
+def test_a_constant_does_not_move():
+    schedule = steepest.constant_schedule(0.1)
+    assert schedule(0) == schedule(LAST) == 0.1
+
+
+@pytest.mark.parametrize("power", [1, 2, 3])
+def test_polynomial_at_its_ends_and_in_the_middle(power):
+    schedule = steepest.polynomial_schedule(5.0, 1.0, power, 10)
+    assert schedule(0) == 5
+    assert schedule(10) == schedule(11) == 1
+    np.testing.assert_allclose(schedule(5), 1 + 4 * 0.5**power, rtol=1e-6)
+
+
+@pytest.mark.parametrize("power", [0.5, 1, 2])
+@pytest.mark.parametrize("n", [3, 7, 41])
+def test_polynomial_ends_at_its_end_when_compiled(power, n):
+    """XLA computes `t / n` as `t * (1 / n)`, which may be more than 1 at the end."""
+    schedule = jax.jit(steepest.polynomial_schedule(1.0, 0.0, power, n))
+    assert [float(schedule(t)) for t in (n, n + 1)] == [0, 0]
+
+
+def test_polynomial_waits_for_its_beginning():
+    schedule = steepest.polynomial_schedule(5.0, 1.0, 1, 4, transition_begin=10)
+    found = [float(schedule(t)) for t in (0, 9, 10, 11, 14, 15)]
+    assert found == [5, 5, 5, 4, 1, 1]
+
+
+def test_polynomial_of_no_steps_stays():
+    schedule = steepest.polynomial_schedule(5.0, 1.0, 2, transition_steps=0)
+    assert schedule(0) == schedule(LAST) == 5
+
+
+def test_polynomial_of_power_zero_never_leaves():
+    """`0 ** 0` is 1: the end is not reached, as in Optax."""
+    schedule = steepest.polynomial_schedule(5.0, 1.0, 0, 4)
+    assert schedule(2) == schedule(9) == 5
+
+
+def test_linear_is_a_straight_line():
+    schedule = steepest.linear_schedule(-1.0, 3.0, transition_steps=8)
+    found = _every(schedule)[:10]
+    np.testing.assert_allclose(
+        found, [-1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3], atol=1e-6
+    )
+
+
+def test_cosine_at_its_ends_and_in_the_middle():
+    schedule = steepest.cosine_decay_schedule(2.0, 10, alpha=0.25)
+    assert schedule(0) == 2
+    np.testing.assert_allclose(schedule(5), (2 + 0.5) / 2, rtol=1e-6)
+    np.testing.assert_allclose([schedule(10), schedule(11)], [0.5, 0.5], rtol=1e-6)
+
+
+def test_cosine_with_an_exponent_is_a_power_of_the_plain_one():
+    plain, cubed = (
+        _every(steepest.cosine_decay_schedule(1.0, 100, exponent=e)) for e in (1, 3)
+    )
+    np.testing.assert_allclose(cubed, plain**3, rtol=1e-4, atol=1e-12)
+
+
+def test_cosine_never_rises():
+    assert (jnp.diff(_every(steepest.cosine_decay_schedule(1.0, 100))) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (
+            lambda: steepest.constant_schedule(float("nan")),
+            "constant_schedule: value is nan",
+        ),
+        (
+            lambda: steepest.linear_schedule(0.0, 1.0, -1),
+            "polynomial_schedule: transition_steps is -1, and a number of at least 0",
+        ),
+        (
+            lambda: steepest.polynomial_schedule(0.0, 1.0, -2, 5),
+            "polynomial_schedule: power is -2, and a number of at least 0",
+        ),
+        (
+            lambda: steepest.polynomial_schedule(0.0, 1.0, 1, 5, -3),
+            "polynomial_schedule: transition_begin is -3, and a number of at least 0",
+        ),
+        (
+            lambda: steepest.polynomial_schedule(0.0, float("nan"), 1, 5),
+            "polynomial_schedule: end_value is nan",
+        ),
+        (
+            lambda: steepest.cosine_decay_schedule(1.0, 0),
+            "cosine_decay_schedule: decay_steps is 0, and a number above 0",
+        ),
+        (
+            lambda: steepest.cosine_decay_schedule(1.0, 5, exponent=-1.0),
+            "cosine_decay_schedule: exponent is -1.0, and a number of at least 0",
+        ),
+    ],
+)
+def test_impossible_arguments_are_refused_by_name(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()

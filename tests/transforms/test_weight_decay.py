@@ -1,0 +1,103 @@
+"""Decoupled weight decay."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+
+p = {"w": jnp.array([10.0, -30.0]), "head": [jnp.array(30.0), jnp.array(40.0)]}
+g = {"w": jnp.array([1.0, 2.0]), "head": [jnp.array(3.0), jnp.array(4.0)]}
+
+
+def _step(tx):
+    return tx.update(g, tx.init(p), p)[0]
+
+
+def _assert_decayed(updates, w=0.0, first=0.0, second=0.0):
+    """Each leaf is its gradient and this share of its param."""
+    shares = {"w": w, "head": [first, second]}
+    wanted = jax.tree.map(lambda a, g, p: g + a * p, shares, g, p)
+    jax.tree.map(lambda u, x: np.testing.assert_allclose(u, x, 1e-6), updates, wanted)
+
+
+@pytest.mark.parametrize("decay", [0.1, 2, jnp.array(0.1)])
+def test_a_share_of_the_params_is_added(decay):
+    share = float(decay)
+    _assert_decayed(_step(steepest.add_decayed_weights(decay)), share, share, share)
+
+
+def test_nothing_decays_by_default():
+    _assert_decayed(_step(steepest.add_decayed_weights()))
+
+
+def test_the_decay_may_be_a_schedule():
+    tx = steepest.add_decayed_weights(lambda t: 0.5 * t.astype(float))
+    state = tx.init(p)
+    for t in range(3):
+        assert state == steepest.WeightDecaySchedule(count=t)
+        updates, state = tx.update(g, state, p)
+        _assert_decayed(updates, 0.5 * t, 0.5 * t, 0.5 * t)
+
+
+def test_a_mask_of_the_same_structure_chooses_leaves():
+    mask = {"w": True, "head": [False, True]}
+    updates = _step(steepest.add_decayed_weights(0.1, mask))
+    _assert_decayed(updates, w=0.1, second=0.1)
+
+
+def test_a_mask_may_say_one_thing_of_a_subtree():
+    updates = _step(steepest.add_decayed_weights(0.1, {"w": False, "head": True}))
+    _assert_decayed(updates, first=0.1, second=0.1)
+
+
+def test_a_mask_may_be_a_function_of_the_params():
+    """As one decays matrices and spares biases."""
+
+    def has_axes(params):
+        return jax.tree.map(lambda x: x.ndim > 0, params)
+
+    _assert_decayed(_step(steepest.add_decayed_weights(0.1, has_axes)), w=0.1)
+
+
+def test_a_schedule_goes_with_a_mask():
+    tx = steepest.add_decayed_weights(lambda t: 0.1, {"w": True, "head": False})
+    state = tx.init(p)
+    assert state == steepest.MaskedState(steepest.WeightDecaySchedule(count=0))
+    updates, state = tx.update(g, state, p)
+    _assert_decayed(updates, w=0.1)
+    assert state.inner_state.count == 1
+
+
+def test_float32_params_get_float32_decay_for_half_gradients():
+    """In bfloat16 the decay of a large weight would round the gradient away."""
+    tx = steepest.add_decayed_weights(1.0)
+    x = jnp.array([1.0009765625])
+    u, _ = tx.update(jnp.zeros(1, jnp.bfloat16), tx.init(x), x)
+    np.testing.assert_array_equal(u, x)
+
+
+def test_the_decay_may_be_mapped_over():
+    def first(decay):
+        return _step(steepest.add_decayed_weights(decay))["head"][0]
+
+    np.testing.assert_allclose(jax.vmap(first)(jnp.array([0.0, 0.1])), [3, 6])
+
+
+@pytest.mark.parametrize("decay", [0.1, lambda t: 0.1])
+@pytest.mark.parametrize("mask", [None, {"w": True, "head": False}])
+def test_missing_params_are_asked_for(decay, mask):
+    tx = steepest.add_decayed_weights(decay, mask)
+    with pytest.raises(ValueError) as caught:
+        tx.update(g, tx.init(p))
+    assert str(caught.value) == (
+        "add_decayed_weights: `update` needs `params` and was called without it. "
+        "Call `tx.update(grads, state, params)`."
+    )
+
+
+def test_a_negative_decay_is_refused():
+    said = "add_decayed_weights: weight_decay is -0.1, and a number of at least 0"
+    with pytest.raises(ValueError, match=said):
+        steepest.add_decayed_weights(-0.1)
