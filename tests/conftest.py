@@ -6,6 +6,31 @@ flags = os.environ.get("XLA_FLAGS", "")
 os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8"
 
 import jax  # noqa: E402  (the flags must be set before)
+import jaxtyping  # noqa: E402
+import pytest  # noqa: E402
+
+from steepest.engine import _formula  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+_fingerprint = _formula.fingerprint
+
+
+def _of_what_is_checked(f):
+    """Look through jaxtyping, which wraps a function anew each time it is defined.
+
+    Without this no formula would be shared while types are checked.
+    """
+    return _fingerprint(getattr(f, "__wrapped__", f))
+
+
+_formula.fingerprint = _of_what_is_checked
+
+
+@pytest.fixture
+def as_users_do():
+    """Types are not checked on every call: what is said is what steepest says."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -80,7 +80,7 @@ def test_the_same_as_made_of_the_transformation():
     for g in updates:
         state, theta = step(state, theta, g)
     _assert_close((phi, path[-1]), (state.phi, theta))
-    assert time_step == state.count == 10
+    assert (float(time_step), int(state.count)) == (10, 10)
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.5, 0.99])

@@ -79,7 +79,7 @@ def test_many_steps_compile_once():
         return -updates
 
     init, step = of(steepest.stateless(update))
-    theta = [jnp.ones(2)]
+    theta = jnp.ones(2)
     state = init(theta)
     for _ in range(3):
         state, theta = step(state, theta, theta)
@@ -92,8 +92,8 @@ def test_extra_arguments_reach_it():
 
     tx = steepest.GradientTransformationExtraArgs(steepest.init_empty_state, update)
     init, step = of(tx)
-    _, theta = step(init(None), [jnp.array(3.0)], [jnp.array(1.0)], value=2.0)
-    assert theta == [1.0]
+    _, theta = step(init(None), jnp.array(3.0), jnp.array(1.0), value=2.0)
+    assert theta == 1
 
 
 def test_an_ordinary_one_ignores_extra_arguments():

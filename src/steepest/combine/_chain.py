@@ -4,14 +4,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from ..core import (
-    GradientTransformation,
+    AnyTransformation,
     GradientTransformationExtraArgs,
     OptState,
 )
 from ..engine import plan_of, sequence
 
 
-def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
+def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
     """Apply transformations from left to right, each to what the last one returned.
 
     Neighbours that are rules run in one pass over the leaves, also those of chains
@@ -42,7 +42,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
 
 
 def named_chain(
-    *args: tuple[str, GradientTransformation],
+    *args: tuple[str, AnyTransformation],
 ) -> GradientTransformationExtraArgs:
     """`chain`, with a name for each link: the state is a dict of their states.
 

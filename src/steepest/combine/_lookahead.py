@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
-    GradientTransformation,
+    AnyTransformation,
     GradientTransformationExtraArgs,
     missing,
     not_a_transformation,
@@ -50,7 +50,7 @@ class LookaheadState(NamedTuple):
 
 
 def lookahead(
-    fast_optimizer: GradientTransformation,
+    fast_optimizer: AnyTransformation,
     sync_period: int,
     slow_step_size: Real,
     reset_state: bool = False,

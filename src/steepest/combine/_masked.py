@@ -1,11 +1,11 @@
 """Transformations of some of the leaves."""
 
-from ..core import GradientTransformation, GradientTransformationExtraArgs
+from ..core import AnyTransformation, GradientTransformationExtraArgs
 from ..engine import Mask, MaskOrFn, plan_of, under
 
 
 def masked(
-    inner: GradientTransformation,
+    inner: AnyTransformation,
     mask: MaskOrFn,
     *,
     mask_compatible_extra_args: bool = False,

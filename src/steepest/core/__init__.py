@@ -11,6 +11,7 @@ from ._numbers import (
 )
 from ._rule import Rule as Rule, Step as Step
 from ._transformation import (
+    AnyTransformation as AnyTransformation,
     EmptyState as EmptyState,
     GradientTransformation as GradientTransformation,
     GradientTransformationExtraArgs as GradientTransformationExtraArgs,

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ._types import OptState, Params, Updates
 
@@ -31,6 +31,17 @@ class TransformUpdateExtraArgsFn(Protocol):
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, OptState]: ...
+
+
+@runtime_checkable
+class AnyTransformation(Protocol):
+    """A pair of ours or of another library: what may stand in a chain."""
+
+    @property
+    def init(self) -> Callable[..., OptState]: ...
+
+    @property
+    def update(self) -> Callable[..., tuple[Updates, OptState]]: ...
 
 
 class GradientTransformation(NamedTuple):
@@ -91,7 +102,7 @@ def stateless(
 
 
 def with_extra_args_support(
-    tx: GradientTransformation,
+    tx: AnyTransformation,
 ) -> GradientTransformationExtraArgs:
     """`tx`, able to hear extra arguments: it ignores them if it does not take any.
 

@@ -14,7 +14,11 @@ AdamParams = tuple[PyTree, PyTree, Array]  # (g1, g2, time_step)
 
 
 def adam_init(theta: PyTree) -> AdamParams:
-    """The state of `adam_step`: two moments for each weight, and the time step, 0."""
+    """The state of `adam_step`: two moments for each weight, and the time step, 0.
+
+    Args:
+        theta: a list of weights, or any pytree.
+    """
     state = scale_by_adam().init(theta)
     return state.mu, state.nu, jnp.zeros(())
 

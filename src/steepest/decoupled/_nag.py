@@ -14,7 +14,11 @@ NagParams = tuple[PyTree, Array]  # (phi, time_step)
 
 
 def nag_init(theta: PyTree) -> NagParams:
-    """The state of `nag_step`: a second point for each weight, and the time step, 0."""
+    """The state of `nag_step`: a second point for each weight, and the time step, 0.
+
+    Args:
+        theta: a list of weights, or any pytree.
+    """
     return nag(0.0).init(theta).phi, jnp.zeros(())
 
 

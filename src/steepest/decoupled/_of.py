@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import PyTree
 
-from ..core import GradientTransformation, with_extra_args_support
+from ..core import AnyTransformation, with_extra_args_support
 from ..engine import apply_updates
 from ._compiled import Stepped
 
@@ -22,7 +22,7 @@ class Decoupled(NamedTuple):
     step: Callable[..., Stepped]
 
 
-def of(tx: GradientTransformation) -> Decoupled:
+def of(tx: AnyTransformation) -> Decoupled:
     """The decoupled rule that does what `tx` does. Its `step` is compiled.
 
     Args:

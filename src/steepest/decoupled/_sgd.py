@@ -12,7 +12,11 @@ from ._compiled import compiled, Stepped
 
 
 def sgd_init(theta: PyTree) -> Float[Array, ""]:
-    """The state of `sgd_step`: the time step, 0."""
+    """The state of `sgd_step`: the time step, 0.
+
+    Args:
+        theta: a list of weights, or any pytree.
+    """
     del theta
     return jnp.zeros(())
 

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import Any
 
 from ..core import (
+    AnyTransformation,
     EmptyState,
-    GradientTransformation,
     GradientTransformationExtraArgs,
     not_a_transformation,
     OptState,
@@ -67,7 +67,7 @@ class Plan:
         return GradientTransformationExtraArgs(self.init, self.update)
 
 
-def plan_of(who: str, place: str, tx: GradientTransformation) -> Plan:
+def plan_of(who: str, place: str, tx: AnyTransformation) -> Plan:
     """What `tx` is made of; itself, if that cannot be seen.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from ..core import (
-    GradientTransformation,
+    AnyTransformation,
     OptState,
     Params,
     Updates,
@@ -17,7 +17,7 @@ from ._apply import apply_updates
 
 
 def make_step(
-    tx: GradientTransformation,
+    tx: AnyTransformation,
 ) -> Callable[..., tuple[Params, OptState]]:
     """`step(params, state, grads, **extra_args) -> (params, state)`: update and apply.
 

@@ -172,7 +172,12 @@ def nadam(
     nesterov: bool = True,
     nu_dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """NAdam: `adam` that looks one step ahead. Its arguments are those of `adam`."""
+    """NAdam: `adam` that looks one step ahead.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+    """
     return adam(
         learning_rate,
         b1,
@@ -198,7 +203,13 @@ def nadamw(
     nesterov: bool = True,
     nu_dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """NAdamW: `adamw` that looks one step ahead. Its arguments are those of `adamw`."""
+    """NAdamW: `adamw` that looks one step ahead.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+        weight_decay, mask: as for `adamw`.
+    """
     return adamw(
         learning_rate,
         b1,

@@ -1,0 +1,162 @@
+"""Chains become one pass, and only their states remember the nesting."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import steepest
+from steepest.engine import plan_of
+
+P = {"w": jnp.ones((3, 2)), "b": jnp.array([1.0, -1.0])}
+
+
+def _sweeps(tx):
+    """The names of the rules, pass by pass; `None` for a detour."""
+    stages = plan_of("test", "tx", tx)._stages
+    rows = [getattr(stage, "sweeps", [None]) for stage in stages]
+    return [s and [rule.name for rule in s.rules] for row in rows for s in row]
+
+
+def _opaque():
+    return steepest.stateless(lambda updates, params: updates)
+
+
+def test_nested_chains_are_one_pass():
+    tx = steepest.chain(
+        steepest.clip_by_global_norm(1.0),
+        steepest.chain(steepest.identity(), steepest.chain(steepest.adamw(1e-3))),
+    )
+    rules = ["clip_by_global_norm", "scale_by_adam", "add_decayed_weights", "scale"]
+    assert _sweeps(tx) == [rules]
+
+
+def test_a_rule_that_measures_begins_a_pass():
+    tx = steepest.chain(
+        steepest.scale_by_adam(), steepest.clip_by_global_norm(1.0), steepest.scale(-1)
+    )
+    assert _sweeps(tx) == [["scale_by_adam"], ["clip_by_global_norm", "scale"]]
+
+
+def test_a_mask_does_not_break_a_pass():
+    tx = steepest.adamw(1e-3, mask={"w": True, "b": False})
+    assert _sweeps(tx) == [["scale_by_adam", "add_decayed_weights", "scale"]]
+
+
+def test_what_is_no_rule_stands_between_passes():
+    tx = steepest.chain(steepest.scale(2), _opaque(), steepest.sgd(0.1, 0.9))
+    assert _sweeps(tx) == [["scale"], None, ["trace", "scale"]]
+
+
+def test_a_pair_with_another_init_is_not_looked_into():
+    """Whoever replaces one half of the pair has made another transformation."""
+    trace = steepest.trace(0.9)
+    warm = trace._replace(init=lambda p: steepest.TraceState(p))
+    assert _sweeps(warm) == [None]
+    u, _ = steepest.chain(warm).update(P, steepest.chain(warm).init(P), P)
+    np.testing.assert_allclose(u["w"], 1.9 * P["w"], rtol=1e-6)
+
+
+def test_the_state_is_nested_as_in_optax():
+    make = lambda m: m.chain(
+        m.clip_by_global_norm(1), m.chain(m.adamw(1e-3), m.masked(m.trace(0.9), True))
+    )
+    ours, theirs = make(steepest).init(P), make(optax).init(P)
+    assert str(jax.tree.structure(ours)) == str(jax.tree.structure(theirs))
+    assert ours[1][0][0]._fields == theirs[1][0][0]._fields
+
+
+def test_a_state_of_optax_is_understood():
+    """It has the same fields; what comes back is ours."""
+    tx, theirs = steepest.adamw(0.1), optax.adamw(0.1)
+    u, state = tx.update(P, theirs.init(P), P)
+    want, _ = tx.update(P, tx.init(P), P)
+    jax.tree.map(np.testing.assert_array_equal, u, want)
+    assert isinstance(state[0], steepest.ScaleByAdamState)
+
+
+def test_transformations_of_optax_are_links():
+    """Also those that hear extra arguments."""
+    heard = {}
+
+    def update(updates, state, params=None, **extra_args):
+        heard.update(extra_args)
+        return updates, state
+
+    listener = optax.GradientTransformationExtraArgs(optax.init_empty_state, update)
+    tx = steepest.chain(optax.scale(2.0), steepest.scale(3.0), listener)
+    u, _ = tx.update(P, tx.init(P), P, value=7.0)
+    np.testing.assert_array_equal(u["b"], 6 * P["b"])
+    assert heard == {"value": 7.0}
+
+
+def test_a_chain_of_rules_is_the_rules_one_by_one():
+    parts = [steepest.clip_by_global_norm(0.5), steepest.scale_by_adam()]
+    parts += [steepest.add_decayed_weights(0.1), steepest.trace(0.9, True)]
+    tx = steepest.chain(*parts)
+    g = jax.tree.map(lambda x: 3 * x, P)
+    u, state = tx.update(g, tx.init(P), P)
+    for part, kept in zip(parts, state, strict=True):
+        g, want = part.update(g, part.init(P), P)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, 1e-6), kept, want)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, 1e-6), u, g)
+
+
+def test_updates_may_change_structure_on_a_detour():
+    """Rules before `lookahead` see the fast gradients, rules after it both updates."""
+    look = steepest.lookahead(steepest.sgd(1.0), 5, 0.5)
+    tx = steepest.chain(steepest.clip(0.5), look, steepest.scale(2.0))
+    both = steepest.LookaheadParams.init_synced(P)
+    u, _ = tx.update(P, tx.init(both), both)
+    np.testing.assert_array_equal(u.fast["b"], [-1.0, 1.0])
+    np.testing.assert_array_equal(u.slow["b"], [0.0, 0.0])
+
+
+BAD = {
+    "another structure in params": (
+        lambda tx, s: tx.update({"w": P["w"]}, s, P),
+        "add_decayed_weights: leaf ['b'] is in the params and not in the updates",
+    ),
+    "another structure in state": (
+        lambda tx, s: tx.update(P, steepest.adamw(0.1).init({"w": P["w"]}), P),
+        "scale_by_adam: leaf ['b'] is in the updates and not in the state's `mu`",
+    ),
+    "another shape in params": (
+        lambda tx, s: tx.update(P, s, {**P, "w": jnp.ones((2, 3))}),
+        "leaf ['w'] has shape (3, 2) in the updates and shape (2, 3) in the params",
+    ),
+    "another shape in state": (
+        lambda tx, s: tx.update(P, tx.init({**P, "w": jnp.ones((3, 1))}), P),
+        "leaf ['w'] has shape (3, 2) in the updates and shape (3, 1) in the state's",
+    ),
+    "a param that is none": (
+        lambda tx, s: tx.update(P, s, {**P, "w": None}),
+        "leaf ['w'] has shape (3, 2) in the updates and nothing in the params",
+    ),
+    "a leaf unknown to the state": (
+        lambda tx, s: tx.update(P, tx.init({**P, "w": None}), P),
+        "leaf ['w'] has shape (3, 2) in the updates and nothing in the state's `mu`",
+    ),
+    "a leaf that is a tree": (
+        lambda tx, s: tx.update(P, s, {**P, "w": [P["w"]]}),
+        "leaf ['w'] is in the updates and not in the params",
+    ),
+    "no params": (
+        lambda tx, s: tx.update(P, s),
+        "add_decayed_weights: `update` needs `params` and was called without it",
+    ),
+    "another state": (
+        lambda tx, s: tx.update(P, (s[1], s[0], s[2]), P),
+        "scale_by_adam: the state is a EmptyState, and a ScaleByAdamState is wanted",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_does_not_belong_together_is_refused(name):
+    bad, message = BAD[name]
+    tx = steepest.adamw(0.1)
+    with pytest.raises((ValueError, TypeError)) as error:
+        bad(tx, tx.init(P))
+    assert message in str(error.value)

@@ -1,0 +1,79 @@
+"""`make_step`: one compile, no copies."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import steepest
+
+MAKERS = {
+    "sgd": lambda: steepest.sgd(0.1),
+    "momentum": lambda: steepest.sgd(0.1, 0.9),
+    "nesterov": lambda: steepest.sgd(0.1, 0.9, True),
+    "adam": lambda: steepest.adam(0.1),
+    "adamw": lambda: steepest.adamw(0.1),
+    "masked adamw": lambda: steepest.adamw(0.1, mask={"w": True, "b": False}),
+    "clipped adamw": lambda: steepest.chain(
+        steepest.clip_by_global_norm(1.0), steepest.adamw(0.1)
+    ),
+}
+
+
+def _params():
+    return {"w": jnp.ones((64, 32)), "b": jnp.ones((32,))}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_parameter_is_copied(name):
+    """Every buffer is written in place: XLA puts in no `copy` of any that size."""
+    tx, p = MAKERS[name](), _params()
+    compiled = steepest.make_step(tx).lower(p, tx.init(p), p).compile()
+    copied = re.findall(r"= \w+(\[[\d,]*\])\S* copy\(", compiled.as_text())
+    assert set(copied) <= {"[]"}
+    memory = compiled.memory_analysis()
+    arrays = [x for x in jax.tree.leaves((p, tx.init(p))) if x.ndim]
+    assert memory.alias_size_in_bytes >= sum(x.nbytes for x in arrays)
+
+
+def test_old_buffers_are_given_up():
+    tx, p = steepest.adam(0.1), _params()
+    state, grads = tx.init(p), _params()
+    steepest.make_step(tx)(p, state, grads)
+    assert all(x.is_deleted() for x in jax.tree.leaves((p, state[0].mu)))
+    assert not any(x.is_deleted() for x in jax.tree.leaves(grads))
+
+
+def test_one_compile_over_many_steps():
+    tx, p = steepest.adamw(steepest.cosine_decay_schedule(0.1, 100)), _params()
+    step, state = steepest.make_step(tx), tx.init(p)
+    for _ in range(5):
+        p, state = step(p, state, _params())
+    assert step._cache_size() == 1
+
+
+def test_extra_arguments_reach_the_transformation():
+    def update(updates, state, params=None, *, value, **extra_args):
+        return jax.tree.map(lambda u: value * u, updates), state
+
+    tx = steepest.GradientTransformationExtraArgs(steepest.init_empty_state, update)
+    p, _ = steepest.make_step(tx)(_params(), tx.init(None), _params(), value=2.0)
+    assert p["b"][0] == 3.0
+
+
+def test_inside_another_jit():
+    tx = steepest.sgd(0.1)
+    step = steepest.make_step(tx)
+    p, _ = jax.jit(lambda p: step(p, tx.init(p), p))(_params())
+    assert p["b"][0] == jnp.float32(0.9)
+
+
+def test_both_params_of_lookahead_are_donated():
+    """They begin equal, and yet in memory of their own."""
+    tx = steepest.lookahead(steepest.adam(0.1), 2, 0.5)
+    both = steepest.LookaheadParams.init_synced(_params())
+    step, state = steepest.make_step(tx), tx.init(both)
+    for _ in range(3):
+        both, state = step(both, state, _params())
+    assert step._cache_size() == 1

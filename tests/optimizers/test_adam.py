@@ -1,0 +1,101 @@
+"""Adam alone: closed forms, and what it becomes at its limits."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+
+G = jnp.array([3.0, -0.01, 1e4])
+
+
+def _steps(tx, gs, p=None):
+    state, us = tx.init(gs[0]), []
+    for g in gs:
+        u, state = tx.update(g, state, p)
+        us.append(u)
+    return us, state
+
+
+def test_the_first_step_is_the_sign():
+    (u,), _ = _steps(steepest.scale_by_adam(), [G])
+    np.testing.assert_allclose(u, jnp.sign(G), rtol=1e-5)
+
+
+def test_without_memory_it_is_the_sign_at_every_step():
+    us, _ = _steps(steepest.scale_by_adam(b1=0.0, b2=0.0), [G, -2 * G, 0.1 * G])
+    np.testing.assert_allclose(us[1], -jnp.sign(G), rtol=1e-5)
+
+
+def test_the_formula_by_hand():
+    """Two steps, written out."""
+    b1, b2, eps = 0.8, 0.9, 1e-3
+    g1, g2 = np.array([1.0, 2.0]), np.array([-3.0, 0.5])
+    mu = b1 * (1 - b1) * g1 + (1 - b1) * g2
+    nu = b2 * (1 - b2) * g1**2 + (1 - b2) * g2**2
+    want = mu / (1 - b1**2) / (np.sqrt(nu / (1 - b2**2)) + eps)
+    tx = steepest.scale_by_adam(b1, b2, eps)
+    us, state = _steps(tx, [jnp.asarray(g1, float), jnp.asarray(g2, float)])
+    np.testing.assert_allclose(us[1], want, rtol=1e-5)
+    np.testing.assert_allclose(state.nu, nu, rtol=1e-5)
+    assert state.count == 2
+
+
+def test_adamw_without_decay_is_adam():
+    gs = [G, -G, 2 * G]
+    ours, _ = _steps(steepest.adamw(0.1, weight_decay=0.0), gs, G)
+    want, _ = _steps(steepest.adam(0.1), gs, G)
+    np.testing.assert_array_equal(ours[-1], want[-1])
+
+
+def test_adamw_decays_by_the_learning_rate():
+    (u,), _ = _steps(steepest.adamw(0.1, weight_decay=0.5), [0 * G], G)
+    np.testing.assert_allclose(u, -0.1 * 0.5 * G, rtol=1e-6)
+
+
+def test_nadam_is_adam_that_looks_ahead():
+    for plain, ahead in [
+        (steepest.adam, steepest.nadam),
+        (steepest.adamw, steepest.nadamw),
+    ]:
+        ours, _ = _steps(ahead(0.1), [G, 2 * G], G)
+        want, _ = _steps(plain(0.1, nesterov=True), [G, 2 * G], G)
+        np.testing.assert_array_equal(ours[-1], want[-1])
+
+
+def test_nadam_without_momentum_is_adam():
+    ours, _ = _steps(steepest.nadam(0.1, b1=0.0), [G, -G])
+    want, _ = _steps(steepest.adam(0.1, b1=0.0), [G, -G])
+    np.testing.assert_allclose(ours[-1], want[-1], rtol=1e-6)
+
+
+def test_the_count_stops_at_the_top():
+    """2^31 - 1 steps are many, and one more is not minus 2^31."""
+    tx = steepest.adam(steepest.cosine_decay_schedule(0.1, 1000))
+    state = tx.init(G)
+    top = jnp.asarray(2**31 - 1, jnp.int32)
+    state = state[0]._replace(count=top), state[1]._replace(count=top)
+    u, new = tx.update(G, state)
+    assert new[0].count == new[1].count == 2**31 - 1
+    assert np.isfinite(u).all()
+
+
+@pytest.mark.parametrize(
+    "bad, message",
+    [
+        ({"b1": 1.0}, r"scale_by_adam: b1 is 1.0, and a number in \[0, 1\) is wanted"),
+        ({"b2": -0.1}, r"scale_by_adam: b2 is -0.1, and a number in \[0, 1\)"),
+        ({"eps": -1e-8}, "scale_by_adam: eps is -1e-08, and a number of at least 0"),
+        ({"eps_root": -1.0}, "scale_by_adam: eps_root is -1.0"),
+    ],
+)
+def test_impossible_numbers_are_refused(bad, message):
+    for maker in (steepest.adam, steepest.adamw, steepest.nadam, steepest.nadamw):
+        with pytest.raises(ValueError, match=message):
+            maker(0.1, **bad)
+
+
+@pytest.mark.parametrize("maker", [steepest.adam, steepest.lion, steepest.sgd])
+def test_a_negative_learning_rate_is_refused(maker):
+    with pytest.raises(ValueError, match=r"learning_rate is -0.1, and a number"):
+        maker(-0.1)

@@ -1,0 +1,39 @@
+"""Lion alone."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+
+G = jnp.array([3.0, -0.01, 0.0])
+
+
+def test_every_step_is_a_sign():
+    tx = steepest.scale_by_lion()
+    state = tx.init(G)
+    for g in (G, 2 * G, 0.5 * G):
+        u, state = tx.update(g, state)
+        assert u.tolist() == [1.0, -1.0, 0.0]
+    assert state.count == 3
+
+
+def test_the_last_gradient_weighs_more_in_the_step_than_in_the_memory():
+    """With b1 = 0 the step follows the gradient alone, and the memory does not."""
+    tx = steepest.scale_by_lion(b1=0.0, b2=0.9)
+    _, state = tx.update(G, tx.init(G))
+    u, state = tx.update(-0.1 * G, state)
+    assert u.tolist() == [-1.0, 1.0, 0.0]
+    np.testing.assert_allclose(state.mu, (0.9 * 0.1 - 0.1 * 0.1) * G, rtol=1e-5)
+
+
+def test_a_steep_smooth_sign_is_hard():
+    smooth = steepest.scale_by_lion(mode="smooth", smooth_beta=1e6)
+    u, _ = smooth.update(G, smooth.init(G))
+    np.testing.assert_allclose(u, jnp.sign(G), rtol=1e-6)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_an_unknown_sign_is_refused():
+    with pytest.raises(ValueError, match="'soft', and one of hard, smooth, refined"):
+        steepest.scale_by_lion(mode="soft")
