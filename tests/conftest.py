@@ -17,12 +17,12 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 _fingerprint = _formula.fingerprint
 
 
-def _of_what_is_checked(f):
+def _of_what_is_checked(f, *inside):
     """Look through jaxtyping, which wraps a function anew each time it is defined.
 
     Without this no formula would be shared while types are checked.
     """
-    return _fingerprint(getattr(f, "__wrapped__", f))
+    return _fingerprint(getattr(f, "__wrapped__", f), *inside)
 
 
 _formula.fingerprint = _of_what_is_checked

@@ -100,6 +100,13 @@ def test_the_dtype_of_the_weights_is_kept(init, step, dtype):
 
 
 @rules
+def test_wider_updates_do_not_widen_the_weights(init, step):
+    theta = _theta(jnp.bfloat16)
+    _, new = step(init(theta), theta, _theta(jnp.float32))
+    assert [x.dtype for x in new] == [jnp.bfloat16] * 2
+
+
+@rules
 def test_weights_of_64_bits_keep_them(init, step):
     with jax.enable_x64(True):
         theta = _theta(jnp.float64)

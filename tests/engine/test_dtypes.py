@@ -64,6 +64,14 @@ def test_no_rounding_between_passes():
     np.testing.assert_allclose(u, g, rtol=1e-3)
 
 
+def test_what_the_last_pass_does_not_see_is_rounded_too():
+    g = {"w": jnp.ones((2,), jnp.bfloat16), "b": jnp.ones((2,), jnp.bfloat16)}
+    late = steepest.masked(steepest.clip_by_global_norm(1.0), {"w": True, "b": False})
+    tx = steepest.chain(steepest.scale(2.0), late)
+    u, _ = tx.update(g, tx.init(g), g)
+    assert u["w"].dtype == u["b"].dtype == jnp.bfloat16
+
+
 def test_too_large_for_float16_is_the_largest_not_infinite():
     """Where float32 would hold it, that is: an infinite gradient stays infinite."""
     g = jnp.array([6e4, jnp.inf, -6e4], jnp.float16)

@@ -25,6 +25,13 @@ def test_equal_lines_are_not_the_same_code():
     assert fingerprint(one) != fingerprint(two)
 
 
+def test_a_function_of_itself_has_an_end():
+    def power(n):
+        return 1 if n == 0 else 2 * power(n - 1)
+
+    assert fingerprint(power) == fingerprint(power)
+
+
 def test_an_array_is_kept_by_nobody():
     """It may be a tracer, whose time is over when its function returns."""
     assert fingerprint(_over(jnp.ones(()))) is None

@@ -113,6 +113,37 @@ def test_updates_may_change_structure_on_a_detour():
     np.testing.assert_array_equal(u.slow["b"], [0.0, 0.0])
 
 
+def test_a_rule_may_need_an_extra_argument():
+    """It says so when it is missing, and others ignore it."""
+    rule = steepest.Rule(
+        "scale_by_value",
+        steepest.EmptyState,
+        lambda n, g, p: n.value * g,
+        prepare=lambda step: {"value": step.extra["value"]},
+        needs=("value",),
+    )
+    tx = steepest.chain(steepest.lift(rule), steepest.scale(2.0))
+    u, _ = tx.update(P, tx.init(P), P, value=3.0, other=None)
+    np.testing.assert_array_equal(u["b"], 6 * P["b"])
+    with pytest.raises(ValueError, match="scale_by_value: `update` needs `value` and"):
+        tx.update(P, tx.init(P), P)
+
+
+def test_a_rule_may_measure_several_things():
+    """Summed over the leaves it sees; of an empty tree they are zero."""
+    rule = steepest.Rule(
+        "by_mean",
+        steepest.EmptyState,
+        lambda n, g, p: g - n.mean,
+        prepare=lambda step: {"mean": step.total["sum"] / (step.total["size"] + 1e-9)},
+        measure=lambda g: {"sum": jnp.sum(g), "size": jnp.asarray(g.size)},
+    )
+    tx = steepest.lift(rule)
+    u, _ = tx.update({"a": jnp.ones(3), "b": jnp.array([5.0])}, tx.init(P))
+    np.testing.assert_allclose(u["b"], 3.0, rtol=1e-6)
+    assert tx.update({}, tx.init({}))[0] == {}
+
+
 BAD = {
     "another structure in params": (
         lambda tx, s: tx.update({"w": P["w"]}, s, P),

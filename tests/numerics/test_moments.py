@@ -129,10 +129,11 @@ def test_abs_sq_of_reals_keeps_their_dtype(dtype):
     np.testing.assert_array_equal(found, jnp.array([9.0, 0.25], dtype))
 
 
-def test_abs_sq_has_a_slope_at_zero():
-    """Unlike `abs(x) ** 2`, whose slope there is NaN for complex numbers."""
-    slope = jax.grad(lambda x: abs_sq(x).sum())(jnp.zeros(2, jnp.complex64))
-    np.testing.assert_array_equal(slope, jnp.zeros(2))
+def test_abs_sq_has_the_slope_of_a_square():
+    """Also at zero; JAX takes a slope of complex numbers with the conjugate."""
+    z = jnp.array([0.0, 3.0 - 4.0j], jnp.complex64)
+    slope = jax.grad(lambda z: abs_sq(z).sum())(z)
+    np.testing.assert_array_equal(slope, 2 * z.conj())
 
 
 def test_a_count_begins_at_zero():

@@ -151,6 +151,14 @@ def test_polynomial_waits_for_its_beginning():
     assert found == [5, 5, 5, 4, 1, 1]
 
 
+def test_polynomial_with_a_late_beginning_sees_every_step():
+    """A float32 knows no odd number above 2**24: subtract first."""
+    late = 20_000_000
+    schedule = steepest.polynomial_schedule(1.0, 0.0, 1, 10, late)
+    found = [float(schedule(jnp.array(late + t))) for t in (4, 5, 6)]
+    np.testing.assert_allclose(found, [0.6, 0.5, 0.4], rtol=1e-6)
+
+
 def test_polynomial_of_no_steps_stays():
     schedule = steepest.polynomial_schedule(5.0, 1.0, 2, transition_steps=0)
     assert schedule(0) == schedule(LAST) == 5

@@ -105,6 +105,14 @@ def test_the_derivative_at_a_zero_gradient_is_finite(limit):
     np.testing.assert_array_equal(slopes, jnp.eye(2))
 
 
+@pytest.mark.parametrize("limit", [0.0, 1.0])
+def test_nothing_is_divided_by_a_zero_length(limit):
+    """Not even to be thrown away: `jax_debug_nans` would stop there."""
+    tx = steepest.clip_by_global_norm(limit)
+    with jax.debug_nans(True):
+        jax.jacobian(lambda g: _step(tx, g))(jnp.zeros(2))
+
+
 def test_the_derivative_of_a_clipped_gradient_is_across_it():
     """Only a turn changes it: `u = g / |g|` has slope `I - u u^T` over `|g|`."""
     tx = steepest.clip_by_global_norm(1.0)

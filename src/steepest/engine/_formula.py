@@ -44,21 +44,20 @@ def joined(
     def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
         real = wide_dtype([g, p, *row])
         u, p = widen(g, real, integers=True), widen(p, real)
-        wide, n = ([widen(x, real) for x in xs] for xs in (row, numbers))
-        kept, given = iter(zip(row, wide, strict=True)), iter(n)
+        kept, given = iter(row), iter(numbers)
         new: list[Any] = []
         with mixing([g, p]):
             for rule, mine, applied in zip(rules, names, on, strict=True):
                 old = list(islice(kept, len(rule.remember)))
-                n = SimpleNamespace(**{name: next(given) for name in mine})
-                out: Sequence[Any] = [None] * len(old)
-                if applied:
-                    with jax.named_scope(rule.name):
-                        u, *out = result(rule.leaf(n, u, p, *(x for _, x in old)))
+                n = {name: widen(next(given), real) for name in mine}
+                if not applied:
+                    new += old
+                    continue
+                with jax.named_scope(rule.name):
+                    wide = [widen(x, real) for x in old]
+                    u, *out = result(rule.leaf(SimpleNamespace(**n), u, p, *wide))
                 pairs = zip(out, old, strict=True)
-                new += [
-                    x if x is None else restore(x, was.dtype) for x, (was, _) in pairs
-                ]
+                new += [restore(x, was.dtype) for x, was in pairs]
         return u if dtype is None else restore(u, dtype), tuple(new)
 
     applied = [rule for rule, yes in zip(rules, on, strict=True) if yes]
@@ -89,21 +88,30 @@ def result(returned: Any) -> tuple[Any, ...]:
     return returned if isinstance(returned, tuple) else (returned,)
 
 
-def fingerprint(x: Any) -> Hashable:
+def fingerprint(x: Any, inside: tuple[Any, ...] = ()) -> Hashable:
     """Equal for two functions of the same code over the same numbers.
 
     `None` for what must not be kept beyond its time: an array, perhaps a traced one,
     and a function over one.
+
+    Args:
+        x: a function, or something it is made of.
+        inside: the functions this one was found in.
     """
     if isinstance(x, jax.Array):
         return None
-    if isinstance(x, FunctionType):
-        cells = tuple(cell.cell_contents for cell in x.__closure__ or ())
-        parts = [fingerprint(part) for part in (*cells, *(x.__defaults__ or ()))]
+    if isinstance(x, FunctionType) and not any(x is f for f in inside):
+        parts = [fingerprint(part, (*inside, x)) for part in _made_of(x)]
         return None if None in parts else (_Itself(x.__code__), *parts)
     if isinstance(x, bool | int | float | str | None):
         return type(x), x
     return _Itself(x)
+
+
+def _made_of(f: FunctionType) -> list[Any]:
+    """What a function holds besides its code."""
+    cells = [cell.cell_contents for cell in f.__closure__ or ()]
+    return [*cells, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
 
 
 class _Itself:

@@ -81,10 +81,9 @@ class Run:
         params: Params | None,
         extra: Mapping[str, Any],
     ) -> tuple[Updates, list[OptState]]:
-        """Run the sweeps; between them the leaves stay wide."""
+        """Run the sweeps; a leaf stays wide until the last that sees it."""
         leaves = Leaves(updates)
         ps = self._params_of(leaves, params, extra)
-        wide: list[Any] = [None] * len(ps)
         narrow = [
             None if g is None else update_dtype(g, p)
             for g, p in zip(leaves.arrays, ps, strict=True)
@@ -93,7 +92,11 @@ class Run:
         new: list[OptState] = []
         for sweep in self.sweeps:
             mine = slice(len(new), len(new) + len(sweep.rules))
-            dtypes = wide if mine.stop < len(self.rules) else narrow
+            later = views[mine.stop :]
+            dtypes = [
+                None if any(view.on[k] for view in later) else dtype
+                for k, dtype in enumerate(narrow)
+            ]
             leaves.arrays, kept = sweep.run(
                 leaves, ps, dtypes, states[mine], views[mine], extra
             )
@@ -163,7 +166,11 @@ class Detour:
                 for name, x in extra.items()
             }
         found, state = self.tx.update(seen, state, params, **extra)
-        rest = iter(Leaves(found).arrays)
+        advice = (
+            "Under a mask, a transformation must keep the structure of the updates."
+        )
+        who = self.link.masks[0].who
+        rest = iter(Leaves(seen).match(who, found, "inner updates", advice))
         pairs = zip(leaves.arrays, view.on, strict=True)
         return leaves.like([next(rest) if on else u for u, on in pairs]), [state]
 

@@ -63,7 +63,7 @@ class Sweep:
         measure = measuring(self.rules[0].measure)
         pairs = zip(leaves.arrays, views[0].on, strict=True)
         found = [measure(g) for g, on in pairs if on and g is not None]
-        return summed(found) if found else jnp.zeros(())
+        return summed(found or [measure(jnp.zeros((0,)))])
 
     def _prepare(
         self, states: Sequence[OptState], step: Step

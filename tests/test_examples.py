@@ -1,0 +1,44 @@
+"""What we show works."""
+
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from examples import race
+
+ROOT = Path(__file__).parent.parent
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.fixture(autouse=True)
+def _as_jax_comes():
+    """Users promote what they like."""
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: path.name)
+def test_python_in_the_docs_runs(path: Path):
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text(), re.DOTALL)
+    scope: dict[str, object] = {"__name__": "docs"}
+    for block in blocks:
+        exec(compile(block, str(path), "exec"), scope)
+
+
+@pytest.mark.parametrize("path", [DOCS[1]], ids=lambda path: path.name)
+def test_every_difference_names_a_test_that_exists(path: Path):
+    for line in re.findall(r"^\|.*\| ([^|]*) \|$", path.read_text(), re.MULTILINE):
+        for file, test in re.findall(r"`([\w/]+(?:\.py|/))(?:::(\w+))?`", line):
+            assert (ROOT / "tests" / file).exists(), file
+            assert not test or f"def {test}(" in (ROOT / "tests" / file).read_text()
+
+
+def test_the_race_has_a_winner():
+    """A short one: better than guessing, for everyone, at some learning rate."""
+    rows = race.race(steps=30)
+    assert {row[0] for row in rows} == set(race.OPTIMIZERS)
+    assert all(mean > 0.6 for _, _, mean, _, _ in rows)
+    assert np.all(np.diff([mean for _, _, mean, _, _ in rows]) <= 0)
