@@ -35,6 +35,7 @@ def without_types():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.integers() | st.floats())
 def test_python_numbers_come_back_as_they_are(x):
     assert number(x) is x
@@ -111,7 +112,7 @@ def test_a_number_out_of_range_is_refused_by_name(check, wanted, x):
     assert str(caught.value) == said
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(allow_nan=False))
 def test_a_fraction_is_in_the_half_open_interval(x):
     if 0 <= x < 1:

@@ -205,7 +205,7 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.linear_schedule(0.0, 1.0, -1),
-            "polynomial_schedule: transition_steps is -1, and a number of at least 0",
+            "_schedule: transition_steps is -1, and a number of at least 0",
         ),
         (
             lambda: steepest.polynomial_schedule(0.0, 1.0, -2, 5),

@@ -51,7 +51,7 @@ class LookaheadState(NamedTuple):
 
 def lookahead(
     fast_optimizer: AnyTransformation,
-    sync_period: int,
+    sync_period: Real,
     slow_step_size: Real,
     reset_state: bool = False,
 ) -> GradientTransformationExtraArgs:
@@ -80,7 +80,7 @@ def lookahead(
     >>> round(float(params.slow[0]), 3)
     0.9
     """
-    if not hasattr(fast_optimizer, "update"):
+    if not isinstance(fast_optimizer, AnyTransformation):
         raise not_a_transformation("lookahead", "fast_optimizer", fast_optimizer)
     (sync_period,) = period("lookahead", sync_period=sync_period)
     (slow_step_size,) = real("lookahead", slow_step_size=slow_step_size)

@@ -20,7 +20,7 @@ from ._types import Real
 Check = Callable[..., list[Any]]
 
 
-def number(x: Real) -> Real:
+def number(x: Any) -> Any:
     """`x`, made to take the dtype of the arrays it meets, as a Python float does."""
     if isinstance(x, np.generic | np.ndarray):
         return x.item()
@@ -60,4 +60,4 @@ real = _check("that is not NaN", lambda x: x == x)
 fraction = _check("in [0, 1)", lambda x: 0 <= x < 1)
 nonnegative = _check("of at least 0", lambda x: x >= 0)
 positive = _check("above 0", lambda x: x > 0)
-period = _check("that is whole and at least 1", lambda x: x >= 1 and x == int(x))
+period = _check("that is whole and at least 1", lambda x: x >= 1 and x % 1 == 0)

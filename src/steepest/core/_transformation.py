@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from ._errors import not_a_transformation
 from ._types import OptState, Params, Updates
 
 
@@ -112,6 +113,8 @@ def with_extra_args_support(
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
+    if not isinstance(tx, AnyTransformation):
+        raise not_a_transformation("with_extra_args_support", "tx", tx)
     if not isinstance(tx, GradientTransformation) and _has_double_star(tx.update):
         return GradientTransformationExtraArgs(tx.init, tx.update)
 

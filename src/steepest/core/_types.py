@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable, TypeAlias
 
+import numpy as np
 from jaxtyping import Array, PyTree
 
 Params: TypeAlias = PyTree  # arrays, or their shapes; `None` where there is none
 Updates: TypeAlias = PyTree  # like the params
 OptState: TypeAlias = Any  # a pytree of arrays
-Real: TypeAlias = int | float | Array  # a hyperparameter: a number, maybe traced
+Real: TypeAlias = int | float | np.number | Array  # a hyperparameter, maybe traced
 Schedule: TypeAlias = Callable[[Any], Any]  # step -> number
 ScalarOrSchedule: TypeAlias = Real | Schedule
 

@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import EmptyState, ScalarOrSchedule
+from ..core import EmptyState, fraction, nonnegative, ScalarOrSchedule
 from ..engine import apply_updates
 from ..optimizers import adam, scale_by_adam, ScaleByAdamState
-from ._compiled import compiled, Stepped
+from ._compiled import checked, compiled, Stepped
 
 AdamParams = tuple[PyTree, PyTree, Array]  # (g1, g2, time_step)
 
@@ -48,6 +48,8 @@ def adam_step(
     >>> round(float(theta[0][0]), 3)
     2.9
     """
+    checked(nonnegative, "adam_step", eta=eta, eps=eps)
+    checked(fraction, "adam_step", beta1=beta1, beta2=beta2)
     return compiled(
         _step, opt_params, theta, updates, eta=eta, beta1=beta1, beta2=beta2, eps=eps
     )

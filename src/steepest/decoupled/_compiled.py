@@ -19,6 +19,9 @@ def compiled(
 ) -> Stepped:
     """`step(opt_params, theta, updates, **hyper)`, compiled once for all numbers.
 
+    It is compiled again for each other function among the hyperparameters: keep the
+    function, rather than write a new `lambda` at each call.
+
     Args:
         step: a function of a module, which alone decides what is compiled.
         opt_params: the state; its last item, or it itself, is the time step.
@@ -31,6 +34,11 @@ def compiled(
     return _compiled(step, schedules, opt_params, theta, updates, numbers)
 
 
+def checked(check: Callable[..., Any], who: str, **hyper: Any) -> None:
+    """Refuse impossible numbers; what a schedule will say is not known yet."""
+    check(who, **{name: x for name, x in hyper.items() if not callable(x)})
+
+
 @partial(jax.jit, static_argnums=(0, 1))
 def _compiled(
     step: Callable[..., Stepped],
@@ -40,6 +48,6 @@ def _compiled(
     updates: PyTree,
     numbers: Mapping[str, Any],
 ) -> Stepped:
-    time_step = opt_params[-1] if isinstance(opt_params, tuple) else opt_params
+    time_step = opt_params[-1] if isinstance(opt_params, tuple | list) else opt_params
     read = {name: schedule(time_step) for name, schedule in schedules}
     return step(opt_params, theta, updates, **numbers, **read)

@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import ScalarOrSchedule
+from ..core import fraction, nonnegative, ScalarOrSchedule
 from ..engine import apply_updates
 from ..optimizers import nag, NagState
-from ._compiled import compiled, Stepped
+from ._compiled import checked, compiled, Stepped
 
 NagParams = tuple[PyTree, Array]  # (phi, time_step)
 
@@ -49,6 +49,8 @@ def nag_step(
     >>> round(float(theta[0][0]), 3)
     2.913
     """
+    checked(nonnegative, "nag_step", eta=eta)
+    checked(fraction, "nag_step", mu=mu)
     return compiled(_step, opt_params, theta, updates, eta=eta, mu=mu)
 
 

@@ -1,6 +1,7 @@
 """Any gradient transformation as a decoupled rule."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -27,7 +28,7 @@ def of(tx: AnyTransformation) -> Decoupled:
 
     Args:
         tx: any transformation that ends with the learning rate, as optimizers do. The
-            state is its own; extra arguments of `step` reach it.
+            state is its own; extra arguments of `step` reach it, functions too.
 
     >>> import jax.numpy as jnp, steepest
     >>> init, step = of(steepest.lion(0.1, weight_decay=0.0))
@@ -38,9 +39,14 @@ def of(tx: AnyTransformation) -> Decoupled:
     """
     tx = with_extra_args_support(tx)
 
-    @jax.jit
+    @partial(jax.jit, static_argnums=3)
+    def run(opt_params: Any, theta: PyTree, updates: PyTree, fs: Any, xs: Any) -> Any:
+        updates, new = tx.update(updates, opt_params, theta, **dict(fs), **xs)
+        return new, apply_updates(theta, updates)
+
     def step(opt_params: Any, theta: PyTree, updates: PyTree, **extra: Any) -> Stepped:
-        updates, opt_params = tx.update(updates, opt_params, theta, **extra)
-        return opt_params, apply_updates(theta, updates)
+        functions = tuple((name, x) for name, x in extra.items() if callable(x))
+        arrays = {name: x for name, x in extra.items() if not callable(x)}
+        return run(opt_params, theta, updates, functions, arrays)
 
     return Decoupled(tx.init, step)

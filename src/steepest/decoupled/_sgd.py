@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..core import EmptyState, ScalarOrSchedule
+from ..core import EmptyState, nonnegative, ScalarOrSchedule
 from ..engine import apply_updates
 from ..transforms import scale_by_learning_rate
-from ._compiled import compiled, Stepped
+from ._compiled import checked, compiled, Stepped
 
 
 def sgd_init(theta: PyTree) -> Float[Array, ""]:
@@ -40,6 +40,7 @@ def sgd_step(
     >>> round(float(theta[0][0]), 3), float(state)
     (2.9, 1.0)
     """
+    checked(nonnegative, "sgd_step", eta=eta)
     return compiled(_step, opt_params, theta, updates, eta=eta)
 
 

@@ -63,8 +63,8 @@ def periodic_update(
         steps: the count of steps; may be traced.
         update_period: how many steps from copy to copy; may be traced.
     """
-    (update_period,) = period("periodic_update", update_period=update_period)
-    choose = partial(_choose, [jnp.asarray(number(steps) % update_period == 0)])
+    (every,) = period("periodic_update", update_period=update_period)
+    choose = partial(_choose, [jnp.asarray(number(steps) % every == 0)])
     return map_leaves("periodic_update", choose, new=new_tensors, old=old_tensors)
 
 

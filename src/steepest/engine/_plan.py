@@ -75,7 +75,7 @@ def plan_of(who: str, place: str, tx: AnyTransformation) -> Plan:
         place: which of its arguments this is.
         tx: any transformation, also of another library.
     """
-    if not (callable(getattr(tx, "init", None)) and callable(getattr(tx, "update", 0))):
+    if not isinstance(tx, AnyTransformation):
         raise not_a_transformation(who, place, tx)
     owner = getattr(tx.init, "__self__", None)
     if isinstance(owner, Plan) and getattr(tx.update, "__self__", None) is owner:

@@ -23,7 +23,7 @@ def _root_jvp(
     primals: tuple[Array], tangents: tuple[Array]
 ) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     (x,), (dx,) = primals, tangents
-    y = jnp.sqrt(x)
+    y = root(x)
     away = y > 0
     return y, jnp.where(away, dx / (2 * jnp.where(away, y, 1)), 0)
 

@@ -59,8 +59,8 @@ def nag(
     def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
         eta = learning_rate(count) if callable(learning_rate) else learning_rate
         mu = momentum(count) if callable(momentum) else momentum
-        mu = jnp.where(count > 0, mu, 0.0)
-        return {"eta": jnp.asarray(eta), "mu": mu}, increment(count)
+        mu = jnp.where(count > 0, jnp.asarray(mu, float), 0)
+        return {"eta": jnp.asarray(eta, float), "mu": mu}, increment(count)
 
     def leaf(n: Any, g: Array, p: Array, phi: Array) -> tuple[Array, Array]:
         new_phi = p - n.eta * g

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import nonnegative, number, positive, Real, real, Schedule
+from ..core import nonnegative, positive, Real, real, Schedule
 
 
 def constant_schedule(value: Real) -> Schedule:
@@ -30,8 +30,8 @@ def polynomial_schedule(
     init_value: Real,
     end_value: Real,
     power: Real,
-    transition_steps: int,
-    transition_begin: int = 0,
+    transition_steps: Real,
+    transition_begin: Real = 0,
 ) -> Schedule:
     """From one value to another, along a power of the way that is left.
 
@@ -57,9 +57,10 @@ def polynomial_schedule(
         return constant_schedule(init_value)
 
     def schedule(count: Any) -> Float[Array, "..."]:
-        t = jnp.clip(as_float(count) - transition_begin, 0, transition_steps)
-        left = 1 - t / transition_steps
-        return (init_value - end_value) * left**power + end_value
+        t = jnp.asarray(count) - transition_begin
+        # Not `1 - t / steps`: XLA divides by multiplying, and may get below zero.
+        left = as_float(jnp.clip(transition_steps - t, 0, transition_steps))
+        return (init_value - end_value) * (left / transition_steps) ** power + end_value
 
     return schedule
 
@@ -67,8 +68,8 @@ def polynomial_schedule(
 def linear_schedule(
     init_value: Real,
     end_value: Real,
-    transition_steps: int,
-    transition_begin: int = 0,
+    transition_steps: Real,
+    transition_begin: Real = 0,
 ) -> Schedule:
     """`polynomial_schedule` with power 1: a straight line.
 
@@ -85,7 +86,7 @@ def linear_schedule(
 
 
 def cosine_decay_schedule(
-    init_value: Real, decay_steps: int, alpha: Real = 0.0, exponent: Real = 1.0
+    init_value: Real, decay_steps: Real, alpha: Real = 0.0, exponent: Real = 1.0
 ) -> Schedule:
     """Down along half a wave of the cosine.
 
@@ -112,5 +113,5 @@ def cosine_decay_schedule(
 
 
 def as_float(count: Any) -> Float[Array, "..."]:
-    """A count as a float, float32 or wider, so that it can be divided."""
-    return jnp.asarray(number(count), float)
+    """Counts as floats, float32 or wider, so that they can be divided."""
+    return jnp.asarray(count).astype(float)

@@ -15,7 +15,7 @@ from ._decay import as_float, cosine_decay_schedule, linear_schedule
 
 
 def join_schedules(
-    schedules: Sequence[Schedule], boundaries: Sequence[int]
+    schedules: Sequence[Schedule], boundaries: Sequence[Real]
 ) -> Schedule:
     """One schedule after the other, each counting from its own beginning.
 
@@ -34,7 +34,7 @@ def join_schedules(
         )
 
     def schedule(count: Any) -> Float[Array, "..."]:
-        count = jnp.asarray(number(count))
+        count = jnp.asarray(count)
         value = as_float(schedules[0](count))
         for boundary, after in zip(boundaries, schedules[1:], strict=True):
             later = as_float(after(count - boundary))
@@ -47,8 +47,8 @@ def join_schedules(
 def warmup_cosine_decay_schedule(
     init_value: Real,
     peak_value: Real,
-    warmup_steps: int,
-    decay_steps: int,
+    warmup_steps: Real,
+    decay_steps: Real,
     end_value: Real = 0.0,
     exponent: Real = 1.0,
 ) -> Schedule:
@@ -69,7 +69,8 @@ def warmup_cosine_decay_schedule(
             f"warmup_steps {warmup_steps}, and more decay_steps than warmup_steps are "
             "wanted: they count the warm-up too."
         )
-    share = end_value / peak_value if _is_nonzero(peak_value) else 0.0
+    peak = as_float(number(peak_value))
+    share = jnp.where(peak == 0, 0, number(end_value) / jnp.where(peak == 0, 1, peak))
     return join_schedules(
         [
             linear_schedule(init_value, peak_value, warmup_steps),
@@ -79,8 +80,3 @@ def warmup_cosine_decay_schedule(
         ],
         [warmup_steps],
     )
-
-
-def _is_nonzero(x: Real) -> bool:
-    """Whether `x` may divide: an array may, since its value is not looked at."""
-    return not isinstance(x, int | float) or x != 0

@@ -56,7 +56,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs
     """
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
-        return {"step_size": jnp.asarray(step_size_fn(count))}, increment(count)
+        return {"step_size": jnp.asarray(step_size_fn(count), float)}, increment(count)
 
     def leaf(n: Any, g: Array, p: Array | None) -> Array:
         return n.step_size * g

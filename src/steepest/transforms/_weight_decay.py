@@ -59,7 +59,9 @@ def _fixed(weight_decay: Any) -> GradientTransformationExtraArgs:
 
 def _scheduled(weight_decay: Schedule) -> GradientTransformationExtraArgs:
     def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
-        return {"weight_decay": jnp.asarray(weight_decay(count))}, increment(count)
+        return {"weight_decay": jnp.asarray(weight_decay(count), float)}, increment(
+            count
+        )
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
         return g + n.weight_decay * p
