@@ -20,7 +20,8 @@ TINY_WIDE = GPT("wide", layers=1, width=16, vocabulary=16, context=16)
 
 LEGEND = """\
 ratio: best of Optax over best of steepest; above 1 steepest is ahead.
-spread: the middle half of the ratios, round by round.
+spread: the middle half of the ratios, round by round. Clocks run without the garbage
+  collector.
 trace, lower, compile: of update and apply, with a learning rate never used before, and
   for trace and lower with all of JAX's caches cleared; trace again: of a second, equal
   transformation.

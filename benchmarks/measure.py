@@ -40,27 +40,17 @@ class Deep:
             return _rows(self.model.name, name, race(turns, *args))
 
         yield from rows(self._eager, repeats)
-        yield from rows(self._first_build, repeats)
-        yield from rows(self._next_build, repeats)
+        yield from rows(self._build, repeats)
         yield from rows(self._compile, compiles, 0)
 
-    def _first_build(
-        self, lib: ModuleType, recipe: Recipe, state: Any
-    ) -> dict[str, float]:
-        """Trace and lower as in a new process: nothing like it was traced before."""
+    def _build(self, lib: ModuleType, recipe: Recipe, state: Any) -> dict[str, float]:
+        """Trace and lower as in a new process, then trace an equal transformation."""
         jax.clear_caches()
-        fun = jax.jit(_step(lib, recipe(lib, next(self.rates))))
-        tracing, traced = clock(fun.trace, self.params, state, self.grads)
+        rate, args = next(self.rates), (self.params, state, self.grads)
+        tracing, traced = clock(jax.jit(_step(lib, recipe(lib, rate))).trace, *args)
         lowering, _ = clock(traced.lower)
-        return {"trace": tracing, "lower": lowering}
-
-    def _next_build(
-        self, lib: ModuleType, recipe: Recipe, state: Any
-    ) -> dict[str, float]:
-        """Trace a new transformation that is equal to one that was traced before."""
-        fun = jax.jit(_step(lib, recipe(lib, RATE)))
-        tracing, _ = clock(fun.trace, self.params, state, self.grads)
-        return {"trace again": tracing}
+        again, _ = clock(jax.jit(_step(lib, recipe(lib, rate))).trace, *args)
+        return {"trace": tracing, "lower": lowering, "trace again": again}
 
     def _compile(self, lib: ModuleType, recipe: Recipe, state: Any) -> dict[str, float]:
         fun = jax.jit(_step(lib, recipe(lib, next(self.rates))))
