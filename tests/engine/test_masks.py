@@ -25,7 +25,9 @@ def test_the_rest_passes_as_it_is():
     np.testing.assert_array_equal(u["w"], 2 * P["w"])
 
 
-@pytest.mark.parametrize("inner", [{"w": True, "b": True}, lambda p: True], ids=str)
+@pytest.mark.parametrize(
+    "inner", [{"w": True, "b": True}, lambda p: True], ids=["tree", "function"]
+)
 def test_masks_under_masks(inner):
     """The inner one may be written for the whole tree, or see what is left."""
     tx = steepest.masked(steepest.masked(steepest.scale(2.0), inner), NO_BIAS)

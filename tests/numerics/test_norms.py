@@ -28,9 +28,11 @@ def test_root_has_its_second_slope(x):
 
 
 def test_root_is_flat_at_zero():
+    """And there so small that no `eps` and no sum notices it."""
     zero = jnp.zeros(())
-    assert jax.jvp(root, (zero,), (jnp.ones(()),)) == (0, 0)
-    assert jax.grad(root)(zero) == 0
+    y, slope = jax.jvp(root, (zero,), (jnp.ones(()),))
+    assert 0 < y < 1e-18
+    assert slope == jax.grad(root)(zero) == 0
 
 
 def test_root_is_flat_at_zero_in_the_second_slope_too():
@@ -50,7 +52,7 @@ def test_a_length_has_a_slope_at_zero():
 
 def test_root_maps_and_compiles():
     x = jnp.array([0.0, 1.0, 4.0])
-    np.testing.assert_array_equal(jax.vmap(root)(x), [0, 1, 2])
+    np.testing.assert_allclose(jax.vmap(root)(x), [0, 1, 2], atol=1e-18)
     np.testing.assert_array_equal(jax.jit(root)(x), root(x))
     np.testing.assert_array_equal(jax.vmap(jax.grad(root))(x), [0, 0.5, 0.25])
 

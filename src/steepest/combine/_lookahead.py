@@ -25,7 +25,7 @@ from ..core import (
     Updates,
     with_extra_args_support,
 )
-from ..engine import apply_updates, map_leaves, wide
+from ..engine import apply_updates, map_wide, wide
 from ..numerics import zero_count
 
 
@@ -115,19 +115,10 @@ def lookahead(
         )
         steps = state.steps_since_sync + 1
         meet = steps >= sync_period
-        follow = partial(_follow, [meet, slow_step_size])
-        slow = map_leaves(
-            "lookahead", follow, fast=params.fast, slow=params.slow, updates=ahead
-        )
-        land = partial(_land, [meet])
-        fast = map_leaves(
-            "lookahead",
-            land,
-            fast=params.fast,
-            slow=params.slow,
-            step=slow,
-            updates=ahead,
-        )
+        trees = {"fast": params.fast, "slow": params.slow}
+        numbers = [meet, slow_step_size]
+        slow = map_wide("lookahead", _follow, numbers, **trees, updates=ahead)
+        fast = map_wide("lookahead", _land, [meet], **trees, step=slow, updates=ahead)
         if reset_state:
             fresh = fast_tx.init(apply_updates(params.slow, slow))
             fast_state = jax.tree.map(partial(jnp.where, meet), fresh, fast_state)

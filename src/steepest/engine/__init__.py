@@ -6,7 +6,11 @@ from ._apply import (
     periodic_update as periodic_update,
 )
 from ._dtypes import wide as wide
-from ._leaves import map_leaves as map_leaves, MaskedNode as MaskedNode
+from ._leaves import (
+    map_leaves as map_leaves,
+    map_wide as map_wide,
+    MaskedNode as MaskedNode,
+)
 from ._masks import Mask as Mask, MaskedState as MaskedState, MaskOrFn as MaskOrFn
 from ._plan import (
     lift as lift,

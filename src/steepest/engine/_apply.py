@@ -6,13 +6,11 @@ Mnih et al., Human-level control through deep reinforcement learning, 2015,
 doi:10.1038/nature14236 (target networks, copied over now and then)
 """
 
-from functools import partial
-
 import jax.numpy as jnp
 
 from ..core import number, Params, period, Real, real, Updates
 from ._dtypes import wide
-from ._leaves import map_leaves
+from ._leaves import map_wide
 
 
 def apply_updates(params: Params, updates: Updates) -> Params:
@@ -29,8 +27,7 @@ def apply_updates(params: Params, updates: Updates) -> Params:
     >>> apply_updates(params, updates)["w"].tolist()
     [1.5, 1.5]
     """
-    add = partial(_add, [])
-    return map_leaves("apply_updates", add, updates=updates, params=params)
+    return map_wide("apply_updates", _add, [], updates=updates, params=params)
 
 
 def incremental_update(
@@ -46,8 +43,9 @@ def incremental_update(
         old_tensors: the tree that moves; of the same structure.
         step_size: how far, of the way.
     """
-    move = partial(_move, real("incremental_update", step_size=step_size))
-    return map_leaves("incremental_update", move, new=new_tensors, old=old_tensors)
+    who = "incremental_update"
+    numbers = real(who, step_size=step_size)
+    return map_wide(who, _move, numbers, new=new_tensors, old=old_tensors)
 
 
 def periodic_update(
@@ -63,9 +61,10 @@ def periodic_update(
         steps: the count of steps; may be traced.
         update_period: how many steps from copy to copy; may be traced.
     """
-    (every,) = period("periodic_update", update_period=update_period)
-    choose = partial(_choose, [jnp.asarray(number(steps) % every == 0)])
-    return map_leaves("periodic_update", choose, new=new_tensors, old=old_tensors)
+    who = "periodic_update"
+    (every,) = period(who, update_period=update_period)
+    due = jnp.asarray(number(steps) % every == 0)
+    return map_wide(who, _choose, [due], new=new_tensors, old=old_tensors)
 
 
 _add = wide(lambda u, p: p + u)

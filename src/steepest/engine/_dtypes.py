@@ -64,17 +64,23 @@ def mixing(arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext()
 
 
-def wide(f: Callable[..., Any]) -> Callable[..., Array]:
-    """`f` of numbers and leaves, compiled; computed wide, kept as the last leaf is.
+def wide(f: Callable[..., Any]) -> Callable[..., list[Array]]:
+    """`f` of numbers and leaves, for some rows of leaves; compiled.
 
-    wide(lambda a, x, y: a * x + y)([a], x, y)
+        wide(lambda a, x, y: a * x + y)([a], [(x, y), ...]) -> [a * x + y, ...]
+
+    Computed wide, and returned in the dtype of the last leaf of the row.
     """
 
     @jax.jit
-    def computed(numbers: Sequence[Any], *leaves: Any) -> Array:
+    def one(numbers: Sequence[Any], leaves: Sequence[Any]) -> Array:
         real = wide_dtype(leaves)
         with mixing(leaves):
             found = f(*(widen(x, real) for x in (*numbers, *leaves)))
         return restore(found, leaves[-1].dtype)
 
-    return computed
+    @jax.jit
+    def many(numbers: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[Array]:
+        return [one(numbers, row) for row in rows]
+
+    return many

@@ -1,7 +1,7 @@
-"""The formulas of neighbouring rules, joined into one compiled function of one leaf.
+"""The formulas of neighbouring rules, joined into one compiled function of a leaf.
 
-Outside `jit` it is one dispatch a leaf, inside it is traced once per shape. It is
-shared by all transformations that compute the same: a second `adam(1e-3)` compiles
+It is traced once per shape, and called for several leaves that are alike at once. It
+is shared by all transformations that compute the same: a second `adam(1e-3)` compiles
 nothing that the first one has compiled.
 """
 
@@ -18,7 +18,8 @@ from ._dtypes import mixing, restore, widen
 
 Row = tuple[Any, ...]  # for one leaf, what each rule keeps, in the order of the names
 Numbers = tuple[Any, ...]  # of all rules, in the order of their names
-Formula = Callable[[Any, Any, Row, Numbers], tuple[Any, Row]]
+Job = tuple[Any, Any, Row]  # a leaf: its g, its p, and its row
+Formula = Callable[[Sequence[Job], Numbers], list[tuple[Any, Row]]]
 
 _COMPILED: dict[Hashable, Callable[..., Any]] = {}
 _ENOUGH = 1024  # formulas kept; a sweep over more hyperparameters starts afresh
@@ -30,9 +31,9 @@ def joined(
     on: tuple[bool, ...],
     dtype: Any,
 ) -> Formula:
-    """The formulas of `rules`, one after the other, as one function of one leaf.
+    """The formulas of `rules`, one after the other, as one function of some leaves.
 
-        (g, p, row, numbers) -> (u, row)
+        ([(g, p, row), ...], numbers) -> [(u, row), ...]
 
     Args:
         rules: in the order they are applied.
@@ -62,24 +63,33 @@ def joined(
 
     applied = [rule for rule, yes in zip(rules, on, strict=True) if yes]
     formula.__name__ = "_then_".join(rule.name for rule in applied)
+    once = jax.jit(formula)
+
+    def formulas(jobs: Sequence[Job], numbers: Numbers) -> list[tuple[Any, Row]]:
+        return [once(*job, numbers) for job in jobs]
+
     layout = str(dtype), on, names, tuple(len(rule.remember) for rule in rules)
-    return _shared(formula, layout, *(fingerprint(rule.leaf) for rule in rules))
+    return _shared(formulas, layout, *(fingerprint(rule.leaf) for rule in rules))
 
 
-def measuring(measure: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`measure`, compiled, of a leaf in the precision it computes in."""
+def measuring(measure: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Any]:
+    """The sum of `measure` over some leaves, each in the precision it computes in."""
 
+    @jax.jit
     def measured(g: Any) -> Any:
         with mixing([g]):
             found = measure(widen(g, wide_dtype([g]), integers=True))
         return jax.tree.map(lambda x: x.astype(float), found)
 
-    return _shared(measured, "measure", fingerprint(measure))
+    def total(gs: Sequence[Any]) -> Any:
+        return summed([measured(g) for g in gs])
+
+    return _shared(total, "measure", fingerprint(measure))
 
 
 @jax.jit
 def summed(found: list[Any]) -> Any:
-    """The sum of what was measured, leaf by leaf."""
+    """The sum of what was measured."""
     return jax.tree.map(lambda *xs: sum(xs[1:], xs[0]), *found)
 
 

@@ -4,7 +4,7 @@
 belong together have the same structure, and where they do not, the leaf is named.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from ..core import Params
 from ..tree import first_difference, leaf_paths
+from ._batches import alike, batches
 
 
 class MaskedNode(NamedTuple):
@@ -61,26 +62,51 @@ def map_leaves(who: str, f: Callable[..., Any], **trees: Params) -> Params:
 
     Args:
         who: who speaks in an error.
-        f: a function of one leaf of each tree, in their order. It sees the dtypes as
-            they are: let `wide` make it of a formula.
+        f: a function of one leaf of each tree, in their order.
         trees: trees of one structure, by the names they have in an error.
     """
+    first, rows = _rows(who, trees)
+    return first.like([row[-1] if _has_none(row) else f(*row) for row in rows])
+
+
+def map_wide(
+    who: str, f: Callable[..., Any], numbers: Sequence[Any], **trees: Params
+) -> Params:
+    """`map_leaves` of a formula that `wide` has made, for leaves of any dtype.
+
+    Args:
+        who: who speaks in an error.
+        f: what `wide` has made of a formula.
+        numbers: its first arguments, the same for all leaves.
+        trees: trees of one structure, by the names they have in an error.
+    """
+    first, rows = _rows(who, trees)
+    found = [row[-1] for row in rows]
+    kinds = [None if _has_none(row) else alike(row[-1]) for row in rows]
+    for batch in batches(kinds):
+        for k, x in zip(batch, f(numbers, [rows[k] for k in batch]), strict=True):
+            found[k] = x
+    return first.like(found)
+
+
+def _rows(who: str, trees: dict[str, Params]) -> tuple[Leaves, list[tuple[Any, ...]]]:
+    """The first tree taken apart, and the leaves of all, side by side."""
     (name, tree), *rest = trees.items()
     first = Leaves(tree, name)
     advice = "Pass trees of one structure."
     columns = [first.match(who, other, name, advice) for name, other in rest]
-
-    def leaf(k: int, *row: Any) -> Any:
-        if any(x is None for x in row):
-            return row[-1]
-        shapes = dict(zip(trees, map(jnp.shape, row), strict=True))
-        if len(set(shapes.values())) > 1:
-            found = " and ".join(f"{s} in the {name}" for name, s in shapes.items())
+    rows = list(zip(first.arrays, *columns, strict=True))
+    for k, row in enumerate(rows):
+        shapes = [() if _has_none(row) else x.shape for x in row]
+        if len(set(shapes)) > 1:
+            named = zip(shapes, trees, strict=True)
+            found = " and ".join(f"{shape} in the {name}" for shape, name in named)
             raise ValueError(f"{who}: leaf {first.path(k)} has shape {found}. {advice}")
-        return f(*row)
+    return first, rows
 
-    rows = zip(first.arrays, *columns, strict=True)
-    return first.like([leaf(k, *row) for k, row in enumerate(rows)])
+
+def _has_none(row: Sequence[Any]) -> bool:
+    return any(x is None for x in row)
 
 
 def _is_none(x: object) -> bool:

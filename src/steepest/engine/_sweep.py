@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..core import OptState, Rule, Step
+from ._batches import alike, batches
 from ._formula import Formula, joined, measuring, Numbers, result, summed
 from ._leaves import Leaves
 from ._masks import View
@@ -46,14 +47,20 @@ class Sweep:
         flat = _set_aside(tuple(x for mine in numbers for x in mine.values()))
 
         updates = list(leaves.arrays)
-        seen = list(zip(*(view.on for view in views), strict=True))
-        for k, (g, p, on, dtype) in enumerate(
-            zip(updates, params, seen, dtypes, strict=True)
-        ):
-            if g is not None and any(on):
-                memory.check(leaves, k, on)
-                formula = self._formula(names, on, dtype)
-                updates[k], memory.rows[k] = formula(g, p, memory.rows[k], flat)
+        seen = zip(*(view.on for view in views), strict=True)
+        kinds: list[Any] = [
+            None if g is None or not any(on) else (on, dtype, alike(g))
+            for g, on, dtype in zip(updates, seen, dtypes, strict=True)
+        ]
+        for k, kind in enumerate(kinds):
+            if kind is not None:
+                memory.check(leaves, k, kind[0])
+        for batch in batches(kinds):
+            on, dtype, _ = kinds[batch[0]]
+            jobs = [(updates[k], params[k], memory.rows[k]) for k in batch]
+            found = self._formula(names, on, dtype)(jobs, flat)
+            for k, (u, row) in zip(batch, found, strict=True):
+                updates[k], memory.rows[k] = u, row
         return updates, memory.states(shared)
 
     def _total(self, leaves: Leaves, views: Sequence[View]) -> Any:
@@ -62,8 +69,9 @@ class Sweep:
             return None
         measure = measuring(self.rules[0].measure)
         pairs = zip(leaves.arrays, views[0].on, strict=True)
-        found = [measure(g) for g, on in pairs if on and g is not None]
-        return summed(found or [measure(jnp.zeros((0,)))])
+        kinds = [alike(g) if on and g is not None else None for g, on in pairs]
+        found = [measure([leaves.arrays[k] for k in row]) for row in batches(kinds)]
+        return summed(found or [measure([jnp.zeros((0,))])])
 
     def _prepare(
         self, states: Sequence[OptState], step: Step
