@@ -25,7 +25,8 @@ spread: the middle half of the ratios, round by round. Clocks run without the ga
 trace, lower, compile: of update and apply, with a learning rate never used before, and
   for trace and lower with all of JAX's caches cleared; trace again: of a second, equal
   transformation.
-eager: outside jit. step: update and apply, compiled, params and state donated."""
+eager: outside jit. step: update and apply, compiled, params and state donated.
+step, undonated: the same against Optax's step as its examples write it, not donated."""
 
 
 def main() -> None:

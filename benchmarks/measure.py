@@ -104,14 +104,20 @@ class Wide:
             kept[who] = [_bytes(state)]
             turns[who] = _stepping(step, self.grads, params, state)
 
+        plain = jax.jit(_step(LIBRARIES["optax"], txs["optax"]))
+        turns["undonated"] = _stepping(
+            plain, self.grads, self.params, txs["optax"].init(self.params)
+        )
         ones = jnp.ones(_size(self.grads))
         add = jax.jit(lambda a, b: (a + b,), donate_argnums=0)
         turns["copy"] = _stepping(add, ones, jnp.zeros_like(ones))
 
         times = race(turns, repeats, warmups=2)
         row = partial(Row, self.model.name, name)
+        undonated = times.pop("undonated")["step"]
         rows = [
             *_rows(self.model.name, name, times),
+            row("step, undonated", "s", times["steepest"]["step"], undonated),
             row("bytes of state", "B", kept["steepest"], kept["optax"]),
             row("temporary bytes", "B", temporary["steepest"], temporary["optax"]),
         ]

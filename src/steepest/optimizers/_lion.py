@@ -72,11 +72,20 @@ def scale_by_lion(
     def leaf(n: Any, g: Array, p: Array | None, mu: Array) -> tuple[Array, Array]:
         return sign(ema(mu, g, b1)), ema(mu, g, b2)
 
+    def leaf_in_place(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
+        # The same `c`, of the new `mu`: the old one is not read after it has been
+        # overwritten, so XLA need not copy it (40M params on a CPU: half the time).
+        mu = ema(mu, g, b2)
+        share = b1 / b2
+        return sign(share * mu + ((1 - b1) - share * (1 - b2)) * g), mu
+
+    divisible = isinstance(b2, int | float) and b2 > 0
+
     return lift(
         Rule(
             "scale_by_lion",
             ScaleByLionState,
-            leaf,
+            leaf_in_place if divisible else leaf,
             remember={"mu": first_moment(mu_dtype)},
             shared={"count": zero_count},
             prepare=prepare,
