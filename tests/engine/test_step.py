@@ -14,6 +14,7 @@ MAKERS = {
     "nesterov": lambda: steepest.sgd(0.1, 0.9, True),
     "adam": lambda: steepest.adam(0.1),
     "adamw": lambda: steepest.adamw(0.1),
+    "lion": lambda: steepest.lion(0.1),
     "masked adamw": lambda: steepest.adamw(0.1, mask={"w": True, "b": False}),
     "clipped adamw": lambda: steepest.chain(
         steepest.clip_by_global_norm(1.0), steepest.adamw(0.1)

@@ -27,6 +27,16 @@ def test_the_last_gradient_weighs_more_in_the_step_than_in_the_memory():
     np.testing.assert_allclose(state.mu, (0.9 * 0.1 - 0.1 * 0.1) * G, rtol=1e-5)
 
 
+@pytest.mark.parametrize("b1, b2", [(0.9, 0.99), (0.5, 0.1), (0.0, 0.9), (0.9, 0.0)])
+def test_the_direction_is_that_of_the_old_memory(b1, b2):
+    """However it is written: `refined` shows it as it is."""
+    tx = steepest.scale_by_lion(b1, b2, mode="refined")
+    mu, g = jnp.array([0.4, -0.3]), jnp.array([-0.2, 0.9])
+    u, state = tx.update(g, tx.init(g)._replace(mu=mu))
+    np.testing.assert_allclose(u, b1 * mu + (1 - b1) * g, rtol=1e-5)
+    np.testing.assert_allclose(state.mu, b2 * mu + (1 - b2) * g, rtol=1e-5)
+
+
 def test_a_steep_smooth_sign_is_hard():
     smooth = steepest.scale_by_lion(mode="smooth", smooth_beta=1e6)
     u, _ = smooth.update(G, smooth.init(G))
