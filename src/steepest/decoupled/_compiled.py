@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 Stepped = tuple[Any, PyTree]  # (opt_params, theta)
+Functions = tuple[tuple[str, Callable[..., Any]], ...]  # by name, and hashable
 
 
 def compiled(
@@ -29,20 +30,25 @@ def compiled(
         updates: what is to be subtracted from them, after the rule has had its say.
         hyper: a number each, or a function of the time step.
     """
-    schedules = tuple((name, x) for name, x in hyper.items() if callable(x))
-    numbers = {name: x for name, x in hyper.items() if not callable(x)}
+    schedules, numbers = split(hyper)
     return _compiled(step, schedules, opt_params, theta, updates, numbers)
 
 
 def checked(check: Callable[..., Any], who: str, **hyper: Any) -> None:
     """Refuse impossible numbers; what a schedule will say is not known yet."""
-    check(who, **{name: x for name, x in hyper.items() if not callable(x)})
+    check(who, **split(hyper)[1])
+
+
+def split(named: Mapping[str, Any]) -> tuple[Functions, dict[str, Any]]:
+    """The functions, for which a call is compiled, and what it is called with."""
+    functions = tuple((name, x) for name, x in named.items() if callable(x))
+    return functions, {name: x for name, x in named.items() if not callable(x)}
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _compiled(
     step: Callable[..., Stepped],
-    schedules: tuple[tuple[str, Callable[[Array], Any]], ...],
+    schedules: Functions,
     opt_params: Any,
     theta: PyTree,
     updates: PyTree,

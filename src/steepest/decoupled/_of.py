@@ -9,7 +9,7 @@ from jaxtyping import PyTree
 
 from ..core import AnyTransformation, with_extra_args_support
 from ..engine import apply_updates
-from ._compiled import Stepped
+from ._compiled import split, Stepped
 
 
 class Decoupled(NamedTuple):
@@ -45,8 +45,7 @@ def of(tx: AnyTransformation) -> Decoupled:
         return new, apply_updates(theta, updates)
 
     def step(opt_params: Any, theta: PyTree, updates: PyTree, **extra: Any) -> Stepped:
-        functions = tuple((name, x) for name, x in extra.items() if callable(x))
-        arrays = {name: x for name, x in extra.items() if not callable(x)}
+        functions, arrays = split(extra)
         return run(opt_params, theta, updates, functions, arrays)
 
     return Decoupled(tx.init, step)

@@ -9,7 +9,7 @@ from typing import Any
 
 from jax.core import Tracer
 
-MOST = 8  # leaves in a call: of 16 the first call would compile for twice as long
+MOST = 8  # leaves in a call: of 16 the first call would compile half as long again
 
 
 def alike(x: Any) -> Hashable:

@@ -21,6 +21,8 @@ class Sweep:
     def __init__(self, rules: Sequence[Rule]):
         self.rules = tuple(rules)
         self._formulas: dict[Any, Formula] = {}
+        measure = self.rules[0].measure
+        self._measure = None if measure is None else measuring(measure)
 
     def run(
         self,
@@ -65,9 +67,9 @@ class Sweep:
 
     def _total(self, leaves: Leaves, views: Sequence[View]) -> Any:
         """The sum, over the leaves the first rule sees, of what it measures."""
-        if self.rules[0].measure is None:
+        measure = self._measure
+        if measure is None:
             return None
-        measure = measuring(self.rules[0].measure)
         pairs = zip(leaves.arrays, views[0].on, strict=True)
         kinds = [alike(g) if on and g is not None else None for g, on in pairs]
         found = [measure([leaves.arrays[k] for k in row]) for row in batches(kinds)]
