@@ -1,0 +1,1 @@
+"""Named algorithms and wrappers that Optax keeps in its `contrib`."""
