@@ -1,5 +1,7 @@
 """Chains become one pass, and only their states remember the nesting."""
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import optax
 import pytest
 
 import steepest
+from steepest.core import Rule
 from steepest.engine import plan_of
 
 P = {"w": jnp.ones((3, 2)), "b": jnp.array([1.0, -1.0])}
@@ -136,7 +139,7 @@ def test_a_rule_may_measure_several_things():
         steepest.EmptyState,
         lambda n, g, p: g - n.mean,
         prepare=lambda step: {"mean": step.total["sum"] / (step.total["size"] + 1e-9)},
-        measure=lambda g: {"sum": jnp.sum(g), "size": jnp.asarray(g.size)},
+        measure=lambda n, g, p: {"sum": jnp.sum(g), "size": jnp.asarray(g.size)},
     )
     tx = steepest.lift(rule)
     u, _ = tx.update({"a": jnp.ones(3), "b": jnp.array([5.0])}, tx.init(P))
@@ -191,3 +194,76 @@ def test_what_does_not_belong_together_is_refused(name):
     with pytest.raises((ValueError, TypeError)) as error:
         bad(tx, tx.init(P))
     assert message in str(error.value)
+
+
+class _Travelled(NamedTuple):
+    far: Any  # how far we are from where we began, so far
+    begin: Any
+
+
+def test_a_rule_may_measure_what_it_remembers():
+    """The distance from the start, in numbers that `ahead` has made of the state."""
+    tx = steepest.lift(
+        Rule(
+            "travelled",
+            _Travelled,
+            lambda n, g, p, begin: (g * n.far, begin),
+            remember={"begin": lambda p: jnp.asarray(p)},
+            shared={"far": lambda: jnp.ones(())},
+            ahead=lambda step, far: {"unit": 2 * far},
+            measure=lambda n, g, p, begin: n.unit * jnp.sum((p - begin) ** 2),
+            prepare=lambda step, far: ({"far": step.total}, step.total),
+            needs=("params",),
+        )
+    )
+    p = {"a": jnp.array([1.0, 2.0]), "b": jnp.array(3.0, jnp.bfloat16)}
+    state = tx.init(p)
+    moved = jax.tree.map(lambda x: x + 1, p)
+    u, state = jax.jit(tx.update)(p, state, moved)
+    assert float(state.far) == 2 * 3
+    assert float(u["b"]) == 18 and u["b"].dtype == jnp.bfloat16
+    _, state = tx.update({}, _Travelled(state.far, {}), {})
+    assert float(state.far) == 0
+
+
+class _Sums(NamedTuple):
+    sums: Any  # for each leaf, one vector for each of its axes
+
+
+def test_a_rule_may_remember_several_arrays_of_a_leaf():
+    def begin(p):
+        return [jnp.zeros((size,), p.dtype) for size in p.shape]
+
+    def leaf(n, g, p, sums):
+        axes = range(g.ndim)
+        others = [tuple(j for j in axes if j != i) for i in axes]
+        return g, [s + jnp.sum(g, o) for s, o in zip(sums, others, strict=True)]
+
+    tx = steepest.lift(
+        Rule("sums", _Sums, leaf, remember={"sums": begin}, kind="whole")
+    )
+    p = {"w": jnp.ones((2, 3), jnp.bfloat16), "s": jnp.array(1.0), "n": None}
+    _, state = jax.jit(tx.update)(p, tx.init(p), p)
+    rows, columns = state.sums["w"]
+    assert rows.tolist() == [3, 3] and columns.tolist() == [2, 2, 2]
+    assert rows.dtype == jnp.bfloat16
+    assert state.sums["s"] == [] and state.sums["n"] is None
+
+
+class _Two(NamedTuple):
+    z: Any
+    a: Any
+
+
+def test_what_is_shared_keeps_the_order_of_the_rule():
+    tx = steepest.lift(
+        Rule(
+            "two",
+            _Two,
+            lambda n, g, p: g * n.z,
+            shared={"z": lambda: jnp.array(2.0), "a": lambda: jnp.array(3.0)},
+            prepare=lambda step, z, a: ({"z": z}, z, a + 1),
+        )
+    )
+    u, state = tx.update(jnp.ones(1), tx.init(jnp.ones(1)))
+    assert float(u[0]) == 2 and (float(state.z), float(state.a)) == (2, 4)

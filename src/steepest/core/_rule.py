@@ -27,7 +27,7 @@ Kind = Literal["elementwise", "whole", "stackable"]
 class Step(NamedTuple):
     """What `prepare` may look at."""
 
-    total: Any  # the sum over all leaves of what `measure` returned
+    total: Any  # the sum over all leaves of what `measure` returned; `None` in `ahead`
     extra: Mapping[str, Any]  # the extra arguments of `update`
 
 
@@ -36,18 +36,20 @@ class Rule(NamedTuple):
 
     `State`'s fields are the names in `shared` and in `remember`. Both `prepare` and
     `leaf` return their result first and then, in the order of those names, what is to
-    be kept; without anything to keep, the result alone.
+    be kept; without anything to keep, the result alone. What is remembered of a leaf is
+    an array, or, where the rule is not elementwise, perhaps several in a list or tuple.
     """
 
     name: str  # who speaks in an error
     State: type  # the NamedTuple of what is kept
     leaf: Callable[..., Any]  # (n, g, p, *memory) -> (u, *memory): the formula
-    remember: Mapping[str, Callable[[Array], Array]] = {}  # for each leaf: p -> array
-    shared: Mapping[str, Callable[[], Array]] = {}  # for the tree: () -> array
+    remember: Mapping[str, Callable[[Array], Any]] = {}  # for each leaf: p -> array
+    shared: Mapping[str, Callable[[], Any]] = {}  # for the tree: () -> array
     prepare: Callable[..., Any] | None = None  # (step, *shared) -> (numbers, *shared)
-    measure: Callable[[Array], Any] | None = (
-        None  # g -> scalars, summed over the leaves
-    )
+    # (n, g, p, *memory) -> scalars, summed over the leaves before `prepare`
+    measure: Callable[..., Any] | None = None
+    # (step, *shared) -> numbers: what `measure` sees as `n`; the total is not known yet
+    ahead: Callable[..., Mapping[str, Any]] | None = None
     needs: tuple[str, ...] = ()  # of `params` and the extra arguments, those it needs
     # What the engine may do with the formula.
     #   elementwise: any split of the array gives the same answer

@@ -5,8 +5,14 @@ from ._apply import (
     incremental_update as incremental_update,
     periodic_update as periodic_update,
 )
-from ._dtypes import wide as wide
+from ._dtypes import (
+    restore as restore,
+    update_dtype as update_dtype,
+    wide as wide,
+    widen as widen,
+)
 from ._leaves import (
+    Leaves as Leaves,
     map_leaves as map_leaves,
     map_wide as map_wide,
     MaskedNode as MaskedNode,
@@ -21,3 +27,9 @@ from ._plan import (
     under as under,
 )
 from ._step import make_step as make_step
+from ._wrap import (
+    all_finite as all_finite,
+    when as when,
+    wrapping as wrapping,
+    zeros as zeros,
+)

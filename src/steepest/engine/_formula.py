@@ -43,7 +43,7 @@ def joined(
     """
 
     def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
-        real = wide_dtype([g, p, *row])
+        real = wide_dtype(jax.tree.leaves((g, p, row)))
         u, p = widen(g, real, integers=True), widen(p, real)
         kept, given = iter(row), iter(numbers)
         new: list[Any] = []
@@ -55,10 +55,9 @@ def joined(
                     new += old
                     continue
                 with jax.named_scope(rule.name):
-                    wide = [widen(x, real) for x in old]
+                    wide = jax.tree.map(lambda x: widen(x, real), old)
                     u, *out = result(rule.leaf(SimpleNamespace(**n), u, p, *wide))
-                pairs = zip(out, old, strict=True)
-                new += [restore(x, was.dtype) for x, was in pairs]
+                new += jax.tree.map(lambda was, x: restore(x, was.dtype), old, out)
         return u if dtype is None else restore(u, dtype), tuple(new)
 
     applied = [rule for rule, yes in zip(rules, on, strict=True) if yes]
@@ -72,19 +71,31 @@ def joined(
     return _shared(formulas, layout, *(fingerprint(rule.leaf) for rule in rules))
 
 
-def measuring(measure: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Any]:
-    """The sum of `measure` over some leaves, each in the precision it computes in."""
+def measuring(
+    measure: Callable[..., Any], names: tuple[str, ...]
+) -> Callable[[Sequence[Job], Numbers], Any]:
+    """The sum of `measure` over some leaves, each in the precision it computes in.
+
+    Args:
+        measure: as in a rule.
+        names: those of the numbers it sees.
+    """
 
     @jax.jit
-    def measured(g: Any) -> Any:
-        with mixing([g]):
-            found = measure(widen(g, wide_dtype([g]), integers=True))
+    def measured(g: Any, p: Any, row: Row, numbers: Numbers) -> Any:
+        real = wide_dtype(jax.tree.leaves((g, p, row)))
+        pairs = zip(names, numbers, strict=True)
+        n = SimpleNamespace(**{name: widen(x, real) for name, x in pairs})
+        g = widen(g, real, integers=True)
+        p, row = jax.tree.map(lambda x: widen(x, real), (p, row))
+        with mixing([g, p]):
+            found = measure(n, g, p, *row)
         return jax.tree.map(lambda x: x.astype(float), found)
 
-    def total(gs: Sequence[Any]) -> Any:
-        return summed([measured(g) for g in gs])
+    def total(jobs: Sequence[Job], numbers: Numbers) -> Any:
+        return summed([measured(*job, numbers) for job in jobs])
 
-    return _shared(total, "measure", fingerprint(measure))
+    return _shared(total, "measure", names, fingerprint(measure))
 
 
 @jax.jit

@@ -36,7 +36,9 @@ class Leaves:
         """Where leaf `k` stands."""
         return leaf_paths(self.tree)[k]
 
-    def match(self, who: str, other: Any, name: str, advice: str) -> list[Any]:
+    def match(
+        self, who: str, other: Any, name: str, advice: str, *, deep: bool = False
+    ) -> list[Any]:
         """The leaves of `other` in our order; an error if its structure is not ours.
 
         Where we have `None`, `other` may have anything.
@@ -46,12 +48,16 @@ class Leaves:
             other: the tree that should have our structure.
             name: what it is called in the error.
             advice: what to do about it.
+            deep: whether there may be more than one array where we have one.
         """
         try:
             found = self.treedef.flatten_up_to(other)
         except (KeyError, TypeError, ValueError):
             found = None
-        if found is None or not all(map(_may_stand_for, self.arrays, found)):
+        fits = found is not None and (
+            deep or all(map(_may_stand_for, self.arrays, found))
+        )
+        if found is None or not fits:
             difference = first_difference(self.tree, other, (self.name, name))
             raise ValueError(f"{who}: {difference}. {advice}")
         return [_as_array(x) for x in found]

@@ -86,7 +86,8 @@ def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
             f"{rule.name}: the state is a {type(state).__name__}, and a "
             f"{rule.State.__name__} is wanted. {advice}"
         )
+    deep = rule.kind != "elementwise"
     return [
-        seen.match(rule.name, getattr(state, name), f"state's `{name}`", advice)
-        for name in rule.remember
+        seen.match(rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep)
+        for x in rule.remember
     ]

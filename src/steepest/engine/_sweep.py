@@ -1,6 +1,6 @@
 """One pass over the leaves: every leaf is read once and goes through all the rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -9,7 +9,7 @@ from jax.core import Tracer
 
 from ..core import OptState, Rule, Step
 from ._batches import alike, batches
-from ._formula import Formula, joined, measuring, Numbers, result, summed
+from ._formula import Formula, Job, joined, measuring, Numbers, result, summed
 from ._leaves import Leaves
 from ._masks import View
 from ._memory import Memory
@@ -21,8 +21,7 @@ class Sweep:
     def __init__(self, rules: Sequence[Rule]):
         self.rules = tuple(rules)
         self._formulas: dict[Any, Formula] = {}
-        measure = self.rules[0].measure
-        self._measure = None if measure is None else measuring(measure)
+        self._measures: dict[Any, Any] = {}
 
     def run(
         self,
@@ -44,10 +43,6 @@ class Sweep:
             extra: the extra arguments of `update`.
         """
         memory = Memory(self.rules, states, views, leaves)
-        numbers, shared = self._prepare(states, Step(self._total(leaves, views), extra))
-        names = tuple(tuple(mine) for mine in numbers)
-        flat = _set_aside(tuple(x for mine in numbers for x in mine.values()))
-
         updates = list(leaves.arrays)
         seen = zip(*(view.on for view in views), strict=True)
         kinds: list[Any] = [
@@ -57,23 +52,38 @@ class Sweep:
         for k, kind in enumerate(kinds):
             if kind is not None:
                 memory.check(leaves, k, kind[0])
+
+        jobs = list(zip(updates, params, memory.rows, strict=True))
+        total = self._total(jobs, views[0], states[0], extra)
+        numbers, shared = self._prepare(states, Step(total, extra))
+        names = tuple(tuple(mine) for mine in numbers)
+        flat = _set_aside(tuple(x for mine in numbers for x in mine.values()))
         for batch in batches(kinds):
             on, dtype, _ = kinds[batch[0]]
-            jobs = [(updates[k], params[k], memory.rows[k]) for k in batch]
-            found = self._formula(names, on, dtype)(jobs, flat)
+            found = self._formula(names, on, dtype)([jobs[k] for k in batch], flat)
             for k, (u, row) in zip(batch, found, strict=True):
                 updates[k], memory.rows[k] = u, row
         return updates, memory.states(shared)
 
-    def _total(self, leaves: Leaves, views: Sequence[View]) -> Any:
+    def _total(
+        self, jobs: Sequence[Job], view: View, state: OptState, extra: Mapping[str, Any]
+    ) -> Any:
         """The sum, over the leaves the first rule sees, of what it measures."""
-        measure = self._measure
-        if measure is None:
+        rule = self.rules[0]
+        if rule.measure is None:
             return None
-        pairs = zip(leaves.arrays, views[0].on, strict=True)
-        kinds = [alike(g) if on and g is not None else None for g, on in pairs]
-        found = [measure([leaves.arrays[k] for k in row]) for row in batches(kinds)]
-        return summed(found or [measure([jnp.zeros((0,))])])
+        numbers: Mapping[str, Any] = {}
+        if rule.ahead is not None:
+            numbers = rule.ahead(Step(None, extra), *_shared(rule, state).values())
+        flat = _set_aside(tuple(numbers.values()))
+        measure = self._measured(rule.measure, tuple(numbers))
+        mine = [(g, p, row[: len(rule.remember)]) for g, p, row in jobs]
+        pairs = zip(mine, view.on, strict=True)
+        kinds = [
+            alike(job[0]) if on and job[0] is not None else None for job, on in pairs
+        ]
+        found = [measure([mine[k] for k in row], flat) for row in batches(kinds)]
+        return summed(found or [measure([_no_leaf(rule)], flat)])
 
     def _prepare(
         self, states: Sequence[OptState], step: Step
@@ -82,7 +92,7 @@ class Sweep:
         numbers: list[Mapping[str, Any]] = []
         kept = []
         for rule, state in zip(self.rules, states, strict=True):
-            shared = {name: jnp.asarray(getattr(state, name)) for name in rule.shared}
+            shared = _shared(rule, state)
             found: Mapping[str, Any] = {}
             if rule.prepare is not None:
                 found, *new = result(rule.prepare(step, *shared.values()))
@@ -91,12 +101,30 @@ class Sweep:
             kept.append(shared)
         return numbers, kept
 
+    def _measured(self, measure: Callable[..., Any], names: tuple[str, ...]) -> Any:
+        """What the first rule measures, of some leaves."""
+        if names not in self._measures:
+            self._measures[names] = measuring(measure, names)
+        return self._measures[names]
+
     def _formula(self, names: Any, on: tuple[bool, ...], dtype: Any) -> Formula:
         """The joined formula of the rules that see a leaf."""
         key = names, on, dtype
         if key not in self._formulas:
             self._formulas[key] = joined(self.rules, names, on, dtype)
         return self._formulas[key]
+
+
+def _shared(rule: Rule, state: OptState) -> dict[str, Any]:
+    """What `rule` keeps for the tree, by name, in the rule's order."""
+    names = rule.shared
+    return {name: jax.tree.map(jnp.asarray, getattr(state, name)) for name in names}
+
+
+def _no_leaf(rule: Rule) -> Job:
+    """A leaf without elements: what there is to measure in an empty tree."""
+    p = jnp.zeros((0,))
+    return p, p, tuple(begin(p) for begin in rule.remember.values())
 
 
 def _set_aside(numbers: Numbers) -> Numbers:

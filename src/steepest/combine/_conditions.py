@@ -1,0 +1,170 @@
+"""Steps that are taken only under a condition."""
+
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    not_a_transformation,
+    OptState,
+    Params,
+    Updates,
+)
+from ..engine import all_finite, when, wrapping, zeros
+from ..numerics import increment, zero_count
+
+
+@runtime_checkable
+class ConditionFn(Protocol):
+    """`(step, **extra_args) -> boolean`: whether to take this step, maybe traced."""
+
+    def __call__(self, step: Array, **extra_args: Any) -> Any: ...
+
+
+class ApplyIfFiniteState(NamedTuple):
+    """How often a gradient was not finite, and the inner state."""
+
+    notfinite_count: Int[Array, ""]  # in a row, until now
+    last_finite: Bool[Array, ""]
+    total_notfinite: Int[Array, ""]
+    inner_state: OptState
+
+
+class ConditionallyMaskState(NamedTuple):
+    """How often `update` was called, and the inner state."""
+
+    step: Int[Array, ""]
+    inner_state: OptState
+
+
+class ConditionallyTransformState(NamedTuple):
+    """The inner state, and how often `update` was called."""
+
+    inner_state: OptState
+    step: Int[Array, ""]
+
+
+def apply_if_finite(
+    inner: AnyTransformation, max_consecutive_errors: int
+) -> GradientTransformationExtraArgs:
+    """`inner`, except where the gradient has an infinity or a NaN: then hold still.
+
+    The inner state stays as it was, too. After `max_consecutive_errors` such gradients
+    in a row the next one is let through: the loss itself must be broken, and should be
+    seen to be.
+
+    Args:
+        inner: any transformation.
+        max_consecutive_errors: how many to forgive in a row.
+
+    >>> import steepest
+    >>> tx = steepest.apply_if_finite(steepest.sgd(1.0), max_consecutive_errors=5)
+    >>> updates, state = tx.update(jnp.array([jnp.nan]), tx.init(jnp.array([1.0])))
+    >>> float(updates[0]), int(state.total_notfinite)
+    (0.0, 1)
+    """
+    _check("apply_if_finite", inner)
+
+    def init(params: Params) -> ApplyIfFiniteState:
+        inner_state = inner.init(params)
+        return ApplyIfFiniteState(
+            zero_count(), jnp.array(True), zero_count(), inner_state
+        )
+
+    def update(
+        updates: Updates,
+        state: ApplyIfFiniteState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, ApplyIfFiniteState]:
+        finite = all_finite(updates)
+        in_a_row = jnp.where(finite, 0, increment(state.notfinite_count))
+        total = state.total_notfinite
+        total = jnp.where(finite, total, increment(total))
+        apply = finite | (in_a_row > max_consecutive_errors)
+        old = state.inner_state
+        found, new = when(apply, inner, zeros, updates, old, params, extra_args)
+        return found, ApplyIfFiniteState(in_a_row, finite, total, new)
+
+    return wrapping(init, update)
+
+
+def conditionally_mask(
+    inner: AnyTransformation,
+    should_transform_fn: ConditionFn,
+    forward_extra_args: bool = False,
+) -> GradientTransformationExtraArgs:
+    """`inner` in the steps that a condition picks; in the others, hold still.
+
+    Args:
+        inner: any transformation; its state changes only in the steps it takes.
+        should_transform_fn: a function of the count of calls, and of the extra
+            arguments if they are forwarded; `True` to take the step.
+        forward_extra_args: whether the condition hears the extra arguments.
+    """
+    _check("conditionally_mask", inner)
+
+    def init(params: Params) -> ConditionallyMaskState:
+        return ConditionallyMaskState(zero_count(), inner.init(params))
+
+    def update(
+        updates: Updates,
+        state: ConditionallyMaskState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, ConditionallyMaskState]:
+        heard = extra_args if forward_extra_args else {}
+        apply = should_transform_fn(state.step, **heard)
+        old = state.inner_state
+        found, new = when(apply, inner, zeros, updates, old, params, extra_args)
+        return found, ConditionallyMaskState(increment(state.step), new)
+
+    return wrapping(init, update)
+
+
+def conditionally_transform(
+    inner: AnyTransformation,
+    should_transform_fn: ConditionFn,
+    forward_extra_args: bool = False,
+) -> GradientTransformationExtraArgs:
+    """`inner` in the steps that a condition picks; in the others, pass as they are.
+
+    Args:
+        inner, should_transform_fn, forward_extra_args: as for `conditionally_mask`.
+
+    >>> import steepest
+    >>> first = lambda step: step < 1
+    >>> tx = steepest.conditionally_transform(steepest.clip(1.0), first)
+    >>> g = jnp.array([5.0])
+    >>> clipped, state = tx.update(g, tx.init(g))
+    >>> passed, state = tx.update(g, state)
+    >>> float(clipped[0]), float(passed[0])
+    (1.0, 5.0)
+    """
+    _check("conditionally_transform", inner)
+
+    def init(params: Params) -> ConditionallyTransformState:
+        return ConditionallyTransformState(inner.init(params), zero_count())
+
+    def update(
+        updates: Updates,
+        state: ConditionallyTransformState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, ConditionallyTransformState]:
+        heard = extra_args if forward_extra_args else {}
+        apply = should_transform_fn(state.step, **heard)
+        old = state.inner_state
+        same = lambda updates: updates
+        found, new = when(apply, inner, same, updates, old, params, extra_args)
+        return found, ConditionallyTransformState(new, increment(state.step))
+
+    return wrapping(init, update)
+
+
+def _check(who: str, inner: Any) -> None:
+    if not isinstance(inner, AnyTransformation):
+        raise not_a_transformation(who, "inner", inner)

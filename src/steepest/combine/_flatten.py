@@ -1,0 +1,99 @@
+"""All leaves as one vector."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    not_a_transformation,
+    OptState,
+    Params,
+    Updates,
+    with_extra_args_support,
+)
+from ..engine import Leaves, restore, update_dtype, wrapping
+
+
+def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
+    """`inner`, on one long vector of all the leaves, in their widest dtype.
+
+    What is done leaf by leaf, a norm or a factored moment, is then done for the whole.
+    Many small leaves cost less; large ones are copied twice. The updates come back in
+    the structure and the dtypes they came in.
+
+    Args:
+        inner: any transformation; its state is that of one vector.
+
+    >>> import steepest
+    >>> tx = steepest.flatten(steepest.adam(0.1))
+    >>> state = tx.init({"w": jnp.ones((2, 3)), "b": jnp.ones(2)})
+    >>> state[0].mu.shape
+    (8,)
+    """
+    if not isinstance(inner, AnyTransformation):
+        raise not_a_transformation("flatten", "inner", inner)
+    tx = with_extra_args_support(inner)
+
+    def init(params: Params) -> OptState:
+        return tx.init(_vector(jax.tree.leaves(params)))
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, OptState]:
+        gs = Leaves(updates)
+        ps = None
+        if params is not None:
+            ps = gs.match("flatten", params, "params", _ADVICE)
+        beside = gs.arrays if ps is None else ps
+        # A leaf without a gradient has its place in the vector all the same.
+        full = [
+            _zeros(p) if g is None else g
+            for g, p in zip(gs.arrays, beside, strict=True)
+        ]
+        p = None if ps is None else _vector(ps)
+        u, state = tx.update(_vector(full), state, p, **extra_args)
+        cuts = iter(_cut(u, [x for x in full if x is not None]))
+        cut = [None if x is None else next(cuts) for x in full]
+        rows = zip(gs.arrays, beside, cut, strict=True)
+        found = [
+            None if g is None or x is None else restore(x, update_dtype(g, p))
+            for g, p, x in rows
+        ]
+        return gs.like(found), state
+
+    return wrapping(init, update)
+
+
+_ADVICE = "Pass the params the updates are for."
+
+
+def _zeros(p: Any) -> Any:
+    return None if p is None else jnp.zeros_like(p)
+
+
+def _vector(leaves: Sequence[Any]) -> Array:
+    """The leaves, one after the other."""
+    arrays = [jnp.asarray(_known(x)).ravel() for x in leaves if x is not None]
+    with jax.numpy_dtype_promotion("standard"):
+        return jnp.concatenate(arrays) if arrays else jnp.zeros((0,))
+
+
+def _cut(vector: Array, leaves: Sequence[Any]) -> list[Array]:
+    """The vector, cut into pieces that have the shapes of the leaves."""
+    ends = list(accumulate(x.size for x in leaves))
+    pieces = zip(leaves, ends, strict=True)
+    return [vector[end - x.size : end].reshape(x.shape) for x, end in pieces]
+
+
+def _known(x: Any) -> Any:
+    """`x`, or zeros where only its shape is known: `init` needs no more."""
+    return jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x

@@ -1,0 +1,95 @@
+"""Groups of leaves, each with a transformation of its own."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+)
+from ..engine import Mask, plan_of, sequence, under
+
+
+class PartitionState(NamedTuple):
+    """For each label, the state of its transformation, masked to its leaves."""
+
+    inner_states: Mapping[Hashable, OptState]
+
+
+def partition(
+    transforms: Mapping[Any, AnyTransformation],
+    param_labels: Any,
+    *,
+    mask_compatible_extra_args: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Give each leaf to the transformation that its label names.
+
+    The rules of all groups run in one pass over the leaves. A norm is taken over the
+    leaves of the group alone.
+
+    Args:
+        transforms: label -> transformation.
+        param_labels: labels in the structure of the params, one for a whole subtree
+            where that is enough, or a function that makes them of the params.
+        mask_compatible_extra_args: whether extra arguments that have the structure of
+            the updates are divided too.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> groups = {"slow": steepest.sgd(0.1), "fast": steepest.sgd(1.0)}
+    >>> tx = steepest.partition(groups, {"w": "slow", "b": "fast"})
+    >>> grads = {"w": jnp.array([1.0]), "b": jnp.array([1.0])}
+    >>> updates, _ = tx.update(grads, tx.init(grads))
+    >>> round(float(updates["w"][0]), 3), float(updates["b"][0])
+    (-0.1, -1.0)
+    """
+    labels = _labels_for(tuple(transforms), param_labels)
+    plans = []
+    for label, tx in transforms.items():
+        mask = Mask("partition", _chosen(labels, label), mask_compatible_extra_args)
+        plans.append(under(mask, plan_of("partition", f"transforms[{label!r}]", tx)))
+
+    def apart(state: OptState) -> Sequence[OptState]:
+        found = getattr(state, "inner_states", None)
+        if not isinstance(found, Mapping) or set(found) != set(transforms):
+            has = sorted(map(repr, found)) if isinstance(found, Mapping) else "nothing"
+            raise ValueError(
+                f"partition: the state has inner states for {has}, and a "
+                f"PartitionState for {sorted(map(repr, transforms))} is wanted. "
+                "Make the state with this transformation's own `init`."
+            )
+        return [found[label] for label in transforms]
+
+    def together(states: list[OptState]) -> PartitionState:
+        return PartitionState(dict(zip(transforms, states, strict=True)))
+
+    return sequence(plans, apart, together).pair
+
+
+def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[..., Any]:
+    """`params -> labels`, each of which has its transformation."""
+    leaves = jax.tree.leaves(param_labels)
+    # A module may be callable, and yet be a tree of labels.
+    make = callable(param_labels) and not (leaves and all(x in known for x in leaves))
+
+    def labels(params: Params) -> Any:
+        tree = param_labels(params) if make else param_labels
+        for path, label in jax.tree_util.tree_leaves_with_path(tree):
+            if label not in known:
+                where = jax.tree_util.keystr(path) or "(the tree itself)"
+                raise ValueError(
+                    f"partition: leaf {where} has the label {label!r}, and one of "
+                    f"{list(known)} is wanted. Add a transformation for it, or use "
+                    "`set_to_zero()` to freeze it."
+                )
+        return tree
+
+    return labels
+
+
+def _chosen(labels: Callable[[Params], Any], mine: Hashable) -> Callable[..., Any]:
+    """`params -> mask`: the leaves with this label."""
+    return lambda params: jax.tree.map(lambda label: label == mine, labels(params))

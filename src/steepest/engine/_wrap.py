@@ -1,0 +1,90 @@
+"""What a transformation around another one needs: to compile, and to hold back."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+    Updates,
+    with_extra_args_support,
+)
+from ..numerics import is_inexact
+
+Step = tuple[Updates, OptState]  # what an `update` returns
+
+
+def wrapping(
+    init: Callable[[Params], OptState], update: Callable[..., Step]
+) -> GradientTransformationExtraArgs:
+    """The pair of `init` and `update`, where `update` compiles as a whole.
+
+    A wrapper makes new functions in every step (the branches of a condition, an
+    optimizer of today's hyperparameters), and JAX compiles what is new. Under one `jit`
+    they are made once for each structure. Where an extra argument is a function, such
+    as the loss for a line search, the step runs as it is.
+    """
+    compiled = jax.jit(update)
+
+    def either(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> Step:
+        given = jax.tree.leaves((updates, state, params, extra_args))
+        run = compiled if all(map(_may_be_traced, given)) else update
+        return run(updates, state, params, **extra_args)
+
+    return GradientTransformationExtraArgs(init, either)
+
+
+def when(
+    apply: Any,
+    tx: AnyTransformation,
+    instead: Callable[[Updates], Updates],
+    updates: Updates,
+    state: OptState,
+    params: Params | None,
+    extra_args: Mapping[str, Any],
+) -> Step:
+    """A step of `tx` if `apply`; otherwise `instead`, and the state as it was.
+
+    Args:
+        apply: a boolean, maybe traced.
+        tx: any transformation.
+        instead: a function of the updates.
+        updates, state, params, extra_args: as for `tx.update`.
+    """
+    inner = with_extra_args_support(tx)
+
+    def step() -> Step:
+        return inner.update(updates, state, params, **extra_args)
+
+    def hold() -> Step:
+        wanted, _ = jax.eval_shape(step)
+        cast = lambda x, like: jnp.asarray(x).astype(like.dtype)
+        return jax.tree.map(cast, instead(updates), wanted), state
+
+    return jax.lax.cond(apply, step, hold)
+
+
+def zeros(updates: Updates) -> Updates:
+    """Zeros like the updates: to hold still."""
+    return jax.tree.map(jnp.zeros_like, updates)
+
+
+def all_finite(updates: Updates) -> Any:
+    """Whether no number in the updates is infinite or NaN."""
+    inexact = [x for x in jax.tree.leaves(updates) if is_inexact(jnp.asarray(x))]
+    found = [jnp.all(jnp.isfinite(x)) for x in inexact]
+    return jnp.all(jnp.stack(found)) if found else jnp.array(True)
+
+
+def _may_be_traced(x: Any) -> bool:
+    return isinstance(x, bool | int | float | complex) or hasattr(x, "dtype")

@@ -1,0 +1,118 @@
+"""Steps that are taken only under a condition."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+
+P = {"w": jnp.array([1.0, 2.0]), "n": None}
+BAD = {"w": jnp.array([jnp.nan, 1.0]), "n": None}
+
+
+def test_a_bad_gradient_changes_nothing():
+    tx = steepest.apply_if_finite(steepest.adam(0.1), 2)
+    _, state = tx.update(P, tx.init(P), P)
+    u, new = tx.update(BAD, state, P)
+    assert u["w"].tolist() == [0, 0] and u["n"] is None
+    jax.tree.map(np.testing.assert_array_equal, state.inner_state, new.inner_state)
+    assert [int(new.notfinite_count), int(new.total_notfinite)] == [1, 1]
+    assert not new.last_finite
+
+
+def test_too_many_in_a_row_are_let_through():
+    tx = steepest.apply_if_finite(steepest.sgd(1.0), 2)
+    state, seen = tx.init(P), []
+    for g in (BAD, BAD, BAD, P, BAD):
+        u, state = tx.update(g, state)
+        seen.append((bool(np.isnan(u["w"][0])), int(state.notfinite_count)))
+    assert seen == [(False, 1), (False, 2), (True, 3), (False, 0), (False, 1)]
+    assert int(state.total_notfinite) == 4
+
+
+def test_it_looks_at_the_gradient_not_at_the_step():
+    tx = steepest.apply_if_finite(steepest.scale(jnp.inf), 2)
+    u, _ = tx.update(P, tx.init(P))
+    assert np.isinf(u["w"]).all()
+
+
+def test_integers_are_finite_and_empty_trees_too():
+    tx = steepest.apply_if_finite(steepest.identity(), 2)
+    u, state = tx.update({"i": jnp.array([1, 2])}, tx.init({}))
+    assert u["i"].tolist() == [1, 2] and state.last_finite
+    assert tx.update({}, tx.init({}))[1].last_finite
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_the_condition_sees_the_count_and_what_it_is_told(forward):
+    seen = []
+
+    def condition(step, **extra):
+        seen.append(sorted(extra))
+        return step % 2 == 1
+
+    for maker, otherwise in (
+        (steepest.conditionally_mask, [0, 0]),
+        (steepest.conditionally_transform, [1, 2]),
+    ):
+        tx = maker(steepest.trace(0.9), condition, forward_extra_args=forward)
+        state, rows = tx.init(P), []
+        for _ in range(4):
+            u, state = tx.update(P, state, P, value=1.0)
+            rows.append(u["w"].tolist())
+        assert rows[0] == rows[2] == otherwise
+        np.testing.assert_allclose(rows[3], [1.9, 3.8], 1e-6)
+        assert int(state.step) == 4
+    assert all(x == (["value"] if forward else []) for x in seen)
+
+
+def test_the_condition_may_be_a_python_boolean():
+    tx = steepest.conditionally_mask(steepest.sgd(1.0), lambda step: False)
+    assert tx.update(P, tx.init(P))[0]["w"].tolist() == [0, 0]
+
+
+def test_functions_may_be_passed_on():
+    """A loss for a line search cannot be traced: the step runs as it is."""
+
+    def update(updates, state, params=None, *, value_fn, **extra):
+        return jax.tree.map(lambda u: u * value_fn(2.0), updates), state
+
+    inner = steepest.GradientTransformationExtraArgs(steepest.init_empty_state, update)
+    tx = steepest.apply_if_finite(inner, 2)
+    u, _ = tx.update(P, tx.init(P), P, value_fn=lambda x: x**2)
+    assert u["w"].tolist() == [4, 8]
+
+
+def test_a_step_compiles_once():
+    """Also outside `jit`, where each call makes its branches anew."""
+    traces = 0
+
+    def count(updates, params):
+        nonlocal traces
+        traces += 1
+        return updates
+
+    tx = steepest.apply_if_finite(steepest.stateless(count), 2)
+    state = tx.init(P)
+    _, state = tx.update(P, state, P)
+    once = traces
+    for _ in range(3):
+        _, state = tx.update(P, state, P)
+    assert traces == once
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: steepest.apply_if_finite(x, 1),
+        lambda x: steepest.conditionally_mask(x, bool),
+        lambda x: steepest.conditionally_transform(x, bool),
+        lambda x: steepest.flatten(x),
+        lambda x: steepest.MultiSteps(x, 2),
+    ],
+    ids=["apply_if_finite", "mask", "transform", "flatten", "MultiSteps"],
+)
+def test_what_is_wrapped_must_be_a_transformation(make, as_users_do):
+    with pytest.raises(TypeError, match="a gradient transformation"):
+        make(steepest.adam)
