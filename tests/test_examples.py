@@ -1,5 +1,6 @@
 """What we show works."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -34,6 +35,22 @@ def test_every_difference_names_a_test_that_exists(path: Path):
         for file, test in re.findall(r"`([\w/]+(?:\.py|/))(?:::(\w+))?`", line):
             assert (ROOT / "tests" / file).exists(), file
             assert not test or f"def {test}(" in (ROOT / "tests" / file).read_text()
+
+
+WHERE_OPTAX_IS_USED = [
+    "ensemble",
+    "equinox_module",
+    "flax_linen",
+    "flax_nnx",
+    "haiku_dicts",
+    "scan_training",
+]
+
+
+@pytest.mark.parametrize("name", WHERE_OPTAX_IS_USED)
+def test_it_trains_where_optax_is_used(name):
+    losses = importlib.import_module(f"examples.{name}").main()
+    assert losses[-1] < 0.3 * losses[0]
 
 
 def test_the_race_has_a_winner():
