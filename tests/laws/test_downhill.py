@@ -30,7 +30,9 @@ def _minimise(tx, f, p, steps):
     def run(p):
         def step(carry, _):
             p, state = carry
-            u, state = tx.update(jax.grad(f)(p), state, p)
+            value, g = jax.value_and_grad(f)(p)
+            known = {"value": value, "grad": g, "value_fn": f, "obj_fn": f}
+            u, state = tx.update(g, state, p, **known)
             return (steepest.apply_updates(p, u), state), None
 
         return jax.lax.scan(step, (p, tx.init(p)), None, length=steps)[0]

@@ -50,5 +50,5 @@ def test_everything_stays_finite(row: Row, dtype):
         for name in kinds[0]:
             updates, new = run([kind[name] for kind in kinds])
             assert typeof(new) == typeof(state)
-            for x in jax.tree.leaves((updates, new)):
+            for x in jax.tree.leaves((updates, new) if row.bounded else updates):
                 assert np.isfinite(x.astype(float)).all(), name

@@ -1,47 +1,13 @@
-"""Every public optimizer, once, and the transformations they are made of.
+"""The first inhabitants."""
 
-The laws read this, and nothing else lists optimizers. What a row can do is data.
-"""
-
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import pytest
 
 import steepest
 
-
-@dataclass(frozen=True)
-class Row:
-    """A transformation and what is true of it."""
-
-    maker: Callable[..., steepest.GradientTransformation]
-    hyper: Mapping[str, float]  # its numbers, each of which may be traced
-    options: Mapping[str, Any] = field(default_factory=dict)  # what is not a number
-    variant: str = ""
-    optimizer: bool = True  # ends with the learning rate, so it goes downhill
-    scale_free: bool = False  # u(c g) = u(g), for c > 0
-    linear: bool = False  # u(c g) = c u(g)
-    elementwise: bool = True  # u(permuted g) = permuted u(g)
-    rotates: bool = False  # u(Q g) = Q u(g)
-    still: bool = True  # without a gradient it does not move
-    complex: bool = True  # takes complex gradients
-    partial: bool = False  # lets some leaves pass as they are
-    constant: bool = False  # its updates do not depend on the gradient
-    steep: Mapping[str, float] = field(
-        default_factory=dict
-    )  # numbers for a steep valley
-
-    @property
-    def name(self) -> str:
-        name = self.maker.__name__
-        return f"{name}_{self.variant}" if self.variant else name
-
-    def make(self, **hyper: Any) -> steepest.GradientTransformation:
-        return self.maker(**{**self.hyper, **self.options, **hyper})
+from ._row import Row
 
 
 def _many(p: Any) -> Any:
@@ -84,7 +50,7 @@ SGD = {"learning_rate": 0.1}
 HEAVY = {**SGD, "momentum": 0.9}
 GENTLY = {"learning_rate": 5e-4}
 
-ZOO = [
+OPTIMIZERS = [
     Row(steepest.adam, ADAM, scale_free=True),
     Row(steepest.adam, ADAM, {"nesterov": True}, "nesterov", scale_free=True),
     Row(steepest.adam, {"b1": 0.9}, {"learning_rate": _falling}, "scheduled"),
@@ -159,33 +125,3 @@ PARTS = [
     Row(steepest.set_to_zero, {}, optimizer=False, linear=True, constant=True),
     Row(steepest.trace, {"decay": 0.9}, optimizer=False, linear=True),
 ]
-
-
-def over(rows: list[Row]) -> Any:
-    """Run a test once for each of `rows`."""
-    return pytest.mark.parametrize("row", rows, ids=lambda row: row.name)
-
-
-everyone = over(ZOO + PARTS)
-optimizers = over(ZOO)
-
-
-def params(dtype: Any = jnp.float32) -> Any:
-    """A small tree with all that a tree may have: `None`, a scalar, an empty array."""
-    return {
-        "w": jnp.arange(1, 7).reshape(3, 2).astype(dtype) / 4,
-        "b": [jnp.array([-1, 0.5], dtype), None],
-        "s": jnp.array(2, dtype),
-        "z": jnp.zeros((0, 3), dtype),
-    }
-
-
-def gradients(p: Any, t: Any = 0) -> Any:
-    """Some gradient at `p`, another one for each `t`."""
-    return jax.tree.map(lambda x: x + jnp.cos(x + jnp.asarray(t, x.dtype)), p)
-
-
-def typeof(tree: Any) -> Any:
-    """The shapes and dtypes of a tree, and whether they are weak."""
-    leaves, treedef = jax.tree.flatten(tree)
-    return [(x.shape, x.dtype, x.weak_type) for x in leaves], treedef

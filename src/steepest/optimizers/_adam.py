@@ -17,18 +17,17 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     Updates,
 )
 from ..engine import lift, MaskOrFn
 from ..numerics import (
     abs_sq,
-    debias,
+    counted,
     ema,
     first_moment,
-    increment,
     root,
     second_moment,
+    unbiased,
     zero_count,
 )
 from ..transforms import add_decayed_weights, scale_by_learning_rate
@@ -75,15 +74,10 @@ def scale_by_adam(
     b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
     eps, eps_root = nonnegative("scale_by_adam", eps=eps, eps_root=eps_root)
 
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        t = increment(count)
-        c1, c2 = debias(b1, t), debias(b2, t)
-        return {"c1": c1, "c2": c2, "next_c1": debias(b1, increment(t))}, t
-
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
         mu = ema(mu, g, b1)
         nu = ema(nu, abs_sq(g), b2)
-        m = ema(mu / n.next_c1, g / n.c1, b1) if nesterov else mu / n.c1
+        m = unbiased(n, mu, g, b1, nesterov)
         v = nu / n.c2
         return m / (root(v + eps_root) + eps), mu, nu
 
@@ -94,7 +88,7 @@ def scale_by_adam(
             leaf,
             remember={"mu": first_moment(mu_dtype), "nu": second_moment(nu_dtype)},
             shared={"count": zero_count},
-            prepare=prepare,
+            prepare=counted(b1, b2),
         )
     )
 

@@ -1,0 +1,114 @@
+"""AdaBelief.
+
+Zhuang et al., AdaBelief optimizer: adapting stepsizes by the belief in observed
+gradients, 2020, arXiv:2010.07468
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import (
+    abs_sq,
+    counted,
+    ema,
+    first_moment,
+    root,
+    second_moment,
+    unbiased,
+    zero_count,
+)
+from ..transforms import scale_by_learning_rate
+
+
+class ScaleByBeliefState(NamedTuple):
+    """What AdaBelief remembers: a count for the tree, two arrays for each leaf."""
+
+    count: Int[Array, ""]  # t, the steps taken
+    mu: Updates  # mean of g
+    nu: Updates  # mean of |g - mu|^2
+
+
+def scale_by_belief(
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-16,
+    eps_root: Real = 1e-16,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Divide the mean of the gradient by how far gradients are from it.
+
+        mu <- b1 mu + (1 - b1) g
+        nu <- b2 nu + (1 - b2) |g - mu|^2 + eps_root
+        m   = mu / (1 - b1^t)
+        v   = nu / (1 - b2^t)
+        u   = m / (sqrt(v) + eps)
+
+    With `nesterov`, `m = b1 mu / (1 - b1^(t+1)) + (1 - b1) g / (1 - b1^t)`.
+
+    Args:
+        b1: how slowly `mu` forgets, in [0, 1).
+        b2: how slowly `nu` forgets, in [0, 1).
+        eps: keeps `u` finite where gradients are as expected.
+        eps_root: the same, added to `nu` at every step, so that it piles up there.
+        nesterov: whether `m` looks one step ahead.
+    """
+    b1, b2 = fraction("scale_by_belief", b1=b1, b2=b2)
+    eps, eps_root = nonnegative("scale_by_belief", eps=eps, eps_root=eps_root)
+
+    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
+        mu = ema(mu, g, b1)
+        nu = ema(nu, abs_sq(g - mu), b2) + eps_root
+        m = unbiased(n, mu, g, b1, nesterov)
+        return m / (root(nu / n.c2) + eps), mu, nu
+
+    return lift(
+        Rule(
+            "scale_by_belief",
+            ScaleByBeliefState,
+            leaf,
+            remember={"mu": first_moment(), "nu": second_moment()},
+            shared={"count": zero_count},
+            prepare=counted(b1, b2),
+        )
+    )
+
+
+def adabelief(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-16,
+    eps_root: Real = 1e-16,
+    *,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """AdaBelief: `p <- p - learning_rate u`, with `u` from `scale_by_belief`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, eps_root, nesterov: as for `scale_by_belief`.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.adabelief(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.111, 0.111]
+    """
+    return chain(
+        scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,86 @@
+"""AdaDelta.
+
+Zeiler, ADADELTA: an adaptive learning rate method, 2012, arXiv:1212.5701
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import abs_sq, ema, root, second_moment
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+
+
+class ScaleByAdaDeltaState(NamedTuple):
+    """What AdaDelta remembers: two arrays for each leaf."""
+
+    e_g: Updates  # mean of |g|^2
+    e_x: Updates  # mean of |u|^2
+
+
+def scale_by_adadelta(
+    rho: Real = 0.9, eps: Real = 1e-6
+) -> GradientTransformationExtraArgs:
+    """Give the gradient the size that the last updates had.
+
+        e_g <- rho e_g + (1 - rho) |g|^2
+        u    = g sqrt(e_x + eps) / sqrt(e_g + eps)
+        e_x <- rho e_x + (1 - rho) |u|^2
+
+    Args:
+        rho: how slowly both averages forget, in [0, 1).
+        eps: the first updates have its root for their size.
+    """
+    (rho,) = fraction("scale_by_adadelta", rho=rho)
+    (eps,) = nonnegative("scale_by_adadelta", eps=eps)
+
+    def leaf(n: Any, g: Array, p: Array | None, e_g: Array, e_x: Array) -> Any:
+        e_g = ema(e_g, abs_sq(g), rho)
+        u = g * (root(e_x + eps) / root(e_g + eps))
+        return u, e_g, ema(e_x, abs_sq(u), rho)
+
+    remember = {"e_g": second_moment(), "e_x": second_moment()}
+    return lift(Rule("scale_by_adadelta", ScaleByAdaDeltaState, leaf, remember))
+
+
+def adadelta(
+    learning_rate: ScalarOrSchedule | None = None,
+    rho: Real = 0.9,
+    eps: Real = 1e-6,
+    weight_decay: ScalarOrSchedule = 0.0,
+    weight_decay_mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """AdaDelta: `p <- p - learning_rate u`, with `u` of `g + weight_decay p`.
+
+    Without a learning rate `u` comes out as it is, and points up: subtract it.
+
+    Args:
+        learning_rate: a number, or a function of the count; `None` for none. The paper
+            has 1.
+        rho, eps: as for `scale_by_adadelta`.
+        weight_decay: the pull towards zero, part of the gradient and scaled as it is.
+        weight_decay_mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.adadelta(learning_rate=1.0)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 5) for u in updates]
+    [-0.00316, 0.00316]
+    """
+    return chain(
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        scale_by_adadelta(rho, eps),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,77 @@
+"""AdaGrad.
+
+Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and stochastic
+optimization, 2011, jmlr.org/papers/v12/duchi11a
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import abs_sq, beginning_at, root, second_moment
+from ..transforms import scale_by_learning_rate
+
+
+class ScaleByRssState(NamedTuple):
+    """What AdaGrad remembers: an array for each leaf."""
+
+    sum_of_squares: Updates  # of all gradients, |g|^2
+
+
+def scale_by_rss(
+    initial_accumulator_value: Real = 0.1, eps: Real = 1e-7
+) -> GradientTransformationExtraArgs:
+    """Divide by the root of the sum of all squares so far.
+
+        s <- s + |g|^2
+        u  = g / sqrt(s + eps)
+
+    Args:
+        initial_accumulator_value: where `s` begins.
+        eps: keeps `u` finite where no gradient has been yet.
+    """
+    start, eps = nonnegative(
+        "scale_by_rss", initial_accumulator_value=initial_accumulator_value, eps=eps
+    )
+
+    def leaf(n: Any, g: Array, p: Array | None, s: Array) -> tuple[Array, Array]:
+        s = s + abs_sq(g)
+        return g / root(s + eps), s
+
+    remember = {"sum_of_squares": beginning_at(start, second_moment())}
+    return lift(Rule("scale_by_rss", ScaleByRssState, leaf, remember))
+
+
+def adagrad(
+    learning_rate: ScalarOrSchedule,
+    initial_accumulator_value: Real = 0.1,
+    eps: Real = 1e-7,
+) -> GradientTransformationExtraArgs:
+    """AdaGrad: `p <- p - learning_rate u`, with `u` from `scale_by_rss`.
+
+    Args:
+        learning_rate: a number, or a function of the count. The sum grows without end,
+            so steps get smaller by themselves.
+        initial_accumulator_value, eps: as for `scale_by_rss`.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.adagrad(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.095, 0.099]
+    """
+    return chain(
+        scale_by_rss(initial_accumulator_value, eps),
+        scale_by_learning_rate(learning_rate),
+    )

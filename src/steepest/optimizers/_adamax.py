@@ -1,0 +1,108 @@
+"""AdaMax: Adam with the largest gradient in the place of the mean square.
+
+Kingma and Ba, Adam: a method for stochastic optimization, 2015, arXiv:1412.6980
+Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.05101
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import counted, ema, first_moment, second_moment, unbiased, zero_count
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ._adam import ScaleByAdamState
+
+
+def scale_by_adamax(
+    b1: Real = 0.9, b2: Real = 0.999, eps: Real = 1e-8
+) -> GradientTransformationExtraArgs:
+    """Divide the mean of the gradient by the largest size it had, slowly forgotten.
+
+        mu <- b1 mu + (1 - b1) g
+        nu <- max(b2 nu, |g| + eps)
+        u   = mu / (1 - b1^t) / nu
+
+    Args:
+        b1: how slowly `mu` forgets, in [0, 1).
+        b2: how slowly `nu` forgets, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+    """
+    b1, b2 = fraction("scale_by_adamax", b1=b1, b2=b2)
+    (eps,) = nonnegative("scale_by_adamax", eps=eps)
+
+    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
+        mu = ema(mu, g, b1)
+        nu = jnp.maximum(b2 * nu, jnp.abs(g) + eps)
+        # Only with eps = 0 is there a nu of zero: then mu is zero as well, and so is u.
+        largest = jnp.where(nu > 0, nu, 1)
+        return unbiased(n, mu, g, b1) / largest, mu, nu
+
+    return lift(
+        Rule(
+            "scale_by_adamax",
+            ScaleByAdamState,
+            leaf,
+            remember={"mu": first_moment(), "nu": second_moment()},
+            shared={"count": zero_count},
+            prepare=counted(b1, b2),
+        )
+    )
+
+
+def adamax(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+) -> GradientTransformationExtraArgs:
+    """AdaMax: `p <- p - learning_rate u`, with `u` from `scale_by_adamax`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps: as for `scale_by_adamax`.
+
+    >>> import steepest
+    >>> tx = steepest.adamax(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_adamax(b1, b2, eps),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def adamaxw(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """AdaMaxW: `p <- p - learning_rate (u + weight_decay p)`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps: as for `scale_by_adamax`.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        mask: which leaves decay, as for `masked`; by default all.
+    """
+    return chain(
+        scale_by_adamax(b1, b2, eps),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )

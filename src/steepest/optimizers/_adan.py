@@ -1,0 +1,136 @@
+"""Adan.
+
+Xie et al., Adan: adaptive Nesterov momentum algorithm for faster optimizing deep
+models, 2022, arXiv:2208.06677
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import (
+    abs_sq,
+    debias,
+    ema,
+    first_moment,
+    increment,
+    root,
+    second_moment,
+    zero_count,
+)
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+
+
+class ScaleByAdanState(NamedTuple):
+    """What Adan remembers: a count for the tree, four arrays for each leaf."""
+
+    m: Updates  # mean of g
+    v: Updates  # mean of the differences of g
+    n: Updates  # mean of |g + (1 - b2) difference|^2
+    g: Updates  # the last gradient
+    t: Int[Array, ""]  # the steps taken
+
+
+def scale_by_adan(
+    b1: Real = 0.98,
+    b2: Real = 0.92,
+    b3: Real = 0.99,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+) -> GradientTransformationExtraArgs:
+    """Means of the gradient and of its differences, divided by a root mean square.
+
+        d  = g - (the last g)                   the first time, d = 0
+        m <- b1 m + (1 - b1) g
+        v <- b2 v + (1 - b2) d
+        n <- b3 n + (1 - b3) |g + (1 - b2) d|^2
+        u  = (m' + (1 - b2) v') / (sqrt(n' + eps_root) + eps)     x' = x / (1 - b^t)
+
+    The paper writes `1 - b` for our `b`, and gives `d` and `v'` the weight `b2`.
+    Here they have Optax's.
+
+    Args:
+        b1: how slowly `m` forgets, in [0, 1).
+        b2: how slowly `v` forgets, in [0, 1).
+        b3: how slowly `n` forgets, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, under the root.
+    """
+    b1, b2, b3 = fraction("scale_by_adan", b1=b1, b2=b2, b3=b3)
+    eps, eps_root = nonnegative("scale_by_adan", eps=eps, eps_root=eps_root)
+
+    def prepare(step: Step, t: Array) -> tuple[dict[str, Array], Array]:
+        first, t = t == 0, increment(t)
+        c1, c2, c3 = debias(b1, t), debias(b2, t), debias(b3, t)
+        return {"first": first, "c1": c1, "c2": c2, "c3": c3}, t
+
+    def leaf(
+        c: Any, g: Array, p: Any, m: Array, v: Array, n: Array, last: Array
+    ) -> Any:
+        d = jnp.where(c.first, 0, g - last)
+        m = ema(m, g, b1)
+        v = ema(v, d, b2)
+        n = ema(n, abs_sq(g + (1 - b2) * d), b3)
+        ahead = m / c.c1 + (1 - b2) * v / c.c2
+        return ahead / (root(n / c.c3 + eps_root) + eps), m, v, n, g
+
+    return lift(
+        Rule(
+            "scale_by_adan",
+            ScaleByAdanState,
+            leaf,
+            remember={
+                "m": first_moment(),
+                "v": first_moment(),
+                "n": second_moment(),
+                "g": first_moment(),
+            },
+            shared={"t": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+def adan(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.98,
+    b2: Real = 0.92,
+    b3: Real = 0.99,
+    eps: Real = 1e-8,
+    eps_root: Real = 1e-8,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """Adan: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_adan`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, b3, eps, eps_root: as for `scale_by_adan`.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import steepest
+    >>> tx = steepest.adan(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_adan(b1, b2, b3, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,129 @@
+"""AMSGrad: Adam whose steps can only become shorter.
+
+Reddi, Kale and Kumar, On the convergence of Adam and beyond, 2018, arXiv:1904.09237
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import (
+    abs_sq,
+    counted,
+    ema,
+    first_moment,
+    root,
+    second_moment,
+    unbiased,
+    zero_count,
+)
+from ..transforms import scale_by_learning_rate
+
+
+class ScaleByAmsgradState(NamedTuple):
+    """What AMSGrad remembers: a count for the tree, three arrays for each leaf."""
+
+    count: Int[Array, ""]  # t, the steps taken
+    mu: Updates  # mean of g, in `mu_dtype`
+    nu: Updates  # mean of |g|^2
+    nu_max: Updates  # the largest v so far
+
+
+def scale_by_amsgrad(
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    bias_correction_mu: bool = True,
+    bias_correction_nu: bool = True,
+) -> GradientTransformationExtraArgs:
+    """Divide the mean of the gradient by the largest root mean square so far.
+
+        mu     <- b1 mu + (1 - b1) g
+        nu     <- b2 nu + (1 - b2) |g|^2
+        m       = mu / (1 - b1^t)
+        v       = nu / (1 - b2^t)
+        nu_max <- max(nu_max, v)
+        u       = m / (sqrt(nu_max + eps_root) + eps)
+
+    The paper has neither correction, and writes `m = mu` and `v = nu`.
+
+    Args:
+        b1: how slowly `mu` forgets, in [0, 1).
+        b2: how slowly `nu` forgets, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, under the root.
+        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        bias_correction_mu: whether to divide in `m`.
+        bias_correction_nu: whether to divide in `v`.
+    """
+    b1, b2 = fraction("scale_by_amsgrad", b1=b1, b2=b2)
+    eps, eps_root = nonnegative("scale_by_amsgrad", eps=eps, eps_root=eps_root)
+
+    def leaf(n: Any, g: Array, p: Any, mu: Array, nu: Array, nu_max: Array) -> Any:
+        mu = ema(mu, g, b1)
+        nu = ema(nu, abs_sq(g), b2)
+        m = unbiased(n, mu, g, b1) if bias_correction_mu else mu
+        v = nu / n.c2 if bias_correction_nu else nu
+        nu_max = jnp.maximum(nu_max, v)
+        return m / (root(nu_max + eps_root) + eps), mu, nu, nu_max
+
+    return lift(
+        Rule(
+            "scale_by_amsgrad",
+            ScaleByAmsgradState,
+            leaf,
+            remember={
+                "mu": first_moment(mu_dtype),
+                "nu": second_moment(),
+                "nu_max": second_moment(),
+            },
+            shared={"count": zero_count},
+            prepare=counted(b1, b2),
+        )
+    )
+
+
+def amsgrad(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    bias_correction_mu: bool = True,
+    bias_correction_nu: bool = True,
+) -> GradientTransformationExtraArgs:
+    """AMSGrad: `p <- p - learning_rate u`, with `u` from `scale_by_amsgrad`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, eps_root, mu_dtype: as for `scale_by_amsgrad`.
+        bias_correction_mu, bias_correction_nu: as for `scale_by_amsgrad`.
+
+    >>> import steepest
+    >>> tx = steepest.amsgrad(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_amsgrad(
+            b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
+        ),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,152 @@
+"""Optimism: correct the last step by the gradient that came instead of the expected.
+
+Mokhtari, Ozdaglar and Pattathil, A unified analysis of extra-gradient and optimistic
+gradient methods for saddle point problems, 2020, arXiv:1901.08511
+Daskalakis et al., Training GANs with optimism, 2018, arXiv:1711.00141
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    Real,
+    real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import first_moment
+from ..transforms import scale_by_learning_rate
+from ._adam import scale_by_adam
+
+
+class ScaleByOptimisticGradientState(NamedTuple):
+    """What optimism remembers: whether it begins; an array for each leaf."""
+
+    is_initial_step: Bool[Array, ""]
+    previous_gradient: Updates
+
+
+def scale_by_optimistic_gradient(
+    alpha: Real = 1.0, beta: Real = 1.0
+) -> GradientTransformationExtraArgs:
+    """The gradient, and how much it has changed.
+
+        u = alpha g + beta (g - previous_gradient)      the first time, u = alpha g
+
+    Args:
+        alpha: the weight of the gradient.
+        beta: the weight of its change. With `beta = 0` this is `scale(alpha)`.
+    """
+    alpha, beta = real("scale_by_optimistic_gradient", alpha=alpha, beta=beta)
+
+    def prepare(step: Step, first: Array) -> tuple[dict[str, Array], Array]:
+        return {"first": first}, jnp.zeros_like(first)
+
+    def leaf(n: Any, g: Array, p: Array | None, previous: Array) -> Any:
+        previous = jnp.where(n.first, g, previous)
+        return (alpha + beta) * g - beta * previous, g
+
+    return lift(
+        Rule(
+            "scale_by_optimistic_gradient",
+            ScaleByOptimisticGradientState,
+            leaf,
+            remember={"previous_gradient": first_moment()},
+            shared={"is_initial_step": lambda: jnp.ones((), bool)},
+            prepare=prepare,
+        )
+    )
+
+
+def optimistic_gradient_descent(
+    learning_rate: ScalarOrSchedule, alpha: Real = 1.0, beta: Real = 1.0
+) -> GradientTransformationExtraArgs:
+    """`p <- p - learning_rate u`, with `u` from `scale_by_optimistic_gradient`.
+
+    Between two players, plain descent walks in circles, and this one does not.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        alpha, beta: as for `scale_by_optimistic_gradient`.
+
+    >>> import steepest
+    >>> tx = steepest.optimistic_gradient_descent(learning_rate=0.1)
+    >>> g = jnp.array([1.0])
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> u, state = tx.update(3 * g, state)
+    >>> round(float(u[0]), 3)
+    -0.5
+    """
+    return chain(
+        scale_by_optimistic_gradient(alpha, beta),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def optimistic_adam(
+    learning_rate: Real,
+    optimism: Real | None = None,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+) -> GradientTransformationExtraArgs:
+    """`p <- p - learning_rate u - optimism (u - previous u)`, `u` from `scale_by_adam`.
+
+    Args:
+        learning_rate: a number. For a function of the count take `optimistic_adam_v2`.
+        optimism: the weight of the change of `u`; by default the learning rate.
+        b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
+    """
+    if callable(learning_rate):
+        raise ValueError(
+            "optimistic_adam: learning_rate is a function, and a number is wanted. "
+            "Use `optimistic_adam_v2`, which takes schedules."
+        )
+    return optimistic_adam_v2(
+        1.0,
+        alpha=learning_rate,
+        beta=learning_rate if optimism is None else optimism,
+        b1=b1,
+        b2=b2,
+        eps=eps,
+        eps_root=eps_root,
+        mu_dtype=mu_dtype,
+        nesterov=nesterov,
+    )
+
+
+def optimistic_adam_v2(
+    learning_rate: ScalarOrSchedule,
+    *,
+    alpha: Real = 1.0,
+    beta: Real = 1.0,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    nesterov: bool = True,
+) -> GradientTransformationExtraArgs:
+    """`p <- p - learning_rate (alpha u + beta (u - previous u))`, Adam's `u`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        alpha, beta: as for `scale_by_optimistic_gradient`.
+        b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
+        scale_by_optimistic_gradient(alpha, beta),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,121 @@
+"""Rprop: only the sign of the gradient counts, and each weight has its own step size.
+
+Riedmiller and Braun, A direct adaptive method for faster backpropagation learning: the
+RPROP algorithm, 1993, doi:10.1109/ICNN.1993.298623
+Igel and Huesken, Empirical evaluation of the improved Rprop learning algorithms, 2003,
+doi:10.1016/S0925-2312(01)00700-7
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import beginning_at, first_moment, second_moment
+from ..transforms import scale
+
+
+class ScaleByRpropState(NamedTuple):
+    """What Rprop remembers: two arrays for each leaf."""
+
+    step_sizes: Updates
+    prev_updates: Updates  # the step to be taken next, if the sign stays
+
+
+def scale_by_rprop(
+    learning_rate: Real,
+    eta_minus: Real = 0.5,
+    eta_plus: Real = 1.2,
+    min_step_size: Real = 1e-6,
+    max_step_size: Real = 50.0,
+) -> GradientTransformationExtraArgs:
+    """Step sizes that grow while the sign stays, and shrink when it turns.
+
+        turn = sign(g) sign(prev)
+        step <- step eta_plus             where turn > 0, at most max_step_size
+        step <- step eta_minus            where turn < 0, at least min_step_size
+        u     = prev                      where turn < 0, u = 0
+        prev <- step sign(g)              where turn < 0, prev <- 0
+
+    As in Optax, a step is taken one update later than it is found: the first `u` is 0.
+
+    Args:
+        learning_rate: where the step sizes begin.
+        eta_minus: the factor after a turn.
+        eta_plus: the factor after none.
+        min_step_size: no step shrinks below it.
+        max_step_size: no step grows above it.
+    """
+    start, eta_minus, eta_plus, shortest, longest = nonnegative(
+        "scale_by_rprop",
+        learning_rate=learning_rate,
+        eta_minus=eta_minus,
+        eta_plus=eta_plus,
+        min_step_size=min_step_size,
+        max_step_size=max_step_size,
+    )
+
+    def leaf(n: Any, g: Array, p: Array | None, step: Array, prev: Array) -> Any:
+        if jnp.iscomplexobj(g):
+            raise ValueError(
+                f"scale_by_rprop: found a gradient of dtype {g.dtype}, and a real one "
+                "is wanted: a complex number has no sign to turn. "
+                "Wrap it in `contrib.split_real_and_imaginary`."
+            )
+        turn = jnp.sign(g) * jnp.sign(prev)
+        changed = step * jnp.where(turn > 0, eta_plus, eta_minus)
+        step = jnp.where(turn == 0, step, jnp.clip(changed, shortest, longest))
+        u = jnp.where(turn < 0, 0, prev)
+        return u, step, jnp.where(turn < 0, 0, step * jnp.sign(g))
+
+    return lift(
+        Rule(
+            "scale_by_rprop",
+            ScaleByRpropState,
+            leaf,
+            remember={
+                # Wide, as a mean square is: the smallest float16 with all its digits
+                # is 60 times the smallest step.
+                "step_sizes": beginning_at(start, second_moment()),
+                "prev_updates": first_moment(),
+            },
+        )
+    )
+
+
+def rprop(
+    learning_rate: Real,
+    eta_minus: Real = 0.5,
+    eta_plus: Real = 1.2,
+    min_step_size: Real = 1e-6,
+    max_step_size: Real = 50.0,
+) -> GradientTransformationExtraArgs:
+    """Rprop: `p <- p - u`, with `u` from `scale_by_rprop`. For full batches.
+
+    Args:
+        learning_rate: where the step sizes begin.
+        eta_minus, eta_plus, min_step_size, max_step_size: as for `scale_by_rprop`.
+
+    >>> import steepest
+    >>> tx = steepest.rprop(learning_rate=0.1)
+    >>> g = jnp.array([1.0, -2.0])
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> u, state = tx.update(g, state)
+    >>> [round(float(x), 3) for x in u]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_rprop(
+            learning_rate, eta_minus, eta_plus, min_step_size, max_step_size
+        ),
+        scale(-1.0),
+    )

@@ -1,0 +1,40 @@
+"""Sign descent with momentum.
+
+Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018,
+arXiv:1802.04434
+"""
+
+from typing import Any
+
+from ..combine import chain
+from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
+from ..transforms import ema, scale_by_learning_rate
+from ._sign_sgd import scale_by_sign
+
+
+def signum(
+    learning_rate: ScalarOrSchedule,
+    beta: Real = 0.9,
+    accumulator_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """Signum: `p <- p - learning_rate sign(m)`, where `m` is a mean of the gradients.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        beta: how slowly `m` forgets, in [0, 1): the `decay` of `ema`.
+        accumulator_dtype: the dtype `m` is kept in; by default that of the params.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.signum(learning_rate=0.1)
+    >>> g = jnp.array([3.0, -0.01])
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> u, state = tx.update(-0.1 * g, state)
+    >>> [round(float(x), 3) for x in u]
+    [-0.1, 0.1]
+    """
+    return chain(
+        # Undoing the bias would not change the sign.
+        ema(beta, debias=False, accumulator_dtype=accumulator_dtype),
+        scale_by_sign(),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,113 @@
+"""Yogi: Adam whose mean square moves by as much as a gradient allows, and no more.
+
+Zaheer et al., Adaptive methods for nonconvex optimization, 2018,
+papers.nips.cc/paper/8186-adaptive-methods-for-nonconvex-optimization
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+)
+from ..engine import lift
+from ..numerics import (
+    abs_sq,
+    beginning_at,
+    counted,
+    ema,
+    first_moment,
+    root,
+    second_moment,
+    unbiased,
+    zero_count,
+)
+from ..transforms import scale_by_learning_rate
+from ._adam import ScaleByAdamState
+
+
+def scale_by_yogi(
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-3,
+    eps_root: Real = 0.0,
+    initial_accumulator_value: Real = 1e-6,
+) -> GradientTransformationExtraArgs:
+    """Divide the mean of the gradient by the root of a sum that follows its square.
+
+        mu <- b1 mu + (1 - b1) g
+        nu <- nu - (1 - b2) sign(nu - |g|^2) |g|^2
+        m   = mu / (1 - b1^t)
+        v   = nu / (1 - b2^t)
+        u   = m / (sqrt(v + eps_root) + eps)
+
+    Where `nu` is far above `|g|^2`, Adam's falls quickly, and this one slowly.
+
+    Args:
+        b1: how slowly `mu` forgets, in [0, 1).
+        b2: how slowly `nu` moves, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, under the root.
+        initial_accumulator_value: where `mu` and `nu` begin.
+    """
+    b1, b2 = fraction("scale_by_yogi", b1=b1, b2=b2)
+    eps, eps_root, start = nonnegative(
+        "scale_by_yogi",
+        eps=eps,
+        eps_root=eps_root,
+        initial_accumulator_value=initial_accumulator_value,
+    )
+
+    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
+        mu = ema(mu, g, b1)
+        square = abs_sq(g)
+        nu = nu - (1 - b2) * jnp.sign(nu - square) * square
+        m = unbiased(n, mu, g, b1)
+        return m / (root(nu / n.c2 + eps_root) + eps), mu, nu
+
+    return lift(
+        Rule(
+            "scale_by_yogi",
+            ScaleByAdamState,
+            leaf,
+            remember={
+                "mu": beginning_at(start, first_moment()),
+                "nu": beginning_at(start, second_moment()),
+            },
+            shared={"count": zero_count},
+            prepare=counted(b1, b2),
+        )
+    )
+
+
+def yogi(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-3,
+) -> GradientTransformationExtraArgs:
+    """Yogi: `p <- p - learning_rate u`, with `u` from `scale_by_yogi`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps: as for `scale_by_yogi`.
+
+    >>> import steepest
+    >>> tx = steepest.yogi(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_yogi(b1, b2, eps),
+        scale_by_learning_rate(learning_rate),
+    )

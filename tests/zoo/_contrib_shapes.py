@@ -1,0 +1,101 @@
+"""Those of `contrib` that look at shapes, or wrap another optimizer."""
+
+from typing import Any
+
+import jax
+
+import steepest
+from steepest import contrib
+
+from ._row import Row
+
+
+def _muon_of_matrices(beta: Any, eps: Any, **options: Any) -> Any:
+    """`scale_by_muon`, which takes matrices alone."""
+    matrices = lambda p: jax.tree.map(lambda x: x.ndim == 2, p)
+    tx = contrib.scale_by_muon(beta=beta, eps=eps, **options)
+    return steepest.masked(tx, matrices)
+
+
+def _pairs(p: Any) -> Any:
+    """Numbers for all that has two axes."""
+    pair = contrib.MuonDimensionNumbers(-2, -1)
+    return jax.tree.map(lambda x: pair if x.ndim > 1 else None, p)
+
+
+CLIMB = steepest.chain(contrib.normalize(), steepest.sgd(0.05))
+MUON = {"learning_rate": 0.05, "beta": 0.9, "eps": 1e-8, "adam_b2": 0.99}
+
+OPTIMIZERS = [
+    Row(contrib.muon, MUON),
+    Row(
+        contrib.muon,
+        {**MUON, "consistent_rms": 0.5},
+        {"muon_weight_dimension_numbers": _pairs, "preconditioning": "aol"},
+        "numbers",
+        explicit=False,
+    ),
+    Row(
+        contrib.galore,
+        {"learning_rate": 0.1, "scale": 1.0},
+        {"rank": 1, "update_proj_gap": 2},
+    ),
+    Row(
+        contrib.mechanize,
+        {"weight_decay": 0.01, "eps": 1e-8, "s_init": 0.01},
+        {"base_optimizer": steepest.adam(1.0)},
+    ),
+    Row(
+        contrib.schedule_free,
+        {"learning_rate": 0.1, "b1": 0.9, "weight_lr_power": 2.0},
+        {"base_optimizer": steepest.adam(0.1, b1=0.0)},
+    ),
+    Row(
+        contrib.schedule_free_adamw,
+        {"learning_rate": 0.1, "b1": 0.9, "b2": 0.99, "weight_decay": 1e-4},
+        {"warmup_steps": 3},
+    ),
+    Row(
+        contrib.schedule_free_sgd,
+        {"learning_rate": 0.3, "b1": 0.9, "weight_lr_power": 2.0},
+        linear=True,
+        steep={"learning_rate": 2e-3},
+    ),
+    Row(
+        contrib.sam, {}, {"optimizer": steepest.adam(0.1), "adv_optimizer": CLIMB}
+    ),
+]
+
+PARTS = [
+    Row(_muon_of_matrices, {"beta": 0.9, "eps": 1e-8}, optimizer=False, partial=True),
+    Row(
+        _muon_of_matrices,
+        {"beta": 0.9, "eps": 1e-8},
+        {"preconditioning": "spectral", "adaptive": True, "nesterov": False},
+        "spectral",
+        optimizer=False,
+        partial=True,
+    ),
+    Row(
+        _muon_of_matrices,
+        {"beta": 0.9, "eps": 1e-8},
+        {"preconditioning": "schatten", "ns_coeffs": "dion"},
+        "schatten",
+        optimizer=False,
+        partial=True,
+    ),
+    Row(contrib.normalize, {}, optimizer=False, rotates=True),
+    Row(
+        contrib.reduce_on_plateau,
+        {"factor": 0.5, "rtol": 1e-4, "atol": 0.0, "min_scale": 0.1},
+        {"patience": 1, "cooldown": 1},
+        optimizer=False,
+        wants=("value",),
+    ),
+    Row(
+        contrib.scale_by_galore,
+        {"scale": 2.0},
+        {"rank": 2},
+        optimizer=False,
+    ),
+]

@@ -1,0 +1,123 @@
+"""A row of the zoo, and the trees that the laws try it on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import steepest
+
+
+@dataclass(frozen=True)
+class Row:
+    """A transformation and what is true of it."""
+
+    maker: Callable[..., steepest.GradientTransformation]
+    hyper: Mapping[str, float]  # its numbers, each of which may be traced
+    options: Mapping[str, Any] = field(default_factory=dict)  # what is not a number
+    variant: str = ""
+    optimizer: bool = True  # ends with the learning rate, so it goes downhill
+    scale_free: bool = False  # u(c g) = u(g), for c > 0
+    linear: bool = False  # u(c g) = c u(g)
+    elementwise: bool = True  # u(permuted g) = permuted u(g)
+    rotates: bool = False  # u(Q g) = Q u(g)
+    still: bool = True  # without a gradient it does not move
+    complex: bool = True  # takes complex gradients
+    partial: bool = False  # lets some leaves pass as they are
+    sharded: bool = True  # what it keeps looks like the params, and is sharded alike
+    explicit: bool = True  # runs on meshes with explicit axes
+    constant: bool = False  # its updates do not depend on the gradient
+    backwards: bool = True  # can be differentiated backwards
+    open: bool = True  # takes extra arguments that it does not know
+    per_leaf: bool = True  # what it keeps of a leaf depends on its gradient alone
+    bounded: bool = True  # finite updates leave a finite state
+    steep: Mapping[str, float] = field(
+        default_factory=dict
+    )  # numbers for a steep valley
+    wants: tuple[str, ...] = ()  # of value, grad, value_fn, obj_fn, those given
+
+    random: bool = False  # keeps a key; the laws see its numbers
+
+    @property
+    def name(self) -> str:
+        name = self.maker.__name__
+        return f"{name}_{self.variant}" if self.variant else name
+
+    def make(self, **hyper: Any) -> steepest.GradientTransformation:
+        """The transformation. What it wants besides, it is given: see `fed`."""
+        tx = self.maker(**{**self.hyper, **self.options, **hyper})
+        if self.random:
+            tx = with_bare_keys(tx)
+        return fed(tx, self.wants) if self.wants else tx
+
+
+def fed(
+    tx: steepest.GradientTransformation, wants: tuple[str, ...]
+) -> steepest.GradientTransformationExtraArgs:
+    """`tx`, given the value of `potential` where nobody says another."""
+
+    def update(g: Any, state: Any, p: Any = None, **extra: Any) -> Any:
+        known = {"grad": g, "value_fn": potential, "obj_fn": potential}
+        if "value" in wants:
+            known["value"] = potential(p)
+        # Of those, others are not passed on: a line search refuses what it cannot use.
+        extra = {k: x for k, x in extra.items() if k in wants or k not in known}
+        known = {name: known[name] for name in wants}
+        return tx.update(g, state, p, **{**known, **extra})
+
+    return steepest.GradientTransformationExtraArgs(tx.init, update)
+
+
+def with_bare_keys(
+    tx: steepest.GradientTransformation,
+) -> steepest.GradientTransformationExtraArgs:
+    """`tx`, with arrays of integers for the keys in its state, to save and compare."""
+
+    def init(p: Any) -> Any:
+        return steepest.tree.unwrap_random_key_data(tx.init(p))
+
+    def update(g: Any, state: Any, p: Any = None, **extra: Any) -> Any:
+        # `init` says where the keys are; it needs no params for that.
+        like = jax.eval_shape(tx.init, {})
+        is_key = lambda x: jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
+        wrap = lambda x, kind: jax.random.wrap_key_data(x) if is_key(kind) else x
+        state = jax.tree.map(wrap, state, like)
+        u, state = tx.update(g, state, p, **extra)
+        return u, steepest.tree.unwrap_random_key_data(state)
+
+    return steepest.GradientTransformationExtraArgs(init, update)
+
+
+def over(rows: list[Row]) -> Any:
+    """Run a test once for each of `rows`."""
+    return pytest.mark.parametrize("row", rows, ids=lambda row: row.name)
+
+
+def params(dtype: Any = jnp.float32) -> Any:
+    """A small tree with all that a tree may have: `None`, a scalar, an empty array."""
+    return {
+        "w": jnp.arange(1, 7).reshape(3, 2).astype(dtype) / 4,
+        "b": [jnp.array([-1, 0.5], dtype), None],
+        "s": jnp.array(2, dtype),
+        "z": jnp.zeros((0, 3), dtype),
+    }
+
+
+def gradients(p: Any, t: Any = 0) -> Any:
+    """Some gradient at `p`, another one for each `t`."""
+    return jax.tree.map(lambda x: x + jnp.cos(x + jnp.asarray(t, x.dtype)), p)
+
+
+def potential(p: Any) -> Any:
+    """A function whose gradient at `p` is `gradients(p)`."""
+    parts = [jnp.sum(x * x / 2 + jnp.sin(x)) for x in jax.tree.leaves(p)]
+    return sum((part.astype(float) for part in parts), jnp.zeros(()))
+
+
+def typeof(tree: Any) -> Any:
+    """The shapes and dtypes of a tree, and whether they are weak."""
+    leaves, treedef = jax.tree.flatten(tree)
+    return [(x.shape, x.dtype, x.weak_type) for x in leaves], treedef
