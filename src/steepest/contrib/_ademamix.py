@@ -1,0 +1,153 @@
+"""AdEMAMix.
+
+Pagliardini, Ablin and Grangier, The AdEMAMix optimizer: better, faster, older, 2024,
+arXiv:2409.03137
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import (
+    abs_sq,
+    debias,
+    ema,
+    first_moment,
+    increment,
+    root,
+    scheduled,
+    second_moment,
+    wide_moment,
+    zero_count,
+)
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+
+
+class ScaleByAdemamixState(NamedTuple):
+    """What AdEMAMix remembers: two counts for the tree, three arrays for each leaf."""
+
+    count: Int[Array, ""]  # t, the steps taken
+    count_m2: Int[Array, ""]  # how far the schedules of b3 and alpha have come
+    m1: Updates  # fast mean of g, in `mu_dtype`
+    m2: Updates  # slow mean of g, in `mu_dtype` where given, else float32 or wider
+    nu: Updates  # mean of |g|^2
+
+
+def scale_by_ademamix(
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    b3: ScalarOrSchedule = 0.9999,
+    alpha: ScalarOrSchedule = 6.0,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """Adam with a second mean of the gradient, which remembers ten thousand steps.
+
+        m1 <- b1 m1 + (1 - b1) g
+        m2 <- b3 m2 + (1 - b3) g
+        nu <- b2 nu + (1 - b2) |g|^2
+        m   = m1 / (1 - b1^t) + alpha m2
+        v   = nu / (1 - b2^t)
+        u   = m / (sqrt(v + eps_root) + eps)
+
+    Args:
+        b1: how slowly `m1` forgets, in [0, 1).
+        b2: how slowly `nu` forgets, in [0, 1).
+        b3: how slowly `m2` forgets, in [0, 1), or a function of the count.
+        alpha: the weight of `m2`, or a function of the count.
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, under the root.
+        mu_dtype: the dtype `m1` and `m2` are kept in; by default that of the params,
+            and float32 for `m2` where they are in half precision.
+    """
+    who = "scale_by_ademamix"
+    b1, b2 = fraction(who, b1=b1, b2=b2)
+    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    b3_at, alpha_at = scheduled(fraction, who, b3=b3), scheduled(real, who, alpha=alpha)
+
+    def prepare(
+        step: Step, count: Array, count_m2: Array
+    ) -> tuple[dict[str, Any], Array, Array]:
+        t = increment(count)
+        numbers = {
+            "c1": debias(b1, t),
+            "c2": debias(b2, t),
+            "b3": b3_at(count_m2),
+            "alpha": alpha_at(count_m2),
+        }
+        return numbers, t, increment(count_m2)
+
+    def leaf(n: Any, g: Array, p: Any, m1: Array, m2: Array, nu: Array) -> Any:
+        m1 = ema(m1, g, b1)
+        m2 = ema(m2, g, n.b3)
+        nu = ema(nu, abs_sq(g), b2)
+        m = m1 / n.c1 + n.alpha * m2
+        v = nu / n.c2
+        return m / (root(v + eps_root) + eps), m1, m2, nu
+
+    return lift(
+        Rule(
+            who,
+            ScaleByAdemamixState,
+            leaf,
+            remember={
+                "m1": first_moment(mu_dtype),
+                "m2": wide_moment(mu_dtype),
+                "nu": second_moment(),
+            },
+            shared={"count": zero_count, "count_m2": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+def ademamix(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    b3: ScalarOrSchedule = 0.9999,
+    alpha: ScalarOrSchedule = 5.0,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    mu_dtype: Any = None,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
+
+    Let `b3` and `alpha` rise over the first steps, from `b1` and from 0: the slow mean
+    is worth little before it has seen enough.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, b3, alpha, eps, eps_root, mu_dtype: as for `scale_by_ademamix`.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest import contrib
+    >>> tx = contrib.ademamix(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_ademamix(b1, b2, b3, alpha, eps, eps_root, mu_dtype),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )

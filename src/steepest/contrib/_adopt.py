@@ -1,0 +1,138 @@
+"""ADOPT.
+
+Taniguchi et al., ADOPT: modified Adam can converge with any beta2 with the optimal
+rate, 2024, arXiv:2411.02853
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+)
+from ..engine import lift
+from ..numerics import (
+    abs_sq,
+    ema,
+    first_moment,
+    increment,
+    root,
+    second_moment,
+    zero_count,
+)
+from ..optimizers import ScaleByAdamState
+from ..transforms import scale_by_learning_rate
+
+
+def _fourth_root(count: Any) -> Any:
+    return jnp.asarray(count, float) ** 0.25
+
+
+def scale_by_adopt(
+    b1: Real = 0.9,
+    b2: Real = 0.9999,
+    eps: Real = 1e-6,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+    use_clipping: bool = True,
+    clip_value_fn: Callable[[Any], Any] = _fourth_root,
+) -> GradientTransformationExtraArgs:
+    """Adam that divides each gradient by those before it, and averages afterwards.
+
+        d   = g / max(sqrt(nu), eps)
+        d   = clip(d, -clip_value_fn(count), clip_value_fn(count))
+        mu <- b1 mu + (1 - b1) d
+        nu <- b2 nu + (1 - b2) |g|^2
+        u   = mu
+
+    The first step only begins `nu`, at `|g|^2`: there `d` is zero. With `nesterov`,
+    `u = b1 mu + (1 - b1) d`.
+
+    Args:
+        b1: how slowly `mu` forgets, in [0, 1).
+        b2: how slowly `nu` forgets, in [0, 1).
+        eps: the least that a gradient is divided by.
+        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        nesterov: whether `u` looks one step ahead.
+        use_clipping: whether `d` is clipped; complex gradients cannot be.
+        clip_value_fn: a function of the count, which is 1 in the first step that
+            moves; by default its fourth root.
+    """
+    b1, b2 = fraction("scale_by_adopt", b1=b1, b2=b2)
+    (eps,) = nonnegative("scale_by_adopt", eps=eps)
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
+        most = clip_value_fn(count) if use_clipping else 0.0
+        numbers = {"first": count == 0, "most": jnp.asarray(most, float)}
+        return numbers, increment(count)
+
+    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
+        d = g / jnp.maximum(root(nu), eps)
+        if use_clipping:
+            d = jnp.clip(d, -n.most, n.most)
+        d = jnp.where(n.first, 0, d)
+        mu = ema(mu, d, b1)
+        nu = jnp.where(n.first, abs_sq(g), ema(nu, abs_sq(g), b2))
+        return ema(mu, d, b1) if nesterov else mu, mu, nu
+
+    return lift(
+        Rule(
+            "scale_by_adopt",
+            ScaleByAdamState,
+            leaf,
+            remember={"mu": first_moment(mu_dtype), "nu": second_moment()},
+            shared={"count": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+def adopt(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.9999,
+    eps: Real = 1e-6,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = False,
+    use_clipping: bool = True,
+    clip_value_fn: Callable[[Any], Any] = _fourth_root,
+) -> GradientTransformationExtraArgs:
+    """ADOPT: `p <- p - learning_rate u`, with `u` from `scale_by_adopt`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, mu_dtype, nesterov, use_clipping, clip_value_fn: as for
+            `scale_by_adopt`.
+
+    >>> from steepest import contrib
+    >>> tx = contrib.adopt(learning_rate=1.0)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> updates, state = tx.update(params, state, params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_adopt(
+            b1,
+            b2,
+            eps,
+            mu_dtype,
+            nesterov=nesterov,
+            use_clipping=use_clipping,
+            clip_value_fn=clip_value_fn,
+        ),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,119 @@
+"""COCOB.
+
+Orabona and Tommasi, Training deep networks without learning rates through coin betting,
+2017, arXiv:1705.07795
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Params,
+    positive,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import beginning_at, copy_of, quotient, second_moment
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+
+
+class COCOBState(NamedTuple):
+    """What the gamblers remember, one for each weight."""
+
+    init_particles: Params  # x0, where the params began
+    cumulative_gradients: Updates  # theta, the sum of -g
+    scale: Updates  # L, the largest |g|
+    subgradients: Updates  # G, the sum of |g|
+    reward: Updates  # R, what has been won
+
+
+def scale_by_cocob(
+    alpha: Real = 100.0, eps: Real = 1e-8
+) -> GradientTransformationExtraArgs:
+    """Bet on the sign of the next gradient, with what the last bets have won.
+
+        L     <- max(L, |g|)                        L begins at eps
+        G     <- G + |g|
+        R     <- max(R - (p - x0) g, 0)
+        theta <- theta - g
+        u      = x0 + theta / L (L + R) / max(G + L, alpha L) - p
+
+    Nothing is to be tuned: `u` is the step itself, downhill.
+
+    Args:
+        alpha: at most one part in `alpha` is bet in the first steps.
+        eps: where `L` begins.
+    """
+    (alpha,) = positive("scale_by_cocob", alpha=alpha)
+    (eps,) = nonnegative("scale_by_cocob", eps=eps)
+
+    def leaf(
+        n: Any,
+        g: Array,
+        p: Array,
+        x0: Array,
+        theta: Array,
+        L: Array,
+        G: Array,
+        R: Array,
+    ) -> Any:
+        L = jnp.maximum(L, jnp.abs(g))
+        G = G + jnp.abs(g)
+        R = jnp.maximum(R - (p - x0) * g, 0)
+        theta = theta - g
+        # One quotient after the other: the square of L may be too large or too small.
+        bet = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))
+        return x0 + bet - p, x0, theta, L, G, R
+
+    return lift(
+        Rule(
+            "scale_by_cocob",
+            COCOBState,
+            leaf,
+            remember={
+                "init_particles": copy_of,
+                "cumulative_gradients": second_moment(),
+                "scale": beginning_at(eps, second_moment()),
+                "subgradients": second_moment(),
+                "reward": second_moment(),
+            },
+            needs=("params",),
+        )
+    )
+
+
+def cocob(
+    learning_rate: ScalarOrSchedule = 1.0,
+    alpha: Real = 100.0,
+    eps: Real = 1e-8,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """COCOB: `p <- p + u`, `u` from `scale_by_cocob`; no learning rate to be tuned.
+
+    Args:
+        learning_rate: multiplies the gradient, which changes little; leave it at 1.
+        alpha, eps: as for `scale_by_cocob`.
+        weight_decay: added to the gradient, times the params.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> from steepest import contrib
+    >>> tx = contrib.cocob()
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.01, 0.01]
+    """
+    return chain(
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate, flip_sign=False),
+        scale_by_cocob(alpha, eps),
+    )

@@ -1,0 +1,151 @@
+"""Which axes of each leaf make it a matrix: told to Muon and GaLore, leaf by leaf."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from ..core import (
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+    Updates,
+)
+from ..numerics import as_matrices, Axes, axes_of, from_matrices
+from ..tree import first_difference
+
+# Numbers in the structure of the params, one for a whole subtree where that is enough,
+# `None` where there are none; or a function that makes them of the params.
+NumbersOrFn: TypeAlias = Any
+
+
+def map_numbers(
+    who: str, f: Callable[[Any, Any], Any], numbers: NumbersOrFn, tree: Params
+) -> Any:
+    """`f(numbers, leaf)` for each leaf of `tree`, in its structure; `None` as it is.
+
+    Args:
+        who: who speaks in an error.
+        f: a function of the numbers of a leaf, maybe `None`, and of the leaf.
+        numbers: as they were given.
+        tree: params or updates.
+    """
+    rows = _by_leaf(who, numbers, tree)
+    found = [None if x is None else f(number, x) for number, x in rows]
+    return jax.tree.structure(tree, is_leaf=_is_none).unflatten(found)
+
+
+def axes_by_leaf(
+    who: str, numbers: NumbersOrFn, tree: Params
+) -> list[tuple[Axes | None, Any]]:
+    """Each leaf of `tree`, also a `None`, and its axes; `None` for a leaf without.
+
+    Args:
+        who: who speaks in an error.
+        numbers: as they were given.
+        tree: params or updates.
+    """
+    rows = []
+    for number, x in _by_leaf(who, numbers, tree):
+        axes = None
+        if x is not None and number is not None:
+            ends = number.reduction_axis, number.output_axis
+            axes = axes_of(who, x.shape, *ends)
+        rows.append((axes, x))
+    return rows
+
+
+def of_matrices(
+    who: str,
+    tx: GradientTransformationExtraArgs,
+    numbers: NumbersOrFn,
+    memory: Sequence[str] = (),
+) -> GradientTransformationExtraArgs:
+    """`tx`, which takes stacks of matrices, for the tensors that these numbers describe.
+
+    Args:
+        who: who speaks in an error.
+        tx: a transformation whose state does not look at shapes.
+        numbers: as they were given; a leaf without is a matrix.
+        memory: the fields of the state that look like the params.
+    """
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, OptState]:
+        found = axes_by_leaf(who, numbers, updates)
+        rows = [(axes or _plain(who, g), g) for axes, g in found]
+
+        def fold(tree: Any) -> Any:
+            return _map(lambda axes, _, x: as_matrices(x, axes), rows, tree)
+
+        def unfold(tree: Any) -> Any:
+            return _map(lambda axes, g, x: from_matrices(x, g.shape, axes), rows, tree)
+
+        def remembering(f: Callable[[Any], Any], state: OptState) -> OptState:
+            return state._replace(**{name: f(getattr(state, name)) for name in memory})
+
+        u, state = tx.update(
+            fold(updates),
+            remembering(fold, state),
+            None if params is None else fold(params),
+            **extra_args,
+        )
+        return unfold(u), remembering(unfold, state)
+
+    return GradientTransformationExtraArgs(tx.init, update)
+
+
+def _map(f: Callable[..., Any], rows: Sequence[Any], tree: Any) -> Any:
+    """`f(axes, leaf, x)` for each `x` in `tree` but the `None`s."""
+    leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_none)
+    pairs = zip(rows, leaves, strict=True)
+    return treedef.unflatten(
+        [None if x is None or axes is None else f(axes, g, x) for (axes, g), x in pairs]
+    )
+
+
+def _plain(who: str, x: Any) -> Axes | None:
+    """The axes of a matrix that nobody has described."""
+    if x is None:
+        return None
+    if x.ndim != 2:
+        raise ValueError(
+            f"{who}: a leaf of shape {x.shape} has no dimension numbers, and two axes "
+            "are wanted. Give it some."
+        )
+    return Axes((), (0,), (1,))
+
+
+def _by_leaf(who: str, numbers: NumbersOrFn, tree: Params) -> list[tuple[Any, Any]]:
+    """Each leaf, also a `None`, after its numbers, maybe `None`."""
+    if callable(numbers):
+        numbers = numbers(tree)
+    found, treedef = jax.tree.flatten(numbers, is_leaf=_is_number)
+    try:
+        parts = treedef.flatten_up_to(tree)
+    except (KeyError, TypeError, ValueError):
+        simple = treedef.unflatten([0] * len(found))
+        difference = first_difference(tree, simple, ("tree", "dimension numbers"))
+        raise ValueError(
+            f"{who}: {difference}. Give the dimension numbers the structure of the "
+            "params, or one for a whole subtree."
+        ) from None
+    rows = []
+    for number, part in zip(found, parts, strict=True):
+        for x in jax.tree.leaves(part, is_leaf=_is_none):
+            array = x if x is None or hasattr(x, "shape") else jnp.asarray(x)
+            rows.append((number, array))
+    return rows
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _is_number(x: Any) -> bool:
+    return x is None or hasattr(x, "reduction_axis")

@@ -1,0 +1,81 @@
+"""DoWG, distance over weighted gradients.
+
+Khaled, Mishchenko and Jin, DoWG unleashed: an efficient universal parameter-free
+gradient descent method, 2023, arXiv:2305.16284
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Params,
+    Real,
+    ScalarOrSchedule,
+    Step,
+)
+from ..engine import MaskOrFn
+from ..numerics import root, scalar
+from ..transforms import scale_by_learning_rate
+from ._dog import decayed, scale_by_distance
+
+
+class DoWGState(NamedTuple):
+    """What DoWG remembers: where it began, how far it came, how long gradients were."""
+
+    init_params: Params  # p0
+    weighted_sq_norm_grads: Float[Array, ""]  # v, the sum of d ||g||^2
+    estim_sq_dist: Float[Array, ""]  # d, the largest squared distance from p0
+
+
+def dowg(
+    learning_rate: ScalarOrSchedule = 1.0,
+    init_estim_sq_dist: Real | None = None,
+    eps: Real = 1e-4,
+    weight_decay: ScalarOrSchedule | None = None,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """DoWG: as DoG, where later gradients, from farther away, weigh more.
+
+        g <- g + weight_decay p
+        d <- max(d, ||p - p0||^2)
+        v <- v + d ||g||^2
+        u  = -learning_rate d / (sqrt(v) + eps) g
+
+    The norms are over all leaves.
+
+    Args:
+        learning_rate: multiplies what is found: a number, or a function of the count.
+            Leave it at 1.
+        init_estim_sq_dist: where `d` begins; by default at `eps`.
+        eps: keeps `u` finite where the gradient is zero.
+        weight_decay: added to the gradient, times the params; `None` for none.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> from steepest import contrib
+    >>> tx = contrib.dowg(init_estim_sq_dist=0.01)
+    >>> params = jnp.array([3.0, -4.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.06, 0.08]
+    """
+    begin = eps if init_estim_sq_dist is None else init_estim_sq_dist
+    eps, begin = nonnegative("dowg", eps=eps, init_estim_sq_dist=begin)
+
+    def prepare(
+        step: Step, d: Array, v: Array
+    ) -> tuple[dict[str, Array], Array, Array]:
+        d = jnp.maximum(d, step.total["distance"])
+        v = v + d * step.total["g"]
+        return {"rate": d / (root(v) + eps)}, d, v
+
+    shared = {"estim_sq_dist": scalar(begin), "weighted_sq_norm_grads": scalar()}
+    return chain(
+        decayed(weight_decay, mask),
+        scale_by_distance("dowg", DoWGState, shared, prepare),
+        scale_by_learning_rate(learning_rate),
+    )

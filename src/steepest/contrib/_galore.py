@@ -1,0 +1,248 @@
+"""GaLore: the optimizer sees the gradient in few dimensions.
+
+Zhao et al., GaLore: memory-efficient LLM training by gradient low-rank projection,
+2024, arXiv:2403.03507
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    not_a_transformation,
+    OptState,
+    Params,
+    period,
+    Real,
+    real,
+    ScalarOrSchedule,
+    Updates,
+    with_extra_args_support,
+)
+from ..engine import MaskOrFn, restore, update_dtype, widen, wrapping
+from ..numerics import (
+    as_matrices,
+    Axes,
+    from_matrices,
+    increment,
+    sharded_like,
+    wide_dtype,
+    zero_count,
+)
+from ..optimizers import scale_by_adam
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ._dimension_numbers import axes_by_leaf, NumbersOrFn
+
+
+class GaLoreDimensionNumbers(NamedTuple):
+    """How a tensor is a matrix: its layer computes `y = x W`."""
+
+    reduction_axis: int | Sequence[int] = 0  # summed over; the rows
+    output_axis: int | Sequence[int] = 1  # left over; the columns
+
+
+class GaLoreState(NamedTuple):
+    """What GaLore remembers: a count, the optimizer's state, and a basis each leaf."""
+
+    count: Int[Array, ""]  # the steps taken
+    base_optimizer_state: OptState  # in few dimensions
+    projector: Updates  # P; without elements where a leaf is not projected
+
+
+def scale_by_galore(
+    rank: int = 128,
+    update_proj_gap: Real = 200,
+    scale: Real = 1.0,
+    base_optimizer: AnyTransformation | None = None,
+    weight_dimension_numbers: NumbersOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """Let `base_optimizer` see the gradient in its main directions alone.
+
+        P <- the first `rank` left singular vectors of g, every `update_proj_gap` steps
+        u  = scale P base(P^T g)
+
+    A matrix with more columns than rows has right singular vectors, and
+    `u = scale base(g P) P^T`. Other leaves go to `base_optimizer` as they are. Nothing
+    is differentiated through `P`.
+
+    Args:
+        rank: how many directions; no more than the matrix has.
+        update_proj_gap: how many steps `P` is kept. What the optimizer remembers in the
+            old directions, it takes for the new ones.
+        scale: the size of a step in them.
+        base_optimizer: any transformation that does without params; by default
+            `scale_by_adam()`.
+        weight_dimension_numbers: `GaLoreDimensionNumbers` in the structure of the
+            params, `None` where a leaf is not projected, or a function that makes them
+            of the params. By default every leaf with two axes is a matrix.
+    """
+    who = "scale_by_galore"
+    if not isinstance(rank, int):
+        raise TypeError(
+            f"{who}: rank is a {type(rank).__name__}, and an int is wanted."
+        )
+    if rank < 1:
+        raise ValueError(f"{who}: rank is {rank}, and at least 1 is wanted.")
+    (gap,) = period(who, update_proj_gap=update_proj_gap)
+    (scale,) = real(who, scale=scale)
+    base = scale_by_adam() if base_optimizer is None else base_optimizer
+    if not isinstance(base, AnyTransformation):
+        raise not_a_transformation(who, "base_optimizer", base)
+    base = with_extra_args_support(base)
+    numbers = weight_dimension_numbers
+    if numbers is None:
+        numbers = _all_matrices
+
+    def init(params: Params) -> GaLoreState:
+        treedef = jax.tree.structure(params, is_leaf=_is_none)
+        few, bases = [], []
+        for axes, p in _rows(who, numbers, params):
+            if p is None or axes is None:
+                few.append(p)
+                bases.append(None if p is None else jnp.zeros((0, 0), p.dtype))
+                continue
+            m, n = _shape(p, axes)
+            k = min(rank, m, n)
+            few.append(jnp.zeros((k, n) if m >= n else (m, k), p.dtype))
+            bases.append(jnp.zeros((max(m, n), k), p.dtype))
+        state = base.init(treedef.unflatten(few))
+        return GaLoreState(zero_count(), state, treedef.unflatten(bases))
+
+    def update(
+        updates: Updates,
+        state: GaLoreState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, GaLoreState]:
+        treedef = jax.tree.structure(updates, is_leaf=_is_none)
+        rows = _rows(who, numbers, updates)
+        due = state.count % gap == 0
+        few, bases = [], []
+        old = treedef.flatten_up_to(state.projector)
+        for (axes, g), basis in zip(rows, old, strict=True):
+            if g is not None and axes is not None:
+                basis, g = _project(due, basis, g, axes)
+            few.append(g)
+            bases.append(basis)
+        inner, base_state = base.update(
+            treedef.unflatten(few), state.base_optimizer_state, **extra_args
+        )
+        found = []
+        ps = [None] * len(rows) if params is None else treedef.flatten_up_to(params)
+        small = treedef.flatten_up_to(inner)
+        for (axes, g), p, basis, u in zip(rows, ps, bases, small, strict=True):
+            if g is not None and axes is not None:
+                u = scale * _back(basis, u, g, axes)
+            found.append(u if g is None else restore(u, update_dtype(g, p)))
+        new = GaLoreState(increment(state.count), base_state, treedef.unflatten(bases))
+        return treedef.unflatten(found), new
+
+    return wrapping(init, update)
+
+
+def galore(
+    learning_rate: ScalarOrSchedule,
+    rank: int = 128,
+    update_proj_gap: Real = 200,
+    scale: Real = 1.0,
+    base_optimizer: AnyTransformation | None = None,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: MaskOrFn | None = None,
+    weight_dimension_numbers: NumbersOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """GaLore: `p <- p - learning_rate (u + weight_decay p)`, `u` of `scale_by_galore`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers: as for
+            `scale_by_galore`.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import steepest
+    >>> tx = steepest.contrib.galore(learning_rate=0.1, rank=1)
+    >>> params = jnp.array([[3.0, 4.0]])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 2) for u in updates[0]]
+    [-0.06, -0.08]
+    """
+    return chain(
+        scale_by_galore(
+            rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers
+        ),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+def _project(due: Array, basis: Array, g: Array, axes: Axes) -> tuple[Array, Array]:
+    """The basis, a new one if it is due, and the gradient in it."""
+    real = wide_dtype([g, basis])
+    g, wide = widen(g, real, integers=True), widen(basis, real)
+
+    def latest(due: Array, old: Array, g: Array) -> Array:
+        # Where singular values meet, their vectors have no derivative.
+        main = lambda: _directions(jax.lax.stop_gradient(g), axes, old.shape[1])
+        return jax.lax.cond(due, main, lambda: old)
+
+    def coordinates(basis: Array, g: Array) -> Array:
+        x = as_matrices(g, axes)[0]
+        return basis.conj().T @ x if _is_tall(x.shape) else x @ basis
+
+    wide = sharded_like(basis, latest, due, wide, g)
+    return restore(wide, basis.dtype), sharded_like(basis, coordinates, wide, g)
+
+
+def _back(basis: Array, u: Array, g: Array, axes: Axes) -> Array:
+    """A step in the basis, as a step of the leaf."""
+    real = wide_dtype([basis, u])
+
+    def product(basis: Array, u: Array) -> Array:
+        wide = basis @ u if _is_tall(_shape(g, axes)) else u @ basis.conj().T
+        return from_matrices(wide[None], g.shape, axes)
+
+    return sharded_like(g, product, widen(basis, real), widen(u, real))
+
+
+def _directions(g: Array, axes: Axes, k: int) -> Array:
+    """The first `k` singular vectors, on the longer side."""
+    x = as_matrices(g, axes)[0]
+    left, _, right = jnp.linalg.svd(x, full_matrices=False)
+    return left[:, :k] if _is_tall(x.shape) else right[:k].conj().T
+
+
+def _is_tall(shape: Sequence[int]) -> bool:
+    return shape[0] >= shape[1]
+
+
+def _shape(x: Any, axes: Axes) -> tuple[int, int]:
+    _, m, n = jax.eval_shape(lambda: as_matrices(jnp.zeros(x.shape), axes)).shape
+    return m, n
+
+
+def _rows(who: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
+    """Each leaf and its axes, none of which is left over."""
+    rows = axes_by_leaf(who, numbers, tree)
+    for axes, x in rows:
+        if axes is not None and axes.batch:
+            raise ValueError(
+                f"{who}: a leaf of shape {x.shape} has reduction axes {axes.reduction} "
+                f"and output axes {axes.output}, and every axis is wanted in one of "
+                "them."
+            )
+    return rows
+
+
+def _all_matrices(tree: Params) -> Any:
+    numbers = lambda x: GaLoreDimensionNumbers() if jnp.ndim(x) == 2 else None
+    return jax.tree.map(numbers, tree)
+
+
+def _is_none(x: Any) -> bool:
+    return x is None

@@ -1,0 +1,120 @@
+"""MADGRAD.
+
+Defazio and Jelassi, Adaptivity without compromise: a momentumized, adaptive, dual
+averaged gradient method for stochastic optimization, 2021, arXiv:2101.11075
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Params,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import (
+    abs_sq,
+    copy_of,
+    increment,
+    scheduled,
+    second_moment,
+    wide_moment,
+    zero_count,
+)
+from ..transforms import add_decayed_weights
+
+
+class MadgradState(NamedTuple):
+    """What MADGRAD remembers: a count for the tree, three arrays for each leaf."""
+
+    count: Int[Array, ""]  # the steps taken
+    grad_sum_sq: Updates  # nu, the weighted sum of |g|^2
+    s: Updates  # the weighted sum of g
+    x0: Params  # where the params began
+
+
+def scale_by_madgrad(
+    learning_rate: ScalarOrSchedule, momentum: Real = 0.9, eps: Real = 1e-6
+) -> GradientTransformationExtraArgs:
+    """Average with the point that all gradients so far point to from the beginning.
+
+        c   = (learning_rate + eps) sqrt(t)
+        s  <- s + c g
+        nu <- nu + c |g|^2
+        z   = x0 - s / (cbrt(nu) + eps)
+        u   = (1 - momentum) (z - p)
+
+    `u` is the step itself, downhill.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        momentum: how much of `p` is left in a step, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+    """
+    (momentum,) = fraction("scale_by_madgrad", momentum=momentum)
+    (eps,) = nonnegative("scale_by_madgrad", eps=eps)
+    rate = scheduled(nonnegative, "scale_by_madgrad", learning_rate=learning_rate)
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
+        t = increment(count)
+        return {"c": (rate(count) + eps) * jnp.sqrt(t.astype(float))}, t
+
+    def leaf(n: Any, g: Array, p: Array, nu: Array, s: Array, x0: Array) -> Any:
+        s = s + n.c * g
+        nu = nu + n.c * abs_sq(g)
+        # At 0 the slope of the cube root is infinite; the least number is not 0.
+        root = jnp.cbrt(jnp.maximum(nu, jnp.finfo(nu.dtype).tiny))
+        z = x0 - s / (root + eps)
+        return (1 - momentum) * (z - p), nu, s, x0
+
+    return lift(
+        Rule(
+            "scale_by_madgrad",
+            MadgradState,
+            leaf,
+            remember={
+                "grad_sum_sq": second_moment(),
+                "s": wide_moment(),
+                "x0": copy_of,
+            },
+            shared={"count": zero_count},
+            prepare=prepare,
+            needs=("params",),
+        )
+    )
+
+
+def madgrad(
+    learning_rate: ScalarOrSchedule,
+    momentum: Real = 0.9,
+    weight_decay: ScalarOrSchedule = 0.0,
+    eps: Real = 1e-6,
+) -> GradientTransformationExtraArgs:
+    """MADGRAD: `p <- p + u`, `u` from `scale_by_madgrad` of `g + weight_decay p`.
+
+    Args:
+        learning_rate, momentum, eps: as for `scale_by_madgrad`.
+        weight_decay: added to the gradient, times the params. The decay here is not
+            decoupled: take it smaller than for AdamW, or zero.
+
+    >>> from steepest import contrib
+    >>> tx = contrib.madgrad(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.022, 0.027]
+    """
+    return chain(
+        add_decayed_weights(weight_decay),
+        scale_by_madgrad(learning_rate, momentum, eps),
+    )

@@ -1,0 +1,162 @@
+"""Mechanic: an optimizer that finds its learning rate.
+
+Cutkosky, Defazio and Mehta, Mechanic: a learning rate tuner, 2023, arXiv:2306.00144
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    missing,
+    nonnegative,
+    not_a_transformation,
+    OptState,
+    Params,
+    period,
+    positive,
+    Real,
+    Updates,
+    with_extra_args_support,
+)
+from ..engine import map_leaves, restore, update_dtype, widen, wrapping
+from ..numerics import (
+    copy_of,
+    increment,
+    inner,
+    root,
+    sum_of_squares,
+    wide_dtype,
+    zero_count,
+)
+
+
+class MechanicState(NamedTuple):
+    """What the tuner has seen, for each of several memories, and where it began."""
+
+    base_optimizer_state: OptState
+    count: Int[Array, ""]  # the steps taken
+    r: Float[Array, " k"]  # what betting has won
+    m: Float[Array, " k"]  # the largest `|h|`
+    v: Float[Array, " k"]  # the sum of `h^2`
+    s: Float[Array, " k"]  # the learning rates; their sum is used
+    x0: Params  # the first params
+
+
+def mechanize(
+    base_optimizer: AnyTransformation,
+    weight_decay: Real = 0.01,
+    eps: Real = 1e-8,
+    s_init: Real = 1e-6,
+    num_betas: int = 6,
+) -> GradientTransformationExtraArgs:
+    """Multiply all that `base_optimizer` has done by a factor that is learned.
+
+        d  = (x0 - p) / (sum(s) + eps)              the way so far, without the factor
+        h  = <g + weight_decay sum(s) |g| / (|p| + eps) p, d>
+        m' = max(beta m, |h| + eps)
+        v <- beta^2 v + h^2
+        r <- beta r + s min(max(h, -m), m)          with the old m
+        s <- (s_init / k m' + max(r, 0)) / (sqrt(v) + eps)
+        p <- x0 - sum(s) (d - base(g))
+
+    for `k` values of beta, 1 - 0.1, 1 - 0.01, ...: how long each memory is.
+
+    Args:
+        base_optimizer: any transformation; it hears the extra arguments. A learning
+            rate of its own only says how its first steps compare with later ones.
+        weight_decay: the pull of the factor towards zero; in the paper, lambda.
+        eps: keeps divisions finite, above 0.
+        s_init: where the factor begins, above 0.
+        num_betas: `k`, how many memories.
+
+    >>> import steepest
+    >>> tx = steepest.contrib.mechanize(steepest.sgd(1.0))
+    >>> params = jnp.array([1.0])
+    >>> updates, state = tx.update(jnp.array([1.0]), tx.init(params), params)
+    >>> state.s.shape
+    (6,)
+    """
+    who = "mechanize"
+    if not isinstance(base_optimizer, AnyTransformation):
+        raise not_a_transformation(who, "base_optimizer", base_optimizer)
+    (decay,) = nonnegative(who, weight_decay=weight_decay)
+    eps, s_init = positive(who, eps=eps, s_init=s_init)
+    (k,) = period(who, num_betas=num_betas)
+    base = with_extra_args_support(base_optimizer)
+
+    def init(params: Params) -> MechanicState:
+        real = wide_dtype(jax.tree.leaves(params))
+        zeros = jnp.zeros((k,), real)
+        return MechanicState(
+            base_optimizer_state=base.init(params),
+            count=zero_count(),
+            r=zeros,
+            m=zeros,
+            v=zeros,
+            s=jnp.full((k,), s_init, real),
+            x0=jax.tree.map(copy_of, params),
+        )
+
+    def update(
+        updates: Updates,
+        state: MechanicState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, MechanicState]:
+        if params is None:
+            raise missing(who, "params")
+        real = state.s.dtype
+        us, base_state = base.update(
+            updates, state.base_optimizer_state, params, **extra_args
+        )
+        first = state.count == 0
+        x0 = map_leaves(
+            who,
+            lambda p, x0: jnp.where(first, widen(p, x0.dtype), x0).astype(x0.dtype),
+            params=params,
+            x0=state.x0,
+        )
+        total = jnp.sum(state.s)
+        gs, ps, x0s = _side_by_side(real, updates, params, x0)
+        g_norm, p_norm = (
+            root(sum((sum_of_squares(x) for x in xs), jnp.zeros((), real)))
+            for xs in (gs, ps)
+        )
+        pull = decay * total * g_norm / (p_norm + eps)
+        h = jnp.zeros((), real)
+        for g, p, x in zip(gs, ps, x0s, strict=True):
+            h = h + inner(g, x - p) + pull * inner(p, x - p)
+        h = h / (total + eps)
+
+        betas = jnp.array([1 - 0.1 ** (i + 1) for i in range(k)], real)
+        m = jnp.maximum(betas * state.m, jnp.abs(h) + eps)
+        v = betas**2 * state.v + h**2
+        r = betas * state.r + state.s * jnp.clip(h, -state.m, state.m)
+        s = (s_init / k * m + jnp.maximum(r, 0)) / (root(v) + eps)
+
+        def move(g: Array, x0: Array, p: Array, u: Array) -> Array:
+            dtype = update_dtype(g, p)
+            x0, p, u = (widen(x, real) for x in (x0, p, u))
+            d = (x0 - p) / (total + eps)
+            return restore(x0 - jnp.sum(s) * (d - u) - p, dtype)
+
+        trees = {"updates": updates, "x0": x0, "params": params, "inner updates": us}
+        moved = map_leaves(who, move, **trees)
+        count = increment(state.count)
+        return moved, MechanicState(base_state, count, r, m, v, s, x0)
+
+    return wrapping(init, update)
+
+
+def _side_by_side(real: Any, updates: Updates, *trees: Any) -> list[list[Array]]:
+    """The leaves of several trees that have a gradient, in a dtype to compute in."""
+    leaves, treedef = jax.tree.flatten(updates, is_leaf=lambda x: x is None)
+    columns = [leaves, *(treedef.flatten_up_to(tree) for tree in trees)]
+    here = [i for i, g in enumerate(leaves) if g is not None]
+    wide = lambda x: widen(jnp.asarray(x), real, integers=True)
+    return [[wide(column[i]) for i in here] for column in columns]

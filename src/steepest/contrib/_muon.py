@@ -1,0 +1,287 @@
+"""Muon: momentum, made orthogonal.
+
+Jordan et al., Muon: an optimizer for hidden layers in neural networks, 2024,
+kellerjordan.github.io/posts/muon
+Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.20325
+(`adaptive`)
+Liu et al., Muon is scalable for LLM training, 2025, arXiv:2502.16982 (`consistent_rms`)
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ..combine import chain, partition
+from ..core import (
+    EmptyState,
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Params,
+    Real,
+    real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import (
+    COEFFICIENTS,
+    debias,
+    ema,
+    first_moment,
+    increment,
+    polar,
+    PRECONDITIONINGS,
+    sharded_like,
+    unbiased,
+    zero_count,
+)
+from ..optimizers import adamw
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ._dimension_numbers import map_numbers, NumbersOrFn, of_matrices
+
+Preconditioning: TypeAlias = Literal["frobenius", "spectral", "aol", "schatten"]
+Coefficients: TypeAlias = Any  # a name, three numbers, or three for each step
+STANDARD = (3.4445, -4.7750, 2.0315)
+
+
+class MuonDimensionNumbers(NamedTuple):
+    """How a tensor is a matrix: its layer computes `y = x W`."""
+
+    reduction_axis: int | Sequence[int] = 0  # summed over; the rows
+    output_axis: int | Sequence[int] = 1  # left over; the columns
+
+
+class MuonState(NamedTuple):
+    """What Muon remembers: a count, one array for each leaf, and the polynomials."""
+
+    count: Int[Array, ""]  # t, the steps taken
+    mu: Updates  # mean of g, in `mu_dtype`
+    ns_coeffs: Float[Array, "3"] | Float[Array, "k 3"]
+
+
+def scale_by_muon(
+    ns_coeffs: Coefficients = STANDARD,
+    ns_steps: Any = 5,
+    beta: Real = 0.95,
+    eps: Real = 1e-8,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+    adaptive: bool = False,
+    preconditioning: Preconditioning = "frobenius",
+    weight_dimension_numbers: NumbersOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """The nearest orthogonal matrix to a mean of the gradients.
+
+        mu <- beta mu + (1 - beta) g
+        m   = mu / (1 - beta^t)
+        u   = U V^T                     where m = U S V^T, by Newton-Schulz
+
+    With `nesterov`, `m = beta mu / (1 - beta^(t+1)) + (1 - beta) g / (1 - beta^t)`.
+    With `adaptive`, `u <- <m, u> u`: as long as the dual norm of `m` is large.
+
+    Args:
+        ns_coeffs: the polynomial of a step, `(a, b, c)`; or one for each step; or a
+            name: `standard`, `dion`.
+        ns_steps: how many steps; at least as many as there are polynomials, and where
+            there are several, each is used once.
+        beta: how slowly `mu` forgets, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        nesterov: whether `m` looks one step ahead.
+        adaptive: whether the size of the gradient matters.
+        preconditioning: what `m` is divided by before the first step: `frobenius`, the
+            root of its sum of squares; `spectral`, its largest singular value;
+            `schatten`, its Schatten-4 norm; `aol`, each row by a bound of its own.
+        weight_dimension_numbers: `MuonDimensionNumbers` in the structure of the params,
+            or a function that makes them of the params; `None`, for a leaf or for all,
+            means a matrix.
+    """
+    who = "scale_by_muon"
+    (beta,) = fraction(who, beta=beta)
+    (eps,) = nonnegative(who, eps=eps)
+    coefficients = _coefficients(who, ns_coeffs, ns_steps)
+    ndim = 2 if weight_dimension_numbers is None else 3  # else they come in stacks
+    if preconditioning not in PRECONDITIONINGS:
+        raise ValueError(
+            f"{who}: preconditioning is {preconditioning!r}, and one of "
+            f"{', '.join(PRECONDITIONINGS)} is wanted."
+        )
+
+    def prepare(step: Step, count: Array, ns_coeffs: Array) -> tuple[Any, ...]:
+        t = increment(count)
+        c1, next_c1 = debias(beta, t), debias(beta, increment(t))
+        numbers = {"c1": c1, "next_c1": next_c1, "ns_coeffs": ns_coeffs}
+        return numbers, t, ns_coeffs
+
+    def orthogonal(m: Array, ns_coeffs: Array) -> Array:
+        return polar(m, ns_coeffs, ns_steps, preconditioning, eps)
+
+    def leaf(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
+        if g.ndim != ndim:
+            raise ValueError(
+                f"{who}: a leaf has shape {g.shape}, and a matrix is wanted. Say with "
+                "`weight_dimension_numbers` how it is one, or use `muon`, which gives "
+                "the others to Adam."
+            )
+        each = orthogonal if ndim == 2 else jax.vmap(orthogonal, (0, None))
+        mu = ema(mu, g, beta)
+        m = unbiased(n, mu, g, beta, nesterov)
+        u = sharded_like(m, each, m, n.ns_coeffs)
+        return jnp.vdot(u, m).real * u if adaptive else u, mu
+
+    tx = lift(
+        Rule(
+            who,
+            MuonState,
+            leaf,
+            remember={"mu": first_moment(mu_dtype)},
+            shared={
+                "count": zero_count,
+                "ns_coeffs": lambda: jnp.asarray(coefficients, float),
+            },
+            prepare=prepare,
+            kind="stackable",
+        )
+    )
+    if weight_dimension_numbers is None:
+        return tx
+    return of_matrices(who, tx, weight_dimension_numbers, memory=["mu"])
+
+
+def muon(
+    learning_rate: ScalarOrSchedule,
+    ns_coeffs: Coefficients = STANDARD,
+    ns_steps: Any = 5,
+    beta: Real = 0.95,
+    eps: Real = 1e-8,
+    weight_decay: ScalarOrSchedule = 0.0,
+    weight_decay_mask: MaskOrFn | None = None,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+    adaptive: bool = False,
+    preconditioning: Preconditioning = "frobenius",
+    adam_b1: Real = 0.9,
+    adam_b2: Real = 0.999,
+    adam_eps_root: Real = 0.0,
+    adam_weight_decay: ScalarOrSchedule = 0.0,
+    adam_learning_rate: ScalarOrSchedule | None = None,
+    muon_weight_dimension_numbers: NumbersOrFn | None = None,
+    consistent_rms: Real | None = None,
+) -> GradientTransformationExtraArgs:
+    """Muon for the matrices, AdamW for the rest.
+
+        p <- p - learning_rate (c u + weight_decay p)       u from `scale_by_muon`
+        c  = sqrt(max(1, columns / rows))
+
+    With `consistent_rms`, `c = consistent_rms sqrt(max(rows, columns))`: then the mean
+    square of `c u` does not depend on the shape, and with 0.2 it is about AdamW's.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        ns_coeffs, ns_steps, beta, eps, mu_dtype, nesterov, adaptive, preconditioning: as
+            for `scale_by_muon`; `eps`, `mu_dtype` and `nesterov` are AdamW's too.
+        weight_decay: the pull of the matrices towards zero.
+        weight_decay_mask: which of them decay, as for `masked`; by default all.
+        adam_b1, adam_b2, adam_eps_root, adam_weight_decay: AdamW's own, as for `adamw`.
+        adam_learning_rate: AdamW's; by default the same.
+        muon_weight_dimension_numbers: `MuonDimensionNumbers` in the structure of the
+            params, `None` where AdamW is wanted, or a function that makes them of the
+            params. By default every leaf with two axes is a matrix.
+        consistent_rms: see above.
+
+    >>> import steepest
+    >>> tx = steepest.contrib.muon(learning_rate=0.1)
+    >>> params = {"w": jnp.array([[3.0, 0.0], [0.0, -4.0]]), "b": jnp.array([5.0])}
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(x), 1) for x in updates["w"].ravel()]
+    [-0.1, 0.0, 0.0, 0.1]
+    """
+    numbers = muon_weight_dimension_numbers
+    if consistent_rms is not None:
+        (consistent_rms,) = real("muon", consistent_rms=consistent_rms)
+    if adam_learning_rate is None:
+        adam_learning_rate = learning_rate
+    matrices = chain(
+        scale_by_muon(
+            ns_coeffs,
+            ns_steps,
+            beta,
+            eps,
+            mu_dtype,
+            nesterov=nesterov,
+            adaptive=adaptive,
+            preconditioning=preconditioning,
+            weight_dimension_numbers=numbers,
+        ),
+        _scale_by_shape(consistent_rms, numbers),
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        scale_by_learning_rate(learning_rate),
+    )
+    rest = adamw(
+        adam_learning_rate,
+        adam_b1,
+        adam_b2,
+        eps,
+        adam_eps_root,
+        mu_dtype,
+        adam_weight_decay,
+        nesterov=nesterov,
+    )
+    groups = {"muon": matrices, "adam": rest}
+    return partition(groups, partial(_labels, numbers))
+
+
+def _labels(numbers: NumbersOrFn | None, params: Params) -> Any:
+    """Who takes which leaf."""
+    if numbers is None:
+        ndim = lambda x: getattr(x, "ndim", 0)
+        return jax.tree.map(lambda x: "muon" if ndim(x) == 2 else "adam", params)
+    label = lambda number, _: "adam" if number is None else "muon"
+    return map_numbers("muon", label, numbers, params)
+
+
+def _scale_by_shape(
+    consistent_rms: Real | None, numbers: NumbersOrFn | None
+) -> GradientTransformationExtraArgs:
+    """Steps of one size for matrices of all sizes: see `muon`."""
+
+    def leaf(n: Any, g: Array, p: Any) -> Array:
+        rows, columns = g.shape[-2:]
+        if consistent_rms is None:
+            return max(1, columns / max(rows, 1)) ** 0.5 * g
+        return consistent_rms * max(rows, columns) ** 0.5 * g
+
+    tx = lift(Rule("scale_by_shape", EmptyState, leaf, kind="whole"))
+    return tx if numbers is None else of_matrices("muon", tx, numbers)
+
+
+def _coefficients(who: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
+    """The polynomials by name or as given, in the shape they must have."""
+    if isinstance(ns_coeffs, str):
+        if ns_coeffs not in COEFFICIENTS:
+            raise ValueError(
+                f"{who}: ns_coeffs is {ns_coeffs!r}, and one of "
+                f"{', '.join(COEFFICIENTS)}, or three numbers, is wanted."
+            )
+        ns_coeffs = COEFFICIENTS[ns_coeffs]
+    shape = jnp.asarray(ns_coeffs, float).shape
+    if len(shape) not in (1, 2) or shape[-1] != 3:
+        raise ValueError(
+            f"{who}: ns_coeffs has shape {shape}, and (3,), or (steps, 3) with one "
+            "polynomial for each step, is wanted."
+        )
+    if len(shape) == 2 and isinstance(ns_steps, int) and shape[0] > ns_steps:
+        raise ValueError(
+            f"{who}: ns_coeffs has {shape[0]} polynomials and ns_steps is {ns_steps}. "
+            "Take as many steps as there are polynomials."
+        )
+    return ns_coeffs

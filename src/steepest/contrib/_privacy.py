@@ -1,0 +1,131 @@
+"""Differential privacy: nobody's example shows in the update.
+
+Abadi et al., Deep learning with differential privacy, 2016, arXiv:1607.00133
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    nonnegative,
+    OptState,
+    Params,
+    Real,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import restore, update_dtype, widen, wrapping
+from ..numerics import abs_sq, key_from, root, wide_dtype
+from ..transforms import identity, scale_by_learning_rate, trace
+
+
+class DifferentiallyPrivateAggregateState(NamedTuple):
+    """The key of the next noise."""
+
+    rng_key: Array
+
+
+def differentially_private_aggregate(
+    l2_norm_clip: Real,
+    noise_multiplier: Real,
+    key: Any = None,
+    *,
+    seed: int | None = None,
+) -> GradientTransformationExtraArgs:
+    """The mean of the gradients of single examples, clipped, with noise.
+
+        u = (sum over i of g_i min(1, l2_norm_clip / |g_i|) + sigma normal) / size
+        sigma = l2_norm_clip noise_multiplier
+
+    Every leaf of the gradients has one more axis than its param, in front: the
+    examples, as `jax.vmap(jax.grad(loss), (None, 0))` makes them. `|g_i|` is the length
+    of all leaves together. It must be the first to see them.
+
+    Args:
+        l2_norm_clip: the largest length that the gradient of an example may have.
+        noise_multiplier: the noise, in units of that length.
+        key: a key of `jax.random`, or a number to make one of.
+        seed: the same, as it was once called.
+    """
+    who = "differentially_private_aggregate"
+    clip, noise = nonnegative(
+        who, l2_norm_clip=l2_norm_clip, noise_multiplier=noise_multiplier
+    )
+    first = key_from(who, key, seed)
+
+    def init(params: Params) -> DifferentiallyPrivateAggregateState:
+        del params
+        return DifferentiallyPrivateAggregateState(first)
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, DifferentiallyPrivateAggregateState]:
+        del params, extra_args
+        leaves, treedef = jax.tree.flatten(updates)
+        shapes = [jnp.shape(g) for g in leaves]
+        if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
+            raise ValueError(
+                f"{who}: the gradients have shapes {shapes}, and one axis of examples, "
+                "of one size in front of all, is wanted. Take them one by one, with "
+                "`jax.vmap(jax.grad(loss), (None, 0))`."
+            )
+        if (0,) in [shape[:1] for shape in shapes]:
+            raise ValueError(f"{who}: got no examples, and one or more are wanted.")
+        rng, *keys = jax.random.split(state.rng_key, len(leaves) + 1)
+        real = wide_dtype(leaves)
+        gs = [widen(jnp.asarray(g), real, integers=True) for g in leaves]
+        squares = [jnp.sum(abs_sq(g), axis=range(1, g.ndim)) for g in gs]
+        factors = sum(squares[1:], squares[0]) if squares else jnp.zeros((1,))
+        factors = jnp.minimum(1, clip / root(factors))
+        found = []
+        for g, k, was in zip(gs, keys, leaves, strict=True):
+            clipped = jnp.tensordot(factors.astype(g.dtype), g, 1)
+            noisy = clipped + clip * noise * jax.random.normal(k, g.shape[1:], g.dtype)
+            size = jnp.asarray(g.shape[0], g.dtype)
+            found.append(restore(noisy / size, update_dtype(was, None)))
+        state = DifferentiallyPrivateAggregateState(rng)
+        return treedef.unflatten(found), state
+
+    return wrapping(init, update)
+
+
+def dpsgd(
+    learning_rate: ScalarOrSchedule,
+    l2_norm_clip: Real,
+    noise_multiplier: Real,
+    seed: Any,
+    momentum: Real | None = None,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Private gradient descent: `sgd`, after `differentially_private_aggregate`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        l2_norm_clip, noise_multiplier: as for `differentially_private_aggregate`.
+        seed: its `key`: a number, or a key of `jax.random`.
+        momentum: the `decay` of `trace`; `None` for no momentum.
+        nesterov: as for `trace`.
+
+    >>> import steepest
+    >>> tx = steepest.contrib.dpsgd(0.1, l2_norm_clip=1.0, noise_multiplier=0.0, seed=0)
+    >>> each = jnp.array([[3.0, 4.0], [0.6, 0.8]])
+    >>> updates, state = tx.update(each, tx.init(jnp.zeros(2)))
+    >>> [round(float(u), 2) for u in updates]
+    [-0.06, -0.08]
+    """
+    direction = identity()
+    if momentum is not None:
+        direction = trace(momentum, nesterov)
+    return chain(
+        differentially_private_aggregate(l2_norm_clip, noise_multiplier, seed),
+        direction,
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,175 @@
+"""Sharpness-aware minimization: the gradient from the worst place nearby.
+
+Foret et al., Sharpness-aware minimization for efficiently improving generalization,
+2021, arXiv:2010.01412
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..core import (
+    AnyTransformation,
+    EmptyState,
+    GradientTransformationExtraArgs,
+    missing,
+    not_a_transformation,
+    OptState,
+    Params,
+    period,
+    Real,
+    Rule,
+    Step,
+    Updates,
+    with_extra_args_support,
+)
+from ..engine import apply_updates, lift, map_leaves, map_wide, wide, wrapping
+from ..numerics import copy_of, quotient, root, sum_of_squares, zero_count
+
+NormalizeState = EmptyState
+
+
+class SAMState(NamedTuple):
+    """How far the climb has come, and from where."""
+
+    steps_since_sync: Int[Array, ""]
+    opt_state: OptState
+    adv_state: OptState
+    cache: Params | None  # the params before the climb; none in opaque mode
+
+
+def normalize() -> GradientTransformationExtraArgs:
+    """`u = g / |g|`, where `|g|` is the length of all leaves together; of zero, zero.
+
+    >>> import steepest
+    >>> tx = steepest.contrib.normalize()
+    >>> g = jnp.array([3.0, 4.0])
+    >>> [round(float(x), 1) for x in tx.update(g, tx.init(g))[0]]
+    [0.6, 0.8]
+    """
+
+    def prepare(step: Step) -> dict[str, Any]:
+        norm = jnp.where(step.total > 0, root(step.total), 0)
+        return {"factor": quotient(jnp.ones_like(norm), norm)}
+
+    def leaf(n: Any, g: Array, p: Array | None) -> Array:
+        return n.factor * g
+
+    return lift(
+        Rule(
+            "normalize",
+            EmptyState,
+            leaf,
+            prepare=prepare,
+            measure=lambda n, g, p: sum_of_squares(g),
+        )
+    )
+
+
+def sam(
+    optimizer: AnyTransformation,
+    adv_optimizer: AnyTransformation,
+    sync_period: Real = 2,
+    reset_state: bool = True,
+    opaque_mode: bool = False,
+    batch_axis_name: str | None = None,
+) -> GradientTransformationExtraArgs:
+    """Climb with `adv_optimizer`, and descend from where you were by what you saw.
+
+        p <- p - u      u of `adv_optimizer`, at p              sync_period - 1 times;
+        p <- q + u      u of `optimizer`, with the gradient at p, and then this,
+                        where q is where the climb began
+
+    So of every `sync_period` updates all but the last go up. In opaque mode each update
+    is the whole round, and the gradients on the way come from an extra argument
+    `grad_fn(params, step)`. A usual climb is `chain(normalize(), sgd(0.05))`.
+
+    Args:
+        optimizer: any transformation; it goes down.
+        adv_optimizer: any transformation; its steps are taken backwards.
+        sync_period: how many gradients make a round, at least 1; 1 is `optimizer` alone.
+        reset_state: whether `adv_optimizer` forgets everything after a climb.
+        opaque_mode: whether an update is a whole round. Then `sync_period` is an int.
+        batch_axis_name: in opaque mode, the name of a mapped axis to average the
+            gradients of `grad_fn` over.
+    """
+    pair = {"optimizer": optimizer, "adv_optimizer": adv_optimizer}
+    for name, tx in pair.items():
+        if not isinstance(tx, AnyTransformation):
+            raise not_a_transformation("sam", name, tx)
+    (sync_period,) = period("sam", sync_period=sync_period)
+    down, up = (with_extra_args_support(tx) for tx in pair.values())
+
+    def init(params: Params) -> SAMState:
+        cache = None if opaque_mode else jax.tree.map(copy_of, params)
+        return SAMState(zero_count(), down.init(params), up.init(params), cache)
+
+    def after_climb(params: Params, adv_state: OptState) -> OptState:
+        return up.init(params) if reset_state else adv_state
+
+    def update(
+        updates: Updates,
+        state: SAMState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, SAMState]:
+        if params is None:
+            raise missing("sam", "params")
+        here = state.steps_since_sync == 0
+        cache = map_wide("sam", _choose, [here], params=params, cache=state.cache)
+
+        def descend() -> tuple[Any, ...]:
+            u, opt_state = down.update(updates, state.opt_state, cache, **extra_args)
+            trees = {"cache": cache, "params": params, "updates": u}
+            back = map_wide("sam", _return, [], **trees)
+            return back, opt_state, after_climb(params, state.adv_state)
+
+        def climb() -> tuple[Any, ...]:
+            u, adv_state = up.update(updates, state.adv_state, params, **extra_args)
+            return _backwards(u), state.opt_state, adv_state
+
+        last = state.steps_since_sync == sync_period - 1
+        wanted = jax.eval_shape(descend)
+        cast = lambda x, like: x.astype(like.dtype)
+        alike = lambda: jax.tree.map(cast, climb(), wanted)
+        u, opt_state, adv_state = jax.lax.cond(last, descend, alike)
+        steps = jnp.where(last, 0, state.steps_since_sync + 1)
+        return u, SAMState(steps, opt_state, adv_state, cache)
+
+    def whole_round(
+        updates: Updates,
+        state: SAMState,
+        params: Params | None = None,
+        *,
+        grad_fn: Callable[[Params, int], Updates] | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, SAMState]:
+        if params is None:
+            raise missing("sam", "params")
+        if grad_fn is None:
+            raise missing("sam", "grad_fn")
+        worst, adv_state = params, state.adv_state
+        for i in range(sync_period - 1):
+            u, adv_state = up.update(updates, adv_state, worst, **extra_args)
+            worst = apply_updates(worst, _backwards(u))
+            updates = grad_fn(worst, i)
+            if batch_axis_name is not None:
+                updates = jax.lax.pmean(updates, batch_axis_name)
+        u, opt_state = down.update(updates, state.opt_state, params, **extra_args)
+        adv_state = after_climb(params, adv_state)
+        return u, SAMState(zero_count(), opt_state, adv_state, None)
+
+    if opaque_mode:
+        return GradientTransformationExtraArgs(init, whole_round)
+    return wrapping(init, update)
+
+
+_choose = wide(lambda here, params, cache: jnp.where(here, params, cache))
+_return = wide(lambda cache, params, u: cache - params + u)
+
+
+def _backwards(updates: Updates) -> Updates:
+    return map_leaves("sam", lambda u: -u, updates=updates)

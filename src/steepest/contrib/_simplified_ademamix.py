@@ -1,0 +1,126 @@
+"""Simplified AdEMAMix.
+
+Morwani, Vyas, Zhang and Kakade, Connections between Schedule-Free optimizers, AdEMAMix,
+and accelerated SGD variants, 2025, arXiv:2502.02431
+"""
+
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import (
+    abs_sq,
+    debias,
+    ema,
+    increment,
+    root,
+    scheduled,
+    second_moment,
+    wide_moment,
+    zero_count,
+)
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+
+
+class ScaleBySimplifiedAdEMAMixState(NamedTuple):
+    """What it remembers: a count for the tree, two arrays for each leaf."""
+
+    t: Int[Array, ""]  # the steps taken
+    m: Updates  # fading sum of g
+    n: Updates  # mean of |g|^2
+
+
+def scale_by_simplified_ademamix(
+    b1: Real = 0.99,
+    b2: Real = 0.95,
+    alpha: ScalarOrSchedule = 0.0,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+) -> GradientTransformationExtraArgs:
+    """AdEMAMix with one mean of the gradient, to which the last gradient is added.
+
+        m <- b1 m + g
+        n <- b2 n + (1 - b2) |g|^2
+        v  = n / (1 - b2^t)
+        u  = (m + alpha g) / (sqrt(v + eps_root) + eps)
+
+    Args:
+        b1: how slowly `m` forgets, in [0, 1).
+        b2: how slowly `n` forgets, in [0, 1).
+        alpha: the weight of the last gradient, or a function of the count.
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, under the root.
+    """
+    who = "scale_by_simplified_ademamix"
+    b1, b2 = fraction(who, b1=b1, b2=b2)
+    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    alpha_at = scheduled(real, who, alpha=alpha)
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
+        t = increment(count)
+        return {"c2": debias(b2, t), "alpha": alpha_at(count)}, t
+
+    def leaf(numbers: Any, g: Array, p: Array | None, m: Array, n: Array) -> Any:
+        m = b1 * m + g
+        n = ema(n, abs_sq(g), b2)
+        v = n / numbers.c2
+        return (m + numbers.alpha * g) / (root(v + eps_root) + eps), m, n
+
+    return lift(
+        Rule(
+            who,
+            ScaleBySimplifiedAdEMAMixState,
+            leaf,
+            remember={"m": wide_moment(), "n": second_moment()},
+            shared={"t": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+def simplified_ademamix(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.99,
+    b2: Real = 0.95,
+    alpha: ScalarOrSchedule = 0.0,
+    eps: Real = 1e-8,
+    eps_root: Real = 0.0,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """Simplified AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
+
+    `m` is a sum and not a mean: take the learning rate `1 - b1` times that of Adam.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, alpha, eps, eps_root: as for `scale_by_simplified_ademamix`.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import jax.numpy as jnp
+    >>> from steepest import contrib
+    >>> tx = contrib.simplified_ademamix(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    return chain(
+        scale_by_simplified_ademamix(b1, b2, alpha, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_learning_rate(learning_rate),
+    )

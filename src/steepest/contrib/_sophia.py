@@ -1,0 +1,265 @@
+"""Sophia, and Hutchinson's estimate of the diagonal of the Hessian.
+
+Liu et al., Sophia: a scalable stochastic second-order optimizer for language model
+pre-training, 2023, arXiv:2305.14342
+Hutchinson, A stochastic estimator of the trace of the influence matrix for Laplacian
+smoothing splines, 1990, doi 10.1080/03610919008812866
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    AnyTransformation,
+    fraction,
+    GradientTransformationExtraArgs,
+    missing,
+    nonnegative,
+    not_a_transformation,
+    OptState,
+    Params,
+    period,
+    positive,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+    with_extra_args_support,
+)
+from ..engine import lift, map_wide, MaskOrFn, wide
+from ..numerics import (
+    debias,
+    ema,
+    first_moment,
+    increment,
+    second_moment,
+    zero_count,
+)
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ..tree import random_like, size
+
+
+class HutchinsonState(NamedTuple):
+    """What the next random signs are drawn with."""
+
+    key: Any
+
+
+class SophiaState(NamedTuple):
+    """What Sophia remembers: a count, two arrays for each leaf, and its estimator."""
+
+    count: Int[Array, ""]  # t, the steps taken
+    mu: Updates  # mean of g, in `mu_dtype`
+    nu: Updates  # mean of the diagonal of the Hessian
+    hessian_fn_state: OptState
+
+
+def hutchinson_estimator_diag_hessian(
+    random_seed: Any = None,
+) -> GradientTransformationExtraArgs:
+    """The diagonal of the Hessian, in place of the updates: `u = z * (H z)`.
+
+    `z` are random signs, new ones in each step, so that the mean of `u` is the
+    diagonal; of a Hessian that is diagonal, `u` is. `update` needs the params and the
+    function of them whose Hessian it is: `obj_fn=...`.
+
+    Args:
+        random_seed: a key, as `jax.random.key` makes it, or a number to make one of;
+            by default 0.
+    """
+    seed: Any = 0 if random_seed is None else random_seed
+    number = np.ndim(seed) == 0 and jnp.issubdtype(jnp.result_type(seed), jnp.integer)
+
+    def init(params: Params) -> HutchinsonState:
+        del params
+        # Made or copied here, so that the state can be donated and `init` called again.
+        return HutchinsonState(jax.random.PRNGKey(seed) if number else seed.copy())
+
+    def update(
+        updates: Updates,
+        state: HutchinsonState,
+        params: Params | None = None,
+        obj_fn: Callable[[Params], Any] | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, HutchinsonState]:
+        del updates, extra_args
+        who = "hutchinson_estimator_diag_hessian"
+        if params is None:
+            raise missing(who, "params")
+        if obj_fn is None:
+            raise missing(who, "obj_fn")
+        key, mine = jax.random.split(state.key)
+        z = random_like(mine, params, jax.random.rademacher)
+        _, h_z = jax.jvp(jax.grad(obj_fn), (params,), (z,))
+        return jax.tree.map(jnp.multiply, z, h_z), HutchinsonState(key)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def sophia(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.965,
+    b2: Real = 0.99,
+    eps: Real = 1e-8,
+    weight_decay: ScalarOrSchedule = 1e-4,
+    weight_decay_mask: MaskOrFn | None = None,
+    gamma: Real = 0.01,
+    clip_threshold: Real | None = 1.0,
+    update_interval: Real = 10,
+    hessian_diagonal_fn: AnyTransformation = hutchinson_estimator_diag_hessian(),  # noqa: B008
+    mu_dtype: Any = None,
+    verbose: bool = False,
+    print_win_rate_every_n_steps: Real = 0,
+) -> GradientTransformationExtraArgs:
+    """Divide the mean of the gradient by the curvature, and clip what is left.
+
+        mu <- b1 mu + (1 - b1) g
+        m   = mu / (1 - b1^t)
+        u   = clip(m / max(gamma nu, eps), -clip_threshold, clip_threshold)
+        nu <- b2 nu + (1 - b2) h            every `update_interval` steps
+        p  <- p - learning_rate (u + weight_decay p)
+
+    `h` is an estimate of the diagonal of the Hessian; the first step takes one, and the
+    next one divides by it. `update` needs what the estimator needs: `obj_fn=...`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1: how slowly `mu` forgets, in [0, 1).
+        b2: how slowly `nu` forgets, in [0, 1).
+        eps: the least that is divided by.
+        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        weight_decay_mask: which leaves decay, as for `masked`; by default all.
+        gamma: how much of the curvature counts: choose it so that between a tenth and a
+            half of the weights are not clipped.
+        clip_threshold: the largest `u`; `None` for no clipping.
+        update_interval: how many steps lie between two estimates.
+        hessian_diagonal_fn: a transformation that makes of the gradients an `h`; it
+            hears the params and the extra arguments.
+        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        verbose: whether to print the share of weights that are not clipped.
+        print_win_rate_every_n_steps: how often; by default in every step.
+
+    >>> from steepest import contrib
+    >>> def loss(p):
+    ...     return jnp.sum(p**2)
+    >>> tx = contrib.sophia(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -2.0])
+    >>> grads = jax.grad(loss)(params)
+    >>> updates, state = tx.update(grads, tx.init(params), params, obj_fn=loss)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    if not isinstance(hessian_diagonal_fn, AnyTransformation):
+        raise not_a_transformation("sophia", "hessian_diagonal_fn", hessian_diagonal_fn)
+    estimator = with_extra_args_support(hessian_diagonal_fn)
+    direction = _direction(b1, eps, gamma, clip_threshold, mu_dtype)
+    (b2,) = fraction("sophia", b2=b2)
+    (interval,) = period("sophia", update_interval=update_interval)
+    (every,) = nonnegative(
+        "sophia", print_win_rate_every_n_steps=print_win_rate_every_n_steps
+    )
+
+    def init(params: Params) -> SophiaState:
+        begin = direction.init(params)
+        return SophiaState(*begin, hessian_fn_state=estimator.init(params))
+
+    def update(
+        updates: Updates,
+        state: SophiaState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, SophiaState]:
+        if params is None:
+            raise missing("sophia", "params")
+
+        def look() -> tuple[Updates, OptState]:
+            h, kept = estimator.update(
+                updates, state.hessian_fn_state, params, **extra_args
+            )
+            trees = {"updates": updates, "hessian": h, "nu": state.nu}
+            return map_wide("sophia", _follow, [b2], **trees), kept
+
+        def hold() -> tuple[Updates, OptState]:
+            return state.nu, state.hessian_fn_state
+
+        old = _Direction(state.count, state.mu, state.nu)
+        u, new = direction.update(updates, old, params)
+        if verbose and clip_threshold is not None:
+            _print_win_rate(u, clip_threshold, new.count, every)
+        nu, kept = _either(state.count % interval == 0, look, hold)
+        return u, SophiaState(new.count, new.mu, nu, kept)
+
+    return chain(
+        GradientTransformationExtraArgs(init, update),
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        scale_by_learning_rate(learning_rate),
+    )
+
+
+class _Direction(NamedTuple):
+    count: Any
+    mu: Any
+    nu: Any
+
+
+def _direction(
+    b1: Real, eps: Real, gamma: Real, clip_threshold: Real | None, mu_dtype: Any
+) -> GradientTransformationExtraArgs:
+    """`u`, with the `nu` of the last estimate, which is left as it is."""
+    (b1,) = fraction("sophia", b1=b1)
+    eps, gamma = nonnegative("sophia", eps=eps, gamma=gamma)
+    top = None
+    if clip_threshold is not None:
+        (top,) = positive("sophia", clip_threshold=clip_threshold)
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
+        t = increment(count)
+        return {"c1": debias(b1, t)}, t
+
+    def leaf(n: Any, g: Array, p: Array, mu: Array, nu: Array) -> Any:
+        mu = ema(mu, g, b1)
+        least = jnp.maximum(eps, jnp.finfo(nu.dtype).tiny)
+        u = mu / n.c1 / jnp.maximum(gamma * nu, least)
+        return u if top is None else jnp.clip(u, -top, top), mu, nu
+
+    return lift(
+        Rule(
+            "sophia",
+            _Direction,
+            leaf,
+            remember={"mu": first_moment(mu_dtype), "nu": second_moment()},
+            shared={"count": zero_count},
+            prepare=prepare,
+        )
+    )
+
+
+# A leaf without a gradient keeps its nu: so the gradient is there too.
+_follow = wide(lambda b2, g, h, nu: ema(nu, h, b2))
+
+
+def _either(due: Any, look: Callable[[], Any], hold: Callable[[], Any]) -> Any:
+    """`look()` if `due`, else `hold()`; known before tracing, without a condition."""
+    if isinstance(due, Tracer):
+        return jax.lax.cond(due, look, hold)
+    return look() if due else hold()
+
+
+def _print_win_rate(u: Updates, top: Real, t: Array, every: Any) -> None:
+    inside = [jnp.sum(jnp.abs(x) < top, dtype=float) for x in jax.tree.leaves(u)]
+    rate = sum(inside, jnp.zeros(())) / max(size(u), 1)
+
+    def show() -> None:
+        jax.debug.print("Sophia optimizer win rate: {rate}", rate=rate)
+
+    if isinstance(every, int | float):
+        every = max(every, 1)
+    jax.lax.cond(t % every == 0, show, lambda: None)

@@ -1,0 +1,90 @@
+"""Complex params for optimizers that know real ones only."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    not_a_transformation,
+    OptState,
+    Params,
+    Updates,
+    with_extra_args_support,
+)
+
+
+class SplitRealAndImaginaryArrays(NamedTuple):
+    """A complex array as two real ones."""
+
+    real: Any
+    imaginary: Any
+
+
+class SplitRealAndImaginaryState(NamedTuple):
+    """The state of the inner transformation, which sees real arrays."""
+
+    inner_state: OptState
+
+
+def split_real_and_imaginary(
+    inner: AnyTransformation,
+) -> GradientTransformationExtraArgs:
+    """Let `inner` see two real arrays in place of each complex one.
+
+    Most optimizers treat a complex number as one: Adam divides it by its length. Under
+    this its parts are two numbers of their own, as if the network were a real one.
+
+    Args:
+        inner: any transformation; it hears the extra arguments as they are.
+
+    >>> import steepest
+    >>> tx = split_real_and_imaginary(steepest.adam(0.1))
+    >>> params = jnp.array([3.0 + 1.0j])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> complex(updates[0].round(3))
+    (-0.10000000149011612-0.10000000149011612j)
+    """
+    if not isinstance(inner, AnyTransformation):
+        raise not_a_transformation("split_real_and_imaginary", "inner", inner)
+    tx = with_extra_args_support(inner)
+
+    def init(params: Params) -> SplitRealAndImaginaryState:
+        return SplitRealAndImaginaryState(tx.init(jax.tree.map(_split, params)))
+
+    def update(
+        updates: Updates,
+        state: SplitRealAndImaginaryState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, SplitRealAndImaginaryState]:
+        found, inner_state = tx.update(
+            jax.tree.map(_split, updates),
+            state.inner_state,
+            jax.tree.map(_split, params),
+            **extra_args,
+        )
+        joined = jax.tree.map(_join, found, is_leaf=_is_split)
+        return joined, SplitRealAndImaginaryState(inner_state)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _split(x: Any) -> Any:
+    """A complex array, or the shape of one, as two real ones; others as they are."""
+    if not jnp.issubdtype(jnp.result_type(x), jnp.complexfloating):
+        return x
+    if isinstance(x, jax.ShapeDtypeStruct):
+        half = jax.eval_shape(jnp.real, x)
+        return SplitRealAndImaginaryArrays(half, half)
+    return SplitRealAndImaginaryArrays(jnp.real(x), jnp.imag(x))
+
+
+def _join(x: Any) -> Any:
+    return jax.lax.complex(x.real, x.imaginary) if _is_split(x) else x
+
+
+def _is_split(x: Any) -> bool:
+    return isinstance(x, SplitRealAndImaginaryArrays)

@@ -1,0 +1,115 @@
+"""GaLore: few directions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+from steepest.contrib import galore, GaLoreDimensionNumbers, scale_by_galore
+
+G = jax.random.normal(jax.random.key(0), (4, 3))
+
+
+def _first(tx, g):
+    return tx.update(g, tx.init(g))[0]
+
+
+def test_all_directions_are_the_gradient():
+    """Of full rank, and with nothing inside, it does nothing."""
+    for g in (G, G.T, jax.random.normal(jax.random.key(0), (3, 3), "complex64")):
+        u = _first(scale_by_galore(3, base_optimizer=steepest.identity()), g)
+        np.testing.assert_allclose(u, g, atol=1e-5)
+
+
+@pytest.mark.parametrize("turn", [False, True], ids=["tall", "wide"])
+def test_of_few_it_keeps_the_best(turn):
+    """The nearest matrix of that rank, by Eckart and Young."""
+    g = G.T if turn else G
+    u = _first(scale_by_galore(1, scale=2.0, base_optimizer=steepest.identity()), g)
+    left, values, right = np.linalg.svd(np.asarray(g), full_matrices=False)
+    np.testing.assert_allclose(u, 2 * values[0] * left[:, :1] @ right[:1], atol=1e-5)
+
+
+def test_directions_are_kept_for_a_while():
+    tx = scale_by_galore(1, update_proj_gap=3)
+    state, bases = tx.init(G), []
+    for t in range(4):
+        _, state = tx.update(jnp.cos(G + t), state)
+        bases.append(state.projector)
+    np.testing.assert_array_equal(bases[0], bases[2])
+    assert np.abs(bases[3] - bases[0]).max() > 1e-3
+
+
+def test_memory_is_small():
+    p = {"w": jnp.zeros((8, 6)), "b": jnp.zeros(5), "none": None}
+    state = scale_by_galore(2).init(p)
+    assert state.base_optimizer_state.mu["w"].shape == (2, 6)
+    assert state.base_optimizer_state.mu["b"].shape == (5,)
+    assert state.projector["w"].shape == (8, 2)
+    assert state.projector["b"].shape == (0, 0)
+    assert state.projector["none"] is None
+
+
+def test_tensors_with_numbers():
+    """A tensor and the matrix it is made of are the same."""
+    g = jax.random.normal(jax.random.key(0), (2, 2, 3))
+    tx = scale_by_galore(
+        2, weight_dimension_numbers=GaLoreDimensionNumbers((0, 1), 2)
+    )
+    u = _first(tx, g)
+    want = _first(scale_by_galore(2), g.reshape(4, 3))
+    np.testing.assert_allclose(u.reshape(4, 3), want, rtol=1e-5, atol=1e-6)
+
+
+def test_numbers_may_be_a_function():
+    numbers = lambda p: {"w": GaLoreDimensionNumbers(1, 0), "v": None}
+    state = scale_by_galore(1, weight_dimension_numbers=numbers).init({"w": G, "v": G})
+    assert state.projector["w"].shape == (4, 1)
+    assert state.projector["v"].shape == (0, 0)
+
+
+def test_half_precision():
+    """Kept in half precision, computed in float32."""
+    g = G.astype("bfloat16")
+    tx = scale_by_galore(2, base_optimizer=steepest.identity())
+    u, state = tx.update(g, tx.init(g))
+    assert u.dtype == state.projector.dtype == "bfloat16"
+    want = _first(tx, g.astype("float32"))
+    np.testing.assert_allclose(u.astype("float32"), want, atol=0.02)
+
+
+def test_extra_arguments_reach_the_inside():
+    seen = []
+
+    def update(g, state, p=None, **extra):
+        seen.append((p, extra["value"]))
+        return g, state
+
+    spy = steepest.GradientTransformationExtraArgs(lambda p: (), update)
+    tx = galore(0.1, 1, base_optimizer=spy)
+    tx.update(G, tx.init(G), G, value=3.0)
+    assert seen[0][0] is None and len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    "options, kind, said",
+    [
+        ({"rank": 0}, ValueError, "rank is 0, and at least 1"),
+        ({"rank": 1.5}, TypeError, "rank is a float, and an int"),
+        ({"update_proj_gap": 0}, ValueError, "update_proj_gap is 0"),
+        ({"base_optimizer": 3}, TypeError, "base_optimizer is a int"),
+    ],
+    ids=["none", "float", "gap", "base"],
+)
+def test_impossible_options(as_users_do, options, kind, said):
+    with pytest.raises(kind, match=f"scale_by_galore: {said}"):
+        scale_by_galore(**options)
+
+
+def test_every_axis_is_wanted(as_users_do):
+    tx = scale_by_galore(1, weight_dimension_numbers=GaLoreDimensionNumbers(0, 2))
+    with pytest.raises(ValueError, match="every axis is wanted in one of them"):
+        tx.init(jnp.ones((2, 3, 4)))
+    with pytest.raises(ValueError, match="two axes or more are wanted"):
+        tx.init(jnp.ones(2))
