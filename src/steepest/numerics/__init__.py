@@ -1,5 +1,31 @@
 """Functions of one array. No pytrees, no state."""
 
+from ._axes import (
+    as_matrices as as_matrices,
+    Axes as Axes,
+    axes_of as axes_of,
+    from_matrices as from_matrices,
+)
+from ._beginnings import (
+    copy_of as copy_of,
+    scalar as scalar,
+    scheduled as scheduled,
+    wide_moment as wide_moment,
+)
+from ._estimates import (
+    beginning_at as beginning_at,
+    counted as counted,
+    unbiased as unbiased,
+)
+from ._half import at_least_float32 as at_least_float32, promoted as promoted
+from ._keys import key_from as key_from
+from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
+from ._lengths import (
+    length as length,
+    rms as rms,
+    sqrt_or_zero as sqrt_or_zero,
+    squares as squares,
+)
 from ._moments import (
     abs_sq as abs_sq,
     debias as debias,
@@ -9,5 +35,22 @@ from ._moments import (
     second_moment as second_moment,
     zero_count as zero_count,
 )
+from ._nnls import nnls as nnls
+from ._normal import multi_normal as multi_normal, MultiNormal as MultiNormal
 from ._norms import root as root, sum_of_squares as sum_of_squares
+from ._polar import (
+    COEFFICIENTS as COEFFICIENTS,
+    polar as polar,
+    PRECONDITIONINGS as PRECONDITIONINGS,
+)
+from ._power_iteration import power_iteration as power_iteration
 from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype
+from ._products import inner as inner, quotient as quotient
+from ._safe import (
+    safe_increment as safe_increment,
+    safe_int32_increment as safe_int32_increment,
+    safe_norm as safe_norm,
+    safe_root_mean_squares as safe_root_mean_squares,
+)
+from ._sharding import sharded_like as sharded_like
+from ._simplex import simplex as simplex

@@ -57,5 +57,5 @@ def increment(count: Num[Array, ""]) -> Num[Array, ""]:
     """`count + 1`; an integer stops at its largest value and never turns negative."""
     if jnp.issubdtype(count.dtype, jnp.floating):
         return count + 1
-    top = jnp.iinfo(count.dtype).max
-    return jnp.minimum(count, top - 1) + 1
+    last = jnp.array(jnp.iinfo(count.dtype).max - 1, count.dtype)
+    return jnp.minimum(count, last) + 1

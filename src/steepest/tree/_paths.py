@@ -8,6 +8,9 @@ import jax
 def leaf_paths(tree: Any) -> list[str]:
     """The path of every leaf as Python writes it, `None` counted as a leaf.
 
+    Args:
+        tree: any pytree.
+
     >>> leaf_paths({"mlp": [1.0, None]})
     ["['mlp'][0]", "['mlp'][1]"]
     """
@@ -17,6 +20,11 @@ def leaf_paths(tree: Any) -> list[str]:
 
 def first_difference(tree: Any, other: Any, names: tuple[str, str]) -> str:
     """What `other` has and `tree` has not, or the other way round, in one clause.
+
+    Args:
+        tree: any pytree.
+        other: one that should have the same structure.
+        names: what the two are called in the clause.
 
     >>> first_difference({"w": 1, "b": 2}, {"w": 1}, ("updates", "params"))
     "leaf ['b'] is in the updates and not in the params"

@@ -1,0 +1,37 @@
+"""Random keys."""
+
+import warnings
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+
+def key_from(who: str, key: Any, seed: int | None = None) -> Array:
+    """The key that a user meant.
+
+    Args:
+        who: who speaks in an error.
+        key: a key as `jax.random.key` makes it, or as `jax.random.PRNGKey` does, or a
+            number to make one of.
+        seed: the same, as it was once called.
+    """
+    if key is not None and seed is not None:
+        raise ValueError(
+            f"{who}: got both `key` and `seed`, and one is wanted. Pass `key` alone."
+        )
+    if seed is not None:
+        said = f"{who}: `seed` is deprecated. Pass it as `key`."
+        warnings.warn(said, DeprecationWarning, stacklevel=3)
+        key = seed
+    if key is None:
+        said = f"{who}: got no `key`, and takes 0. Pass `key=0` to say so."
+        warnings.warn(said, UserWarning, stacklevel=3)
+        key = 0
+    key = jnp.asarray(key)
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    if key.dtype == jnp.uint32 and key.ndim == 1:
+        return jax.random.wrap_key_data(key)
+    return jax.random.key(key)

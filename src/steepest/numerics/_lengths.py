@@ -1,0 +1,33 @@
+"""How long one array is: exactly zero at zero, with slope zero there."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Inexact, Num
+
+from ._moments import abs_sq
+from ._norms import sum_of_squares
+from ._precision import wide_dtype
+
+
+def sqrt_or_zero(x: Num[Array, "..."]) -> Num[Array, "..."]:
+    """`sqrt(x)`, whose slope at 0 is 0, where that of `sqrt` is infinite."""
+    zero = x == 0
+    # Twice: the slope of what is not chosen is taken too, and must be finite.
+    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, x)))
+
+
+def length(x: Inexact[Array, "..."]) -> Float[Array, ""]:
+    """`|x|`, the root of the sum of squares of all elements."""
+    return sqrt_or_zero(sum_of_squares(x))
+
+
+def rms(x: Inexact[Array, "..."]) -> Float[Array, ""]:
+    """The root of the mean of the squares; of no elements, 0."""
+    return sqrt_or_zero(sum_of_squares(x) / max(x.size, 1))
+
+
+def squares(x: Any) -> Float[Array, "..."]:
+    """`|x|^2` of an array of any dtype, in float32 or wider."""
+    x = jnp.asarray(x)
+    return abs_sq(x if jnp.iscomplexobj(x) else x.astype(wide_dtype([x])))

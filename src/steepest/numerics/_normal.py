@@ -1,0 +1,86 @@
+"""The normal distribution with a diagonal covariance."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Inexact
+
+from ._half import promoted
+
+
+class MultiNormal:
+    """Independent normal numbers, each with its mean and the logarithm of its scale.
+
+    log p(x) = - sum (x - loc)^2 / (2 scale^2) + log_scale + log(2 pi) / 2
+    """
+
+    def __init__(self, loc: Any, log_scale: Any):
+        self._loc = jnp.asarray(loc)
+        self._log_scale = jnp.asarray(log_scale)
+        # Both have this shape; an error here if there is none.
+        self._shape = jnp.broadcast_shapes(self._loc.shape, self._log_scale.shape)
+
+    @property
+    def params(self) -> list[Array]:
+        """The mean and the logarithm of the scale."""
+        return [self._loc, self._log_scale]
+
+    @property
+    def log_scale(self) -> Array:
+        """The logarithm of the scale."""
+        return self._log_scale
+
+    def sample(self, shape: Sequence[int], key: Array) -> Inexact[Array, "..."]:
+        """`loc + exp(log_scale) z`, with standard normal `z`.
+
+        Args:
+            shape: how many samples, as the leading axes of the result.
+            key: a key of `jax.random`.
+        """
+        full = (*shape, *self._shape)
+        dtype = promoted(jnp.zeros(()), self._loc, self._log_scale)
+        z = jax.random.normal(key, full, dtype)
+        loc, log_scale = self._broadcast(full, dtype)
+        return loc + jnp.exp(log_scale) * z
+
+    def log_prob(self, x: Any) -> Inexact[Array, "..."]:
+        """The logarithm of the density at `x`, for each of its leading axes.
+
+        Args:
+            x: one or more points; the trailing axes are those of the params.
+        """
+        dtype = promoted(x, self._loc, self._log_scale, 1.0)
+        wide = promoted(dtype, jnp.float32)
+        full = jnp.broadcast_shapes(jnp.shape(x), self._shape)
+        loc, log_scale = self._broadcast(full, wide)
+        z = (jnp.broadcast_to(x, full).astype(wide) - loc) * jnp.exp(-log_scale)
+        logs = -0.5 * z * z - log_scale - 0.5 * math.log(2 * math.pi)
+        axes = tuple(range(-len(self._shape), 0))
+        return jnp.sum(logs, axes).astype(dtype)
+
+    def _broadcast(self, shape: tuple[int, ...], dtype: Any) -> tuple[Array, Array]:
+        loc, log_scale = self.params
+        return (
+            jnp.broadcast_to(loc.astype(dtype), shape),
+            jnp.broadcast_to(log_scale.astype(dtype), shape),
+        )
+
+
+def multi_normal(loc: Any, log_scale: Any) -> MultiNormal:
+    """The normal distribution with mean `loc` and scale `exp(log_scale)`.
+
+    Args:
+        loc: the mean.
+        log_scale: the logarithm of the scale, of a shape that broadcasts with `loc`.
+
+    >>> import jax
+    >>> normal = multi_normal(jnp.zeros(2), jnp.zeros(2))
+    >>> normal.sample((3,), jax.random.key(0)).shape
+    (3, 2)
+    >>> round(float(normal.log_prob(jnp.zeros(2))), 4)
+    -1.8379
+    """
+    return MultiNormal(loc, log_scale)

@@ -1,0 +1,95 @@
+"""Lengths with a floor, counts with a ceiling: values and slopes that stay finite."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Num
+
+from ..core import Real
+from ._half import at_least_float32, promoted
+from ._lengths import rms
+
+
+def safe_norm(
+    x: Any,
+    min_norm: Real,
+    ord: int | float | str | None = None,
+    axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+) -> Num[Array, "..."]:
+    """`max(norm(x), min_norm)`, with slope 0 where the norm is not above `min_norm`.
+
+    The slope of a norm at zero is NaN; here it is zero. Half precision is computed in
+    float32, so that its squares do not overflow.
+
+    Args:
+        x: an array.
+        min_norm: the smallest length that is returned.
+        ord: which norm, as for `jax.numpy.linalg.norm`.
+        axis: along which axes, as for `jax.numpy.linalg.norm`.
+        keepdims: whether the axes stay, with size one.
+    """
+
+    def length(x: Array, keepdims: bool = keepdims) -> Array:
+        return jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)
+
+    def safe_length(x: Array) -> Array:
+        zero = length(x, keepdims=True) == 0
+        some = length(jnp.where(zero, 1, x))
+        return jnp.where(zero.reshape(some.shape), 0, some)
+
+    return _floored(safe_length, x, min_norm)
+
+
+def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
+    """`max(sqrt(mean(|x|^2)), min_rms)`, with slope 0 where it is not above `min_rms`.
+
+    Args:
+        x: an array; without entries, its mean is zero.
+        min_rms: the smallest value that is returned.
+    """
+    return _floored(rms, x, min_rms)
+
+
+def safe_increment(count: Any) -> Num[Array, "..."]:
+    """`count + 1`, which stops at the largest number of its dtype.
+
+    Args:
+        count: an integer or real number, or an array of them.
+    """
+    found = jnp.asarray(count)
+    if jnp.issubdtype(found.dtype, jnp.integer):
+        top = jnp.iinfo(found.dtype).max
+    elif jnp.issubdtype(found.dtype, jnp.floating):
+        top = jnp.finfo(found.dtype).max
+    else:
+        raise ValueError(
+            f"safe_increment: count has dtype {found.dtype}, and an integer or a real "
+            "dtype is wanted. Count with `jnp.zeros([], jnp.int32)`."
+        )
+    last = jnp.full(found.shape, top, found.dtype)
+    return jnp.where(found < last, found + 1, last)
+
+
+def safe_int32_increment(count: Any) -> Num[Array, "..."]:
+    """`safe_increment` by its former name; any dtype, as there.
+
+    Args:
+        count: as for `safe_increment`.
+    """
+    return safe_increment(count)
+
+
+def _floored(length: Callable[[Array], Array], x: Any, least: Real) -> Array:
+    """`max(length(x), least)`; where they are equal, the slope is that of `least`."""
+    x = jnp.asarray(x)
+    wide = at_least_float32(x)
+    if not jnp.issubdtype(wide.dtype, jnp.inexact):
+        wide = wide.astype(float)
+    found = length(wide)
+    own = found.dtype if wide.dtype == x.dtype else promoted(x, 1.0)
+    dtype = promoted(own, least)
+    floor = jnp.asarray(least, dtype)
+    found = found.astype(dtype)
+    return jnp.where(found <= floor, floor, found)

@@ -1,0 +1,79 @@
+"""The nearest point of the simplex, and of the ball and sphere of the sum of sizes.
+
+Duchi, Shalev-Shwartz, Singer and Chandra, Efficient projections onto the l1-ball for
+learning in high dimensions, 2008
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PyTree
+
+from ..core import nonnegative, Real
+from ..numerics import is_inexact, simplex
+
+
+def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
+    """The nearest tree of non-negative numbers whose sum, over all leaves, is `scale`.
+
+        y = max(x - tau, 0),  with tau such that  sum y = scale
+
+    Half precision and integers come back in float32.
+
+    Args:
+        tree: a tree of real numbers, at least one.
+        scale: the sum.
+
+    >>> projection_simplex({"w": jnp.array([0.5, 1.0])})["w"].tolist()
+    [0.25, 0.75]
+    """
+    scale, *_ = nonnegative("projection_simplex", scale=scale)
+    flat, unravel = _ravel(tree)
+    return unravel(simplex(flat, scale))
+
+
+def projection_l1_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
+    """The nearest tree whose sizes `|y|` sum to `scale`.
+
+        y = sign(x) simplex(|x|)
+
+    At zero there are many, and of them the one with positive numbers is returned.
+
+    Args:
+        tree: a tree of numbers, at least one.
+        scale: the sum.
+    """
+    scale, *_ = nonnegative("projection_l1_sphere", scale=scale)
+    flat, unravel = _ravel(tree)
+    return unravel(_sphere(flat, scale))
+
+
+def projection_l1_ball(tree: PyTree, scale: Real = 1) -> PyTree:
+    """The nearest tree whose sizes `|y|` sum to at most `scale`.
+
+    Args:
+        tree: a tree of numbers, at least one.
+        scale: the radius.
+    """
+    scale, *_ = nonnegative("projection_l1_ball", scale=scale)
+    flat, unravel = _ravel(tree)
+    outside = _sphere(flat, scale)
+    inside = flat.astype(outside.dtype)
+    nearest = jnp.where(jnp.sum(jnp.abs(inside)) <= scale, inside, outside)
+    return unravel(nearest.astype(flat.dtype) if is_inexact(flat) else nearest)
+
+
+def _sphere(x: Array, scale: Real) -> Array:
+    sizes = simplex(jnp.abs(x), scale)
+    signs = jnp.where(x == 0, 1, jnp.sign(x))
+    if jnp.iscomplexobj(x):
+        return signs * sizes.astype(x.dtype)
+    return signs.astype(sizes.dtype) * sizes
+
+
+def _ravel(tree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
+    """The tree as one vector, and the way back."""
+    with jax.numpy_dtype_promotion("standard"):
+        return ravel_pytree(tree)

@@ -1,0 +1,145 @@
+"""Trees like other trees: in other dtypes, filled, or with more axes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from ..numerics import promoted
+from ._map import map_trees
+
+
+def cast(tree: PyTree, dtype: Any) -> PyTree:
+    """Every leaf in `dtype`.
+
+    Args:
+        tree: a tree of arrays or numbers.
+        dtype: the dtype; with `None` the tree comes back as it is.
+    """
+    if dtype is None:
+        return tree
+    return jax.tree.map(lambda x: _array(x).astype(dtype), tree)
+
+
+def cast_like(tree: PyTree, other_tree: PyTree) -> PyTree:
+    """Every leaf in the dtype of the leaf that stands there in another tree.
+
+    Python numbers, here or there, change nothing.
+
+    Args:
+        tree: a tree of arrays.
+        other_tree: a tree of the same structure; shapes may differ.
+    """
+
+    def like(x: Any, other: Any) -> Any:
+        known = hasattr(x, "dtype") and hasattr(other, "dtype")
+        return x.astype(other.dtype) if known else x
+
+    return map_trees("cast_like", like, tree=tree, other_tree=other_tree)
+
+
+def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
+    """The dtype of a tree; that of `jnp.asarray(1.0)` for a tree without leaves.
+
+    Args:
+        tree: a tree of arrays, numbers, or shapes with dtypes.
+        mixed_dtype_handler: what to do where leaves differ. `None`: an error.
+            "promote": the dtype in which all can be held. "highest": that of the leaf
+            in which all others can be held. "lowest": that of the leaf which all
+            others can hold. The last two are errors where no leaf has such a dtype.
+    """
+    if mixed_dtype_handler not in (None, "promote", "highest", "lowest"):
+        raise ValueError(
+            f"dtype: mixed_dtype_handler is {mixed_dtype_handler!r}, and None, "
+            '"promote", "highest" or "lowest" is wanted.'
+        )
+    found = [_dtype_of(x) for x in jax.tree.leaves(tree)]
+    if not found:
+        return promoted(1.0)
+    chosen = found[0]
+    for k, other in enumerate(found):
+        if other == chosen:
+            continue
+        if mixed_dtype_handler is None:
+            path = _path(tree, k)
+            raise ValueError(
+                f"dtype: leaf {path} has dtype {other}, and the leaves before it have "
+                f"{chosen}. Give all one dtype, or a `mixed_dtype_handler`."
+            )
+        both = promoted(chosen, other)
+        if mixed_dtype_handler == "promote":
+            chosen = both
+            continue
+        if both not in (chosen, other):
+            raise ValueError(
+                f"dtype: leaf {_path(tree, k)} has dtype {other}, and another leaf has "
+                f"{chosen}: neither can hold the other. Use "
+                'mixed_dtype_handler="promote".'
+            )
+        keep_other = (both == other) == (mixed_dtype_handler == "highest")
+        chosen = other if keep_other else chosen
+    return chosen
+
+
+def zeros_like(tree: PyTree, dtype: Any = None) -> PyTree:
+    """Zeros in the shapes of a tree.
+
+    Args:
+        tree: a tree of arrays, numbers, or shapes with dtypes.
+        dtype: the dtype of all leaves; by default each has its own.
+    """
+    return jax.tree.map(lambda x: jnp.zeros_like(x, dtype=dtype), tree)
+
+
+def ones_like(tree: PyTree, dtype: Any = None) -> PyTree:
+    """Ones in the shapes of a tree.
+
+    Args:
+        tree: a tree of arrays, numbers, or shapes with dtypes.
+        dtype: the dtype of all leaves; by default each has its own.
+    """
+    return jax.tree.map(lambda x: jnp.ones_like(x, dtype=dtype), tree)
+
+
+def full_like(tree: PyTree, fill_value: Any, dtype: Any = None) -> PyTree:
+    """One value in the shapes of a tree.
+
+    Args:
+        tree: a tree of arrays, numbers, or shapes with dtypes.
+        fill_value: a number, or an array that broadcasts to every leaf.
+        dtype: the dtype of all leaves; by default each has its own.
+    """
+    return jax.tree.map(lambda x: jnp.full_like(x, fill_value, dtype=dtype), tree)
+
+
+def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
+    """Every leaf repeated along new leading axes.
+
+    Args:
+        tree: a tree of arrays or numbers.
+        shape: the sizes of the new axes.
+
+    >>> batch_shape({"w": jnp.ones(2)}, (3,))["w"].shape
+    (3, 2)
+    """
+    new = (*shape,)
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (*new, *jnp.shape(x))), tree)
+
+
+def _array(x: Any) -> Any:
+    return x if hasattr(x, "astype") else jnp.asarray(x)
+
+
+def _dtype_of(x: Any) -> Any:
+    found = getattr(x, "dtype", None)
+    if found is None or not jnp.issubdtype(found, jax.dtypes.extended):
+        # The dtype that JAX would compute in: without x64 it has no float64.
+        found = promoted(x) if found is None else jax.dtypes.canonicalize_dtype(found)
+    return found
+
+
+def _path(tree: PyTree, k: int) -> str:
+    rows = jax.tree_util.tree_leaves_with_path(tree)
+    return jax.tree_util.keystr(rows[k][0]) or "(the tree itself)"

@@ -1,0 +1,127 @@
+"""Running averages of trees, for those who write their own transformations.
+
+Half precision is computed in float32 and returned as it came.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from ..core import number, Real
+from ..numerics import abs_sq, at_least_float32, debias, is_inexact, promoted
+from ._map import map_trees
+
+
+def update_moment(updates: PyTree, moments: PyTree, decay: Real, order: Real) -> PyTree:
+    """`decay m + (1 - decay) g^order`, leaf by leaf; `None` where `g` is `None`.
+
+    Args:
+        updates: the tree of `g`.
+        moments: the tree of `m`, the averages so far.
+        decay: how slowly they forget.
+        order: the power.
+    """
+    return _average("update_moment", lambda g: g**order, updates, moments, decay)
+
+
+def update_moment_per_elem_norm(
+    updates: PyTree, moments: PyTree, decay: Real, order: Real
+) -> PyTree:
+    """`decay m + (1 - decay) |g|^order`, leaf by leaf; `None` where `g` is `None`.
+
+    For real `g` and a whole `order` the power is that of `g` itself, with its sign.
+
+    Args:
+        updates: the tree of `g`.
+        moments: the tree of `m`, the averages so far; real also for complex `g`.
+        decay: how slowly they forget.
+        order: the power.
+    """
+
+    def power(g: Any) -> Any:
+        if order == 2 and is_inexact(g):
+            return abs_sq(g)
+        whole = isinstance(order, int) or float(order).is_integer()
+        return (g if whole and jnp.isrealobj(g) else jnp.abs(g)) ** order
+
+    return _average("update_moment_per_elem_norm", power, updates, moments, decay)
+
+
+def update_infinity_moment(
+    updates: PyTree, moments: PyTree, decay: Real, eps: Real
+) -> PyTree:
+    """`max(|g| + eps, decay m)`, leaf by leaf; `None` where `g` is `None`.
+
+    Args:
+        updates: the tree of `g`.
+        moments: the tree of `m`, the largest so far.
+        decay: how fast they shrink.
+        eps: the least that is returned.
+    """
+
+    def largest(g: Any, m: Any) -> Any:
+        return jnp.maximum(jnp.abs(g) + number(eps), number(decay) * m)
+
+    return _moments("update_infinity_moment", largest, updates, moments, (decay, eps))
+
+
+def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
+    """`m / (1 - decay^count)`: an average that began at zero, made whole.
+
+    Args:
+        moment: the tree of `m`.
+        decay: how slowly it forgets.
+        count: the number of steps since it began.
+    """
+    whole = debias(number(decay), jnp.asarray(count))
+
+    def correct(m: Any) -> Any:
+        wide = at_least_float32(m)
+        wide = wide if is_inexact(wide) else wide.astype(float)
+        found = wide / whole.astype(wide.real.dtype)
+        return found.astype(promoted(m, 1.0))
+
+    with jax.numpy_dtype_promotion("standard"):
+        return jax.tree.map(correct, moment)
+
+
+def _average(
+    who: str,
+    power: Callable[[Any], Any],
+    updates: PyTree,
+    moments: PyTree,
+    decay: Real,
+) -> PyTree:
+    def step(g: Any, m: Any) -> Any:
+        return number(decay) * m + (1 - number(decay)) * power(g)
+
+    return _moments(who, step, updates, moments, (decay,))
+
+
+def _moments(
+    who: str,
+    step: Callable[[Any, Any], Any],
+    updates: PyTree,
+    moments: PyTree,
+    numbers: tuple[Real, ...],
+) -> PyTree:
+    """`step(g, m)` for every leaf, in float32 or wider, and back to where they meet."""
+
+    def leaf(g: Any, m: Any) -> Any:
+        if g is None:
+            return None
+        if m is None:
+            raise TypeError(
+                f"{who}: a leaf of the moments is None where the updates have an "
+                "array. Begin the moments with `zeros_like` of the updates."
+            )
+        own = promoted(g, m, *numbers, 1.0)
+        with jax.numpy_dtype_promotion("standard"):
+            found = step(at_least_float32(g), at_least_float32(m))
+        narrow = jnp.finfo(own).bits < 32
+        return found.astype(own if narrow else promoted(found.dtype, *numbers))
+
+    return map_trees(who, leaf, none_is_leaf=True, updates=updates, moments=moments)

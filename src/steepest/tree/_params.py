@@ -1,0 +1,143 @@
+"""The parts of a state that look like the params, told apart from the rest.
+
+The `init` of a transformation is called with a stand-in for the params. Where the
+stand-in is found in the state that comes out, there the params would be.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+from jaxtyping import PyTree
+
+from ..core import not_a_transformation
+
+IsLeaf = Callable[[Any], bool]
+
+
+@jax.tree_util.register_pytree_node_class
+class Placeholder:
+    """Stands for params, or for one of their leaves: a tree without leaves."""
+
+    def __init__(self, k: int):
+        self.k = k  # which leaf
+
+    def tree_flatten(self) -> tuple[tuple[()], int]:
+        return (), self.k
+
+    @classmethod
+    def tree_unflatten(cls, k: int, children: Any) -> "Placeholder":
+        del children
+        return cls(k)
+
+
+def map_params(
+    initable: Any,
+    f: Callable[..., Any],
+    state: PyTree,
+    /,
+    *rest: PyTree,
+    transform_non_params: Callable[..., Any] | None = None,
+    is_leaf: IsLeaf | None = None,
+) -> PyTree:
+    """`f` of those leaves of a state that belong to params, such as Adam's moments.
+
+    `None` and masked leaves stay as they are.
+
+    Args:
+        initable: the transformation whose state it is, or its `init`.
+        f: a function of a leaf of the state, and of the leaves of `rest` for the same
+            param.
+        state: the state.
+        rest: trees like the params.
+        transform_non_params: a function of the other leaves, such as counts; by
+            default they stay.
+        is_leaf: as for `jax.tree.map`, of the parts that look like params.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.adam(0.1)
+    >>> state = tx.init({"w": jnp.ones(2)})
+    >>> map_params(tx, lambda x, name: name, state, {"w": "the w"})[0].mu
+    {'w': 'the w'}
+    """
+    init = getattr(initable, "init", initable)
+    if not callable(init):
+        raise not_a_transformation("map_params", "initable", initable)
+    structure, marked = _marked(init, state, rest, is_leaf)
+    columns = [structure.flatten_up_to(tree) for tree in rest]
+
+    def param(x: Any, *others: Any) -> Any:
+        stays = _is_hole(x) and not (is_leaf and is_leaf(x))
+        return x if stays else f(x, *others)
+
+    def part(mark: Any, value: Any) -> Any:
+        if isinstance(mark, Placeholder):
+            others = [column[mark.k] for column in columns]
+            return jax.tree.map(param, value, *others, is_leaf=_ends(is_leaf))
+        return value if transform_non_params is None else transform_non_params(value)
+
+    return jax.tree.map(part, marked, state, is_leaf=_is_placeholder)
+
+
+def _marked(
+    init: Callable[[PyTree], PyTree],
+    state: PyTree,
+    rest: tuple[PyTree, ...],
+    is_leaf: IsLeaf | None,
+) -> tuple[Any, PyTree]:
+    """A structure of the params, and what `init` makes of placeholders in it.
+
+    One placeholder for all of the params will do for most. An `init` that looks into
+    the params, to mask some or to pick some by name, fails with it: then it is tried
+    with the structures that the params may have, those of `rest` and those of parts
+    of the state.
+    """
+    whole = jax.tree.structure(0)
+    with warnings.catch_warnings():
+        # `lookahead` warns of params that are not a pair of fast and slow ones.
+        warnings.simplefilter("ignore")
+        try:
+            return whole, init(whole.unflatten([Placeholder(0)]))
+        except Exception as error:
+            for tree in (*rest, *_parts(state)):
+                structure = jax.tree.structure(tree, is_leaf=_ends(is_leaf))
+                marked = _tried(init, structure, state)
+                if marked is not None:
+                    return structure, marked
+            raise error
+
+
+def _tried(init: Callable[..., Any], structure: Any, state: PyTree) -> PyTree | None:
+    """What `init` makes of placeholders, if they are in it and it is like the state."""
+    stand_in = structure.unflatten(map(Placeholder, range(structure.num_leaves)))
+    try:
+        marked = init(stand_in)
+        marks, treedef = jax.tree.flatten(marked, is_leaf=_is_placeholder)
+        treedef.flatten_up_to(state)
+    except Exception:  # whatever an `init` may say to a structure it does not know
+        return None
+    return marked if any(map(_is_placeholder, marks)) else None
+
+
+def _parts(tree: PyTree) -> Iterator[PyTree]:
+    """The tree, its children, their children, and so on."""
+    queue = [tree]
+    for node in queue:
+        yield node
+        below = jax.tree.leaves(node, is_leaf=lambda x, node=node: x is not node)
+        queue.extend(x for x in below if x is not node and not _is_hole(x))
+
+
+def _ends(is_leaf: IsLeaf | None) -> IsLeaf:
+    """Where a part that looks like params ends: at holes, and where the user says."""
+    return lambda x: _is_hole(x) or (is_leaf is not None and is_leaf(x))
+
+
+def _is_placeholder(x: object) -> bool:
+    return isinstance(x, Placeholder)
+
+
+def _is_hole(x: object) -> bool:
+    """Whether nothing is there: `None`, or what a mask leaves, ours or Optax's."""
+    return x is None or (isinstance(x, tuple) and type(x).__name__ == "MaskedNode")

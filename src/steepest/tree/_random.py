@@ -1,0 +1,84 @@
+"""Random trees, and keys for every leaf."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from ._map import map_trees
+
+
+def split_key_like(rng_key: Array, target_tree: PyTree) -> PyTree:
+    """A key for every leaf of a tree, split off one.
+
+    Args:
+        rng_key: a key of `jax.random`, of the old kind or the new.
+        target_tree: the tree.
+    """
+    treedef = jax.tree.structure(target_tree)
+    return treedef.unflatten(jax.random.split(rng_key, treedef.num_leaves))
+
+
+def random_like(
+    rng_key: Array,
+    target_tree: PyTree,
+    sampler: Callable[..., Any] = jax.random.normal,
+    dtype: Any = None,
+) -> PyTree:
+    """Random numbers in the shapes of a tree.
+
+    Args:
+        rng_key: a key of `jax.random`.
+        target_tree: a tree of arrays, numbers, or shapes with dtypes.
+        sampler: a function of a key, a shape and a dtype. One that has an argument
+            `out_sharding` is given that of the leaf, too.
+        dtype: the dtype of all leaves; by default each has its own.
+
+    >>> tree = {"w": jnp.zeros((2, 3))}
+    >>> random_like(jax.random.key(0), tree, jax.random.uniform)["w"].shape
+    (2, 3)
+    """
+    keys = split_key_like(rng_key, target_tree)
+    sharded = _takes(sampler, "out_sharding")
+
+    def draw(x: Any, key: Array) -> Any:
+        own = x.dtype if hasattr(x, "dtype") else jnp.result_type(x)
+        options = {"out_sharding": _sharding(x)} if sharded else {}
+        kind = jax.dtypes.canonicalize_dtype(own if dtype is None else dtype)
+        return sampler(key, jnp.shape(x), kind, **options)
+
+    return map_trees("random_like", draw, target_tree=target_tree, keys=keys)
+
+
+def unwrap_random_key_data(input_tree: PyTree) -> PyTree:
+    """The tree with keys of the new kind turned into arrays of integers.
+
+    So that states with keys in them can be saved and compared.
+
+    Args:
+        input_tree: any tree.
+    """
+
+    def unwrap(x: Any) -> Any:
+        kind = getattr(x, "dtype", None)
+        is_key = kind is not None and jnp.issubdtype(kind, jax.dtypes.prng_key)
+        return jax.random.key_data(x) if is_key else x
+
+    return jax.tree.map(unwrap, input_tree)
+
+
+def _takes(f: Callable[..., Any], argument: str) -> bool:
+    try:
+        return argument in inspect.signature(f).parameters
+    except (TypeError, ValueError):  # some functions of C tell nothing
+        return False
+
+
+def _sharding(x: Any) -> Any:
+    """How a leaf is spread over devices, as far as its type tells."""
+    if isinstance(x, jax.ShapeDtypeStruct):
+        return x.sharding
+    return jax.typeof(x).sharding

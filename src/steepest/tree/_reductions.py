@@ -1,0 +1,205 @@
+"""From a tree to a number: sums, extremes, products, lengths.
+
+Half precision is summed in float32 and returned as it came: the length of a thousand
+float16 numbers of 300 is 9487, but the sum of their squares is no float16 number.
+"""
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from ..numerics import (
+    at_least_float32,
+    is_inexact,
+    promoted,
+    sqrt_or_zero,
+    sum_of_squares,
+)
+from ._map import map_trees
+
+
+class Part(NamedTuple):
+    """What one leaf adds to a sum."""
+
+    sum: Array  # in float32 or wider
+    dtype: Any  # that in which it would have been without that
+
+
+def sum(tree: PyTree, associative_reduction: bool = False) -> Any:
+    """The sum of all entries of all leaves; 0 for a tree without leaves.
+
+    Args:
+        tree: a tree of numbers.
+        associative_reduction: whether the sums of the leaves are added in pairs, and
+            these in pairs again: fewer roundings than one after the other.
+
+    >>> sum({"w": jnp.array([1.0, 2.0]), "b": 3.0}).item()
+    6.0
+    """
+    leaves = jax.tree.leaves(tree)
+    parts = [_part(jnp.sum(at_least_float32(x)), x) for x in leaves]
+    if not parts:
+        return 0
+    return _total(parts, associative_reduction).astype(_dtype(parts))
+
+
+def max(tree: PyTree) -> Any:
+    """The largest entry of all leaves; -inf where there is none.
+
+    Args:
+        tree: a tree of real numbers.
+    """
+    return _extreme(jnp.max, jnp.maximum, jax.tree.leaves(tree), -jnp.inf)
+
+
+def min(tree: PyTree) -> Any:
+    """The smallest entry of all leaves; inf where there is none.
+
+    Args:
+        tree: a tree of real numbers.
+    """
+    return _extreme(jnp.min, jnp.minimum, jax.tree.leaves(tree), jnp.inf)
+
+
+def size(tree: PyTree) -> int:
+    """How many numbers there are in all leaves.
+
+    Args:
+        tree: a tree of arrays, numbers, or shapes with dtypes.
+    """
+    leaves = jax.tree.leaves(tree)
+    shapes = [x.shape if hasattr(x, "shape") else np.shape(x) for x in leaves]
+    return functools.reduce(operator.add, map(math.prod, shapes), 0)
+
+
+def vdot(tree_x: PyTree, tree_y: PyTree) -> Any:
+    """`sum conj(x) y` over all entries of all leaves.
+
+    Args:
+        tree_x: a tree of numbers.
+        tree_y: a tree of the same structure, with leaves of the same sizes.
+    """
+    parts: list[Part] = []
+
+    def multiply(x: Any, y: Any) -> None:
+        with jax.numpy_dtype_promotion("standard"):
+            found = jnp.vdot(
+                at_least_float32(x), at_least_float32(y), precision="highest"
+            )
+        parts.append(_part(found, x, y))
+
+    map_trees("vdot", multiply, tree_x=tree_x, tree_y=tree_y)
+    return _total(parts).astype(_dtype(parts)) if parts else 0
+
+
+def norm(
+    tree: PyTree, ord: int | float | str | None = None, squared: bool = False
+) -> Array:
+    """The length of a tree, taken as one vector.
+
+        ord 2 or None:  sqrt(sum |x|^2)
+        ord 1:          sum |x|
+        ord inf:        max |x|
+
+    The slope at zero is zero. The norm of no entries is zero.
+
+    Args:
+        tree: a tree of numbers.
+        ord: 1, 2 (also `None`), or infinity (also "inf").
+        squared: whether to return the square of it.
+
+    >>> norm({"w": jnp.array([3.0]), "b": jnp.array([4.0])}).item()
+    5.0
+    """
+    leaves = jax.tree.leaves(tree)
+    if ord is None or ord == 2:
+        parts = [_part(sum_of_squares(_inexact(x)), x) for x in leaves]
+        parts = parts or [_part(jnp.asarray(0.0), 0.0)]
+        squares = _total(parts)
+        found = squares if squared else sqrt_or_zero(squares)
+        return found.astype(_dtype(parts))
+    if ord == 1:
+        found = sum([jnp.abs(x) for x in leaves])
+    elif ord in (jnp.inf, "inf"):
+        found = max([jnp.abs(x) for x in leaves]) if size(leaves) else 0.0
+    else:
+        raise ValueError(
+            f"norm: Unsupported ord: {ord}. Known are 1, 2, None and infinity."
+        )
+    return jnp.square(found) if squared else jnp.asarray(found)
+
+
+def global_norm(updates: PyTree) -> Array:
+    """`norm(updates)`, by its former name.
+
+    Args:
+        updates: a tree of numbers.
+    """
+    return norm(updates)
+
+
+def allclose(
+    a: PyTree, b: PyTree, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
+) -> Any:
+    """Whether `|x - y| <= atol + rtol |y|` for all entries `x` of `a`, `y` of `b`.
+
+    Args:
+        a: a tree of numbers.
+        b: a tree of the same structure.
+        rtol: how far they may be apart, as a part of `|y|`.
+        atol: how far they may be apart.
+        equal_nan: whether one NaN is as good as another.
+    """
+    found: list[Array] = []
+
+    def compare(x: Any, y: Any) -> None:
+        with jax.numpy_dtype_promotion("standard"):
+            found.append(jnp.allclose(x, y, rtol, atol, equal_nan))
+
+    map_trees("allclose", compare, a=a, b=b)
+    return functools.reduce(jnp.logical_and, found) if found else True
+
+
+def _inexact(x: Any) -> Array:
+    """`x` in float32 or wider; integers too, whose squares would overflow."""
+    x = at_least_float32(x)
+    return x if is_inexact(x) else x.astype(float)
+
+
+def _part(found: Array, *leaves: Any) -> Part:
+    """`found`, with the dtype it would have if half precision were summed as it is."""
+    own = promoted(*leaves)
+    if jnp.issubdtype(own, jnp.inexact) and jnp.finfo(own).bits < 32:
+        return Part(found, own)
+    return Part(found, found.dtype)
+
+
+def _dtype(parts: Sequence[Part]) -> Any:
+    return promoted(*[part.dtype for part in parts])
+
+
+def _total(parts: Sequence[Part], pairwise: bool = False) -> Array:
+    sums = [part.sum for part in parts]
+    with jax.numpy_dtype_promotion("standard"):
+        while pairwise and len(sums) > 1:
+            pairs = zip(sums[::2], [*sums[1::2], 0], strict=False)
+            sums = [x + y for x, y in pairs]
+        return functools.reduce(operator.add, sums)
+
+
+def _extreme(
+    of_one: Callable[[Any], Array],
+    of_two: Callable[[Any, Any], Array],
+    leaves: Sequence[Any],
+    start: float,
+) -> Any:
+    with jax.numpy_dtype_promotion("standard"):
+        found = [of_one(x) for x in leaves if np.size(x)]
+        return functools.reduce(of_two, found, start)

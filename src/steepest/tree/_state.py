@@ -1,0 +1,181 @@
+"""What is inside a state: found and replaced by name.
+
+    lr = get(state, "learning_rate")
+    state = set(state, learning_rate=0.1)
+
+A name is the key of a dictionary, the field of a NamedTuple, or the name of the class
+of a NamedTuple, such as "ScaleByAdamState".
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+from jaxtyping import PyTree
+
+
+@dataclass(frozen=True)
+class NamedTupleKey:
+    """The step of a path that goes into a field of a NamedTuple."""
+
+    tuple_name: str  # the name of its class
+    name: str  # of the field
+
+    def __str__(self) -> str:
+        return f"{self.tuple_name}.{self.name}"
+
+
+Path: TypeAlias = tuple[Any, ...]  # NamedTupleKey, and the keys of `jax.tree_util`
+Filter: TypeAlias = Callable[[Path, Any], Any]  # whether to take what was found there
+
+
+def get_all_with_path(
+    tree: PyTree, key: Any, filtering: Filter | None = None
+) -> list[tuple[Path, Any]]:
+    """All that has a name in a tree, with its path.
+
+    In the order of the tree, and what is inside another after it.
+
+    Args:
+        tree: a state, or any tree.
+        key: the name.
+        filtering: a function of the path and the value; only those for which it is
+            true are taken.
+
+    >>> get_all_with_path({"a": {"lr": 0.1}}, "lr")
+    [((DictKey(key='a'), DictKey(key='lr')), 0.1)]
+    """
+    found: list[tuple[Path, Any]] = []
+
+    def search(path: Path, node: Any) -> None:
+        holders = list(_holders(path, node, key))
+        for at, holder in holders:
+            already = bool(at) and _name(at[-1]) == (key,)
+            if _class_name(holder) == (key,) and not already:
+                found.append((at, holder))
+            rows = _children(holder)
+            found.extend(((*at, k), x) for k, x in rows if _name(k) == (key,))
+        for at, holder in holders:
+            for step, child in _in_own_order(holder):
+                search((*at, step), child)
+
+    search((), tree)
+    if filtering is None:
+        return found
+    return [(path, value) for path, value in found if filtering(path, value)]
+
+
+def get(
+    tree: PyTree, key: Any, default: Any = None, filtering: Filter | None = None
+) -> Any:
+    """What has a name in a tree; an error if there is more than one.
+
+    Args:
+        tree: a state, or any tree.
+        key: the name.
+        default: what to return if nothing has it.
+        filtering: as for `get_all_with_path`.
+    """
+    found = get_all_with_path(tree, key, filtering)
+    if len(found) > 1:
+        raise KeyError(
+            f"get: Found multiple values for {key!r}: at {_places(found)}. Choose one "
+            "with `filtering`, or take all with `get_all_with_path`."
+        )
+    return found[0][1] if found else default
+
+
+def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: Any) -> Any:
+    """The tree with all that has a name replaced; an error if there is nothing.
+
+    Args:
+        tree: a state, or any tree.
+        filtering: as for `get_all_with_path`.
+        kwargs: the new values, by name.
+
+    >>> set({"lr": 0.1, "inner": {"lr": 0.1}}, lr=0.2)
+    {'inner': {'lr': 0.2}, 'lr': 0.2}
+    """
+    for key in kwargs:
+        if not get_all_with_path(tree, key, filtering):
+            given = "" if filtering is None else " given the filtering operation"
+            raise KeyError(
+                f"set: Found no values matching {key!r}{given} in a tree with "
+                f"{_names(tree)}. `set` replaces, and adds nothing."
+            )
+
+    def replaced(path: Path, node: Any) -> Any:
+        named = (*(_name(path[-1]) if path else ()), *_class_name(node))
+        for key in named:
+            if key in kwargs and (filtering is None or filtering(path, node)):
+                return kwargs[key]
+        rows = [replaced((*path, step), child) for step, child in _children(node)]
+        return _one_level(node).unflatten(rows) if rows else node
+
+    return replaced((), tree)
+
+
+def _children(node: Any) -> Iterator[tuple[Any, Any]]:
+    """The children of a node, with the steps that lead there."""
+    rows, _ = jax.tree_util.tree_flatten_with_path(
+        node, is_leaf=lambda x: x is not node
+    )
+    for path, child in rows:
+        if not path:  # a leaf, which is its own only row
+            return
+        step = path[0]
+        if _class_name(node):
+            step = NamedTupleKey(type(node).__name__, step.name)
+        yield step, child
+
+
+def _holders(path: Path, node: Any, key: Any) -> Iterator[tuple[Path, Any]]:
+    """The outermost nodes that are called by a name, or have a child that is."""
+    rows = list(_children(node))
+    if _class_name(node) == (key,) or any(_name(step) == (key,) for step, _ in rows):
+        yield path, node
+        return
+    for step, child in rows:
+        yield from _holders((*path, step), child, key)
+
+
+def _in_own_order(node: Any) -> list[tuple[Any, Any]]:
+    """The children; those of a dictionary as it was filled, where JAX sorts them."""
+    rows = list(_children(node))
+    if isinstance(node, dict):
+        places = {key: k for k, key in enumerate(node)}
+        rows.sort(key=lambda row: places[row[0].key])
+    return rows
+
+
+def _one_level(node: Any) -> Any:
+    return jax.tree.structure(node, is_leaf=lambda x: x is not node)
+
+
+def _name(step: Any) -> tuple[Any, ...]:
+    """The name of a step, if it has one: places in lists and the like have none."""
+    if isinstance(step, NamedTupleKey):
+        return (step.name,)
+    return (step.key,) if isinstance(step, jax.tree_util.DictKey) else ()
+
+
+def _class_name(node: Any) -> tuple[str, ...]:
+    """The name of the class of a NamedTuple; of other things, none."""
+    named = isinstance(node, tuple) and hasattr(node, "_fields")
+    return (type(node).__name__,) if named else ()
+
+
+def _places(found: list[tuple[Path, Any]]) -> str:
+    return ", ".join(jax.tree_util.keystr(path) or "the root" for path, _ in found)
+
+
+def _names(tree: PyTree) -> str:
+    """All the names in a tree, for an error."""
+    names: dict[Any, None] = {}
+    queue: list[tuple[Any, Any]] = [(None, tree)]
+    for step, node in queue:
+        for name in _name(step):
+            names[name] = None
+        queue.extend(_children(node))
+    return "the names " + ", ".join(map(repr, names)) if names else "no names"

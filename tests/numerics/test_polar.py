@@ -1,0 +1,87 @@
+"""The polar factor: what singular vectors say, without singular vectors."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.numerics import COEFFICIENTS, polar, PRECONDITIONINGS
+
+names = pytest.mark.parametrize("name", list(PRECONDITIONINGS))
+DION = jnp.array(COEFFICIENTS["dion"])
+# Halley's polynomial, many times: it converges, where the others only come near.
+EXACT = jnp.array([(3.4445, -4.775, 2.0315)] * 4 + [(1.875, -1.25, 0.375)] * 6)
+
+
+def _exact(x):
+    u, _, v = np.linalg.svd(np.asarray(x), full_matrices=False)
+    return u @ v
+
+
+def _matrix(*shape, dtype="float32"):
+    return jax.random.normal(jax.random.key(0), shape, dtype)
+
+
+@names
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_it_is_the_polar_factor(name, dtype):
+    for shape in [(3, 4), (4, 3), (3, 3), (1, 3)]:
+        x = _matrix(*shape, dtype=dtype)
+        found = polar(x, EXACT, 10, name)
+        assert found.dtype == x.dtype
+        if name == "aol":  # which turns the singular vectors a little
+            square = found @ found.conj().T if shape[0] <= shape[1] else None
+            if square is not None:
+                np.testing.assert_allclose(square, np.eye(shape[0]), atol=1e-3)
+        else:
+            np.testing.assert_allclose(found, _exact(x), atol=1e-3)
+
+
+@pytest.mark.parametrize("coefficients", list(COEFFICIENTS))
+def test_singular_values_come_near_one(coefficients):
+    found = polar(_matrix(4, 6), jnp.array(COEFFICIENTS[coefficients]))
+    values = np.linalg.svd(np.asarray(found), compute_uv=False)
+    assert values.min() > 0.6 and values.max() < 1.3
+
+
+@names
+def test_any_size_will_do(name):
+    """Also where squares would overflow, or vanish, were they taken at once."""
+    x = _matrix(3, 4)
+    want = polar(x, DION, 5, name, 0.0)
+    for size in (1e-30, 1e-15, 1e15, 1e30):
+        found = polar(size * x, DION, 5, name, 0.0)
+        np.testing.assert_allclose(found, want, rtol=1e-3, atol=1e-4)
+
+
+@names
+def test_zero_stays_zero_and_has_slopes(name):
+    zero = jnp.zeros((2, 3))
+    for eps in (0.0, 1e-8):
+        assert not np.any(polar(zero, DION, 5, name, eps))
+        slope = jax.grad(lambda x: polar(x, DION, 5, name, eps).sum())(zero)
+        assert np.isfinite(slope).all()
+
+
+@names
+def test_slopes_are_those_of_the_function(name):
+    x, v = _matrix(2, 3), _matrix(3, 2).T
+    with jax.enable_x64():
+        x, v = (jnp.asarray(np.asarray(y, "float64")) for y in (x, v))
+        f = lambda t: polar(x + t * v, DION.astype("float64"), 5, name)
+        slope = jax.jvp(f, (0.0,), (1.0,))[1]
+        np.testing.assert_allclose(slope, (f(1e-6) - f(-1e-6)) / 2e-6, rtol=1e-5)
+
+
+def test_how_many_steps():
+    """One polynomial so often, or each once; the number may be traced."""
+    x, one = _matrix(3, 4), DION[0]
+    twice = polar(x, jnp.stack([one, one]))
+    np.testing.assert_allclose(polar(x, one, 2), twice, rtol=1e-5)
+    traced = jax.jit(lambda steps: polar(x, one, steps))(2)
+    np.testing.assert_allclose(traced, twice, rtol=1e-5)
+
+
+@names
+def test_no_elements(name):
+    assert polar(jnp.zeros((0, 3)), DION, 5, name).shape == (0, 3)

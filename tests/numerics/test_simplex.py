@@ -1,0 +1,61 @@
+"""The nearest point of the simplex, against Optax and its conditions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from steepest.numerics import simplex
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.3, 5])
+@pytest.mark.parametrize("spread", [0.1, 3.0])
+def test_as_optax(scale, spread):
+    with jax.enable_x64(True):
+        x = jnp.asarray(np.random.default_rng(0).normal(size=7) * spread)
+        slopes = jax.jacrev(simplex, (0, 1))(x, float(scale))
+        with jax.numpy_dtype_promotion("standard"):
+            other = optax.projections.projection_simplex
+            expected = other(x, scale)
+            expected_slopes = jax.jacrev(other, (0, 1))(x, float(scale))
+        np.testing.assert_allclose(simplex(x, scale), expected, atol=1e-14)
+        for ours, theirs in zip(slopes, expected_slopes, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.5])
+def test_it_is_the_nearest(scale):
+    """`y` is on the simplex; `x - y` is equal where `y > 0`, and smaller elsewhere."""
+    for seed in range(5):
+        x = np.random.default_rng(seed).normal(size=9)
+        y = np.asarray(simplex(jnp.asarray(x), scale))
+        assert (y >= 0).all()
+        assert np.isclose(y.sum(), scale, rtol=1e-5)
+        tau = (x - y)[y > 0]
+        np.testing.assert_allclose(tau, tau[0], atol=1e-5)
+        assert (x[y == 0] <= tau[0] + 1e-5).all()
+
+
+def test_extremes():
+    assert (simplex(jnp.array([1e30, -1e30, 1e30])) == jnp.array([0.5, 0, 0.5])).all()
+    assert (simplex(jnp.array([-jnp.inf, 1.0])) == jnp.array([0.0, 1.0])).all()
+    assert np.isfinite(jax.jacrev(simplex)(jnp.array([-jnp.inf, 1.0]))).all()
+    half = simplex(jnp.array([6e4, 6e4, 3.0], jnp.float16))
+    np.testing.assert_array_equal(half, [0.5, 0.5, 0])
+    assert half.dtype == jnp.float32
+    assert simplex(jnp.array([3, 1])).dtype == jnp.float32
+    assert (simplex(jnp.array([1.0, 2.0]), 0.0) == 0).all()
+
+
+def test_nothing_is_refused():
+    with pytest.raises(IndexError, match="without entries"):
+        simplex(jnp.zeros(0))
+
+
+def test_in_vmap_and_at_ties():
+    x = jnp.array([[1.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+    y = jax.vmap(simplex)(x)
+    np.testing.assert_allclose(y, [[1, 0, 0], [1 / 3] * 3], atol=1e-6)
+    slope = jax.jacrev(simplex)(x[1])
+    np.testing.assert_allclose(slope, np.eye(3) - 1 / 3, atol=1e-6)

@@ -1,0 +1,41 @@
+"""All the names of `optax.tree` and `optax.tree_utils`, and what they lead to."""
+
+import inspect
+
+import optax
+
+import steepest
+
+
+def public(module):
+    return {name for name in vars(module) if not name.startswith("_")}
+
+
+def test_the_room_has_all_of_optax_tree():
+    functions = {n for n in public(optax.tree) if callable(getattr(optax.tree, n))}
+    assert functions <= public(steepest.tree)
+
+
+def test_the_door_has_optax_names_for_them():
+    tree_utils = steepest.tree_utils
+    for name in public(steepest.tree_utils) - {"NamedTupleKey"}:
+        short = name.removeprefix("tree_")
+        assert getattr(tree_utils, name) is getattr(steepest.tree, short)
+    names = {n for n in public(optax.tree_utils) if n.startswith("tree_")}
+    assert names <= public(tree_utils)
+
+
+def test_the_arguments_have_the_same_names():
+    for name in public(optax.tree):
+        theirs, ours = getattr(optax.tree, name), getattr(steepest.tree, name, None)
+        if callable(theirs):
+            wanted = [p.name for p in inspect.signature(theirs).parameters.values()]
+            assert [*inspect.signature(ours).parameters] == wanted, name
+
+
+def test_everything_says_what_it_takes():
+    for name in public(optax.tree):
+        f = getattr(steepest.tree, name, None)
+        if inspect.isfunction(f):
+            doc = inspect.getdoc(f) or ""
+            assert all(p in doc for p in inspect.signature(f).parameters), name
