@@ -1,6 +1,7 @@
 """Strict by configuration; eight devices, so that sharding can be seen."""
 
 import os
+from pathlib import Path
 
 flags = os.environ.get("XLA_FLAGS", "")
 os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8"
@@ -13,6 +14,12 @@ from steepest.engine import _formula  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# Compiling is most of the time. What one worker or an earlier run has compiled is kept.
+_KEPT = Path(__file__).parent.parent / ".pytest_cache" / "xla"
+jax.config.update("jax_compilation_cache_dir", str(_KEPT))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 _fingerprint = _formula.fingerprint
 

@@ -11,7 +11,7 @@ from steepest.contrib import mechanize
 P = {"w": jnp.array([3.0, -2.0]), "none": None}
 bases = pytest.mark.parametrize(
     "base",
-    [steepest.sgd(1.0), steepest.adam(1.0), steepest.sgd(1e-4, 0.9)],
+    [steepest.sgd(1.0), steepest.adam(1.0), steepest.sgd(1e-2, 0.9)],
     ids=["sgd", "adam", "slow"],
 )
 

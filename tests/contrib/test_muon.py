@@ -42,8 +42,7 @@ def test_adaptive_is_as_long_as_the_sum_of_singular_values():
 
 def test_a_consistent_rms():
     """The mean square does not depend on the shape."""
-    for shape in ((3, 6), (6, 3), (5, 5)):
-        g = jax.random.normal(jax.random.key(0), shape)
+    for g in (W, W.T):
         tx = muon(1.0, EXACT, 10, consistent_rms=0.2)
         rms = jnp.sqrt(jnp.mean(_first(tx, g) ** 2))
         np.testing.assert_allclose(rms, 0.2, rtol=1e-4)
@@ -129,7 +128,7 @@ def test_it_survives_scan_with_numbers():
         ({"preconditioning": "none"}, "preconditioning is 'none', and one of frob"),
         ({"ns_coeffs": "best"}, "ns_coeffs is 'best', and one of standard, dion"),
         ({"ns_coeffs": (1.0, 2.0)}, r"ns_coeffs has shape \(2,\), and \(3,\)"),
-        ({"ns_coeffs": EXACT, "ns_steps": 5}, "has 10 polynomials and ns_steps is 5"),
+        ({"ns_coeffs": EXACT, "ns_steps": 5}, "ns_coeffs has 10 polynomials and ns_steps is 5"),
         ({"beta": 1.0}, r"beta is 1.0, and a number in \[0, 1\)"),
         ({"eps": -1.0}, "eps is -1.0"),
     ],

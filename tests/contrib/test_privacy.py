@@ -16,9 +16,9 @@ GS = jax.tree.map(lambda p: jax.random.normal(jax.random.key(7), (4, *p.shape)),
 
 
 def _run(tx, gs, steps=3):
-    state, found = tx.init(P), []
+    state, found, update = tx.init(P), [], jax.jit(tx.update)
     for t in range(steps):
-        u, state = tx.update(jax.tree.map(lambda g, t=t: g * (t + 1), gs), state, P)
+        u, state = update(jax.tree.map(lambda g, t=t: g * (t + 1), gs), state, P)
         found.append(u)
     return found, jax.random.key_data(jax.tree.leaves(state)[0])
 
@@ -27,10 +27,10 @@ def _run(tx, gs, steps=3):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda m, key: m.contrib.differentially_private_aggregate(0.7, 0.5, key),
-        lambda m, key: m.contrib.differentially_private_aggregate(10.0, 0.0, key),
-        lambda m, key: m.contrib.dpsgd(0.1, 1.0, 0.3, 3),
-        lambda m, key: m.contrib.dpsgd(lambda t: 0.1, 1.0, 0.3, 3, 0.9, True),
+        lambda m: m.contrib.differentially_private_aggregate(0.7, 0.5, 3),
+        lambda m: m.contrib.differentially_private_aggregate(10.0, 0.0, 3),
+        lambda m: m.contrib.dpsgd(0.1, 1.0, 0.3, 3),
+        lambda m: m.contrib.dpsgd(0.1, 1.0, 0.3, 3, 0.9, True),
     ],
     ids=["noisy", "clean", "dpsgd", "nesterov"],
 )
@@ -38,10 +38,9 @@ def test_the_same_numbers_as_optax(make, dtype):
     with jax.enable_x64(dtype == "float64"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         gs = jax.tree.map(lambda g: jnp.asarray(np.asarray(g, dtype)), GS)
-        for key in (3, jax.random.key(3)):
-            ours = _run(make(steepest, key), gs)
-            with jax.numpy_dtype_promotion("standard"):
-                theirs = _run(make(optax, key), gs)
+        ours = _run(make(steepest), gs)
+        with jax.numpy_dtype_promotion("standard"):
+            theirs = _run(make(optax), gs)
     tolerance = 1e-5 if dtype == "float32" else 1e-12
     for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
         assert a.dtype == b.dtype

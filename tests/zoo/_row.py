@@ -114,7 +114,7 @@ def gradients(p: Any, t: Any = 0) -> Any:
 def potential(p: Any) -> Any:
     """A function whose gradient at `p` is `gradients(p)`."""
     parts = [jnp.sum(x * x / 2 + jnp.sin(x)) for x in jax.tree.leaves(p)]
-    return sum((part.astype(float) for part in parts), jnp.zeros(()))
+    return sum((part.real.astype(float) for part in parts), jnp.zeros(()))
 
 
 def typeof(tree: Any) -> Any:

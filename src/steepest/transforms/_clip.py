@@ -65,6 +65,6 @@ def clip_by_global_norm(max_norm: Real) -> GradientTransformationExtraArgs:
             EmptyState,
             leaf,
             prepare=prepare,
-            measure=sum_of_squares,
+            measure=lambda n, g, p: sum_of_squares(g),
         )
     )

@@ -1,0 +1,196 @@
+"""Adafactor.
+
+Shazeer and Stern, Adafactor: adaptive learning rates with sublinear memory cost, 2018,
+arXiv:1804.04235
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+    Updates,
+)
+from ..engine import lift, MaskOrFn
+from ..numerics import abs_sq, ema as average, increment, root, wide_dtype, zero_count
+from ..transforms import (
+    add_decayed_weights,
+    clip_by_block_rms,
+    ema,
+    scale,
+    scale_by_learning_rate,
+    scale_by_param_block_rms,
+)
+
+
+class FactoredState(NamedTuple):
+    """A count for the tree; for each leaf two means, or one where it is not factored.
+
+    What a leaf does not use has the shape (1,).
+    """
+
+    count: Int[Array, ""]  # steps taken
+    v_row: Updates  # mean of |g|^2, over the longest axis too
+    v_col: Updates  # mean of |g|^2, over the second longest axis too
+    v: Updates  # mean of |g|^2, for each element
+
+
+def _decay_rate_pow(i: Any, exponent: Real = 0.8) -> Array:
+    """`1 - (i + 1)^-exponent`: the mean of all, then ever slower. Before 0, 0."""
+    t = jnp.maximum(jnp.asarray(i).astype(float) + 1, 1)
+    return 1 - t**-exponent
+
+
+def scale_by_factored_rms(
+    factored: bool = True,
+    decay_rate: Real = 0.8,
+    step_offset: Real = 0,
+    min_dim_size_to_factor: int = 128,
+    epsilon: Real = 1e-30,
+    decay_rate_fn: Callable[[Any, Any], Any] = _decay_rate_pow,
+) -> GradientTransformationExtraArgs:
+    """Divide by the root of the mean square, kept as a row and a column.
+
+        b  = decay_rate_fn(t - step_offset, decay_rate)
+        s  = |g|^2 + epsilon
+        r <- b r + (1 - b) mean(s, d0)          d0, d1 the longest axis and the next
+        c <- b c + (1 - b) mean(s, d1)
+        u  = g / sqrt(r c / mean(r, d1))
+
+    A leaf with fewer than two long axes has `v <- b v + (1 - b) s`, `u = g / sqrt(v)`.
+
+    Args:
+        factored: whether to factor at all.
+        decay_rate: the second argument of `decay_rate_fn`: how fast `b` goes to 1.
+        step_offset: the step at which `b` begins anew, for fine-tuning.
+        min_dim_size_to_factor: how long both axes must be at least.
+        epsilon: keeps `u` finite where the gradient is zero.
+        decay_rate_fn: of the count from 0 and `decay_rate`, the decay `b`; by default
+            `1 - t^-decay_rate` where `t` counts from 1.
+    """
+    who = "scale_by_factored_rms"
+    decay_rate, epsilon = nonnegative(who, decay_rate=decay_rate, epsilon=epsilon)
+    (step_offset,) = real(who, step_offset=step_offset)
+
+    def axes(p: Any) -> tuple[int, int] | None:
+        """The second longest axis and the longest, if they are long enough."""
+        if not factored or len(p.shape) < 2:
+            return None
+        *_, d1, d0 = (int(axis) for axis in np.argsort(p.shape, kind="stable"))
+        return (d1, d0) if p.shape[d1] >= min_dim_size_to_factor else None
+
+    def without(place: int) -> Callable[[Any], Array]:
+        """Zeros like a leaf without one of its two axes."""
+
+        def begin(p: Any) -> Array:
+            found = axes(p)
+            if found is None:
+                return jnp.zeros((1,), wide_dtype([p]))
+            # A sum, since it has the sharding that a mean of gradients will have.
+            return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axis=found[place])
+
+        return begin
+
+    def whole(p: Any) -> Array:
+        if axes(p) is None:
+            return jnp.zeros_like(p, dtype=wide_dtype([p]))
+        return jnp.zeros((1,), wide_dtype([p]))
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
+        exact = isinstance(step_offset, int)
+        i = (count if exact else count.astype(float)) - step_offset
+        b = jnp.asarray(decay_rate_fn(i, decay_rate), float)
+        return {"b": b}, increment(count)
+
+    def leaf(n: Any, g: Array, p: Any, r: Array, c: Array, v: Array) -> Any:
+        s = abs_sq(g) + epsilon
+        found = axes(g)
+        if found is None:
+            v = average(v, s, n.b)
+            return g / root(v), r, c, v
+        d1, d0 = found
+        r = average(r, jnp.mean(s, d0), n.b)
+        c = average(c, jnp.mean(s, d1), n.b)
+        rows, columns = jnp.expand_dims(r, d0), jnp.expand_dims(c, d1)
+        # Roots first, one after the other: products of these squares leave float32.
+        per_column = root(columns) / root(jnp.mean(rows, d1, keepdims=True))
+        return g / per_column / root(rows), r, c, v
+
+    return lift(
+        Rule(
+            who,
+            FactoredState,
+            leaf,
+            remember={"v_row": without(1), "v_col": without(0), "v": whole},
+            shared={"count": zero_count},
+            prepare=prepare,
+            kind="whole",
+        )
+    )
+
+
+def adafactor(
+    learning_rate: ScalarOrSchedule | None = None,
+    min_dim_size_to_factor: int = 128,
+    decay_rate: Real = 0.8,
+    decay_offset: Real = 0,
+    multiply_by_parameter_scale: bool = True,
+    clipping_threshold: Real | None = 1.0,
+    momentum: Real | None = None,
+    dtype_momentum: Any = jnp.float32,
+    weight_decay_rate: ScalarOrSchedule | None = None,
+    eps: Real = 1e-30,
+    factored: bool = True,
+    weight_decay_mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """Adafactor: `p <- p - (learning_rate rms(p) clipped(u) + weight_decay_rate p)`.
+
+    With `u` from `scale_by_factored_rms`. Its memory is two vectors for a matrix.
+
+    Args:
+        learning_rate: a number, or a function of the count; `None` for 1.
+        min_dim_size_to_factor, decay_rate, factored: as for `scale_by_factored_rms`.
+        decay_offset: its `step_offset`.
+        multiply_by_parameter_scale: whether steps are in proportion to `rms(p)`.
+        clipping_threshold: the largest `rms(u)`; `None` for none.
+        momentum: the decay of a mean of the steps; `None` for none.
+        dtype_momentum: the dtype that mean is kept in.
+        weight_decay_rate: the pull towards zero, which the learning rate does not
+            multiply; `None` for none.
+        eps: its `epsilon`.
+        weight_decay_mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import steepest
+    >>> tx = steepest.adafactor(learning_rate=0.1)
+    >>> params = jnp.array([1.0, -1.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> [round(float(u), 3) for u in updates]
+    [-0.1, 0.1]
+    """
+    links = [
+        scale_by_factored_rms(
+            factored, decay_rate, decay_offset, min_dim_size_to_factor, eps
+        )
+    ]
+    if clipping_threshold is not None:
+        links.append(clip_by_block_rms(clipping_threshold))
+    if learning_rate is not None:
+        links.append(scale_by_learning_rate(learning_rate, flip_sign=False))
+    if multiply_by_parameter_scale:
+        links.append(scale_by_param_block_rms())
+    if momentum is not None:
+        links.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
+    if weight_decay_rate is not None:
+        links.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
+    return chain(*links, scale(-1))

@@ -1,0 +1,184 @@
+"""Backtracking line search: shorter and shorter steps, until one goes downhill.
+
+Armijo, Minimization of functions having Lipschitz continuous first partial derivatives,
+1966, doi:10.2140/pjm.1966.16.1
+Vaswani et al., Painless stochastic gradient: interpolation, line-search, and
+convergence rates, 2019, arXiv:1905.09997 (each search begins a little above the last
+step)
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ..core import GradientTransformationExtraArgs, Params, Real, real, Updates
+from ..tree import zeros_like
+from ._along import beginning, Line, needed, number_dtype, ValueFn
+from ._loops import branch, loop
+
+
+class BacktrackingLinesearchInfo(NamedTuple):
+    """How the last search went."""
+
+    num_linesearch_steps: Int[Array, ""]  # how often the function was called
+    decrease_error: Float[Array, ""]  # by how much it missed the decrease; 0 is good
+
+
+class ScaleByBacktrackingLinesearchState(NamedTuple):
+    """The last step, and the function where it ended."""
+
+    learning_rate: Float[Array, ""]
+    value: Float[Array, ""]  # infinite if it is not known
+    grad: Updates | None  # kept with `store_grad`
+    info: BacktrackingLinesearchInfo
+
+
+class _Trial(NamedTuple):
+    """A step that was tried, and what it gave."""
+
+    count: Array
+    a: Array
+    value: Array
+    grad: Updates | None
+    error: Array
+
+
+def scale_by_backtracking_linesearch(
+    max_backtracking_steps: Real,
+    slope_rtol: Real = 1e-4,
+    decrease_factor: Real = 0.8,
+    increase_factor: Real = 1.5,
+    max_learning_rate: Real = 1.0,
+    atol: Real = 0.0,
+    rtol: Real = 0.0,
+    store_grad: bool = False,
+    verbose: bool = False,
+) -> GradientTransformationExtraArgs:
+    """Multiply the updates `u` by a step `a` along which the function falls enough.
+
+        f(p + a u) <= (1 + rtol) f(p) + a slope_rtol <u, grad> + atol
+
+    The first `a` is `increase_factor` times the last, at most `max_learning_rate`; the
+    next ones are `decrease_factor` times the one before. If none is good the last is
+    taken, unless the function is not finite there: then `u = 0`, and the next search
+    begins at 1.
+
+    `update` wants the params, and by name `value`, `grad` and `value_fn`: the function
+    and, at the params, its value and its gradient, as `jax.grad` gives it. Other extra
+    arguments are passed on to `value_fn`, which must take them.
+
+    Args:
+        max_backtracking_steps: how often the step is made shorter, at most.
+        slope_rtol: the part of the decrease promised by the slope that is wanted.
+        decrease_factor: how much shorter each step is than the one before.
+        increase_factor: how much longer the first step is than the last one taken;
+            infinite to begin with `max_learning_rate` always.
+        max_learning_rate: the longest step.
+        atol: how far the condition may be missed.
+        rtol: the same, as a part of `f(p)`.
+        store_grad: whether to keep the gradient where the step ended, which
+            `value_and_grad_from_state` finds there.
+        verbose: whether to print a line when no good step was found.
+    """
+    who = "scale_by_backtracking_linesearch"
+    most, c, shrink, grow, longest, atol, rtol = real(
+        who,
+        max_backtracking_steps=max_backtracking_steps,
+        slope_rtol=slope_rtol,
+        decrease_factor=decrease_factor,
+        increase_factor=increase_factor,
+        max_learning_rate=max_learning_rate,
+        atol=atol,
+        rtol=rtol,
+    )
+
+    def init(params: Params) -> ScaleByBacktrackingLinesearchState:
+        dtype = number_dtype(params)
+        return ScaleByBacktrackingLinesearchState(
+            learning_rate=jnp.ones((), dtype),
+            value=jnp.full((), jnp.inf, dtype),
+            grad=zeros_like(params) if store_grad else None,
+            info=BacktrackingLinesearchInfo(
+                num_linesearch_steps=jnp.zeros((), int),
+                decrease_error=jnp.full((), jnp.inf, dtype),
+            ),
+        )
+
+    def update(
+        updates: Updates,
+        state: ScaleByBacktrackingLinesearchState,
+        params: Params | None = None,
+        *,
+        value: Any = None,
+        grad: Updates = None,
+        value_fn: ValueFn | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
+        needed(who, params=params, value=value, grad=grad, value_fn=value_fn)
+        assert value_fn is not None
+        line = Line(who, updates, params, value_fn, extra_args)
+        last = jnp.asarray(state.learning_rate)
+        f0 = jnp.asarray(value).astype(last.dtype)
+        slope = line.slope(grad)
+
+        def goes_on(trial: _Trial) -> Array:
+            return (trial.error > atol) & (trial.count <= most)
+
+        def shorter(trial: _Trial) -> _Trial:
+            a = jnp.where(
+                trial.count == 0,
+                jnp.minimum(grow * beginning(last), longest),
+                shrink * trial.a,
+            ).astype(last.dtype)
+            if store_grad:
+                f, pull = line.pullback(a)
+            else:
+                f, pull = line.value(a), lambda: None
+            error = jnp.maximum(f - (1 + rtol) * f0 - a * c * slope, 0)
+            error = jnp.where(jnp.isnan(error), jnp.inf, error)
+            new = _Trial(trial.count + 1, a, f, trial.grad, error)
+            # Backwards only where the search ends.
+            found = branch(goes_on(new), lambda: trial.grad, pull)
+            return new._replace(grad=found)
+
+        start = _Trial(
+            count=jnp.zeros((), int),
+            a=last,
+            value=f0,
+            grad=state.grad,
+            error=jnp.full((), jnp.inf, last.dtype),
+        )
+        end = loop(goes_on, shorter, start)
+        refused = jnp.isinf(end.error)
+        a = jnp.where(refused, 0, end.a)
+        if verbose:
+            _say(who, end.error > atol, end, a, f0, slope)
+        return line.step(a), ScaleByBacktrackingLinesearchState(
+            learning_rate=a,
+            # The value belongs to a point to which the params did not go.
+            value=jnp.where(refused & jnp.isfinite(end.value), jnp.inf, end.value),
+            grad=end.grad,
+            info=BacktrackingLinesearchInfo(end.count, end.error),
+        )
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _say(
+    who: str, failed: Array, end: _Trial, a: Array, value: Array, slope: Array
+) -> None:
+    def line() -> None:
+        jax.debug.print(
+            who + ": no good step in {n} trials. At the params the value is {value} "
+            "and the slope {slope}, which should be below 0; the last trial missed the "
+            "decrease by {error}. Taken: {a}.",
+            n=end.count,
+            value=value,
+            slope=slope,
+            error=end.error,
+            a=a,
+        )
+
+    branch(failed, line, lambda: None)

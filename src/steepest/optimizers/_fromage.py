@@ -1,0 +1,76 @@
+"""Fromage.
+
+Bernstein et al., On the distance between two neural networks and the stability of
+learning, 2020, arXiv:2002.03432
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    EmptyState,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+)
+from ..engine import lift
+from ..transforms import (
+    add_decayed_weights,
+    scale_by_learning_rate,
+    scale_by_trust_ratio,
+)
+
+
+def fromage(
+    learning_rate: ScalarOrSchedule, min_norm: Real = 1e-6
+) -> GradientTransformationExtraArgs:
+    """Fromage: `p <- (p - learning_rate |p| g / |g|) / sqrt(1 + learning_rate^2)`.
+
+    Every leaf turns by the same angle. The root keeps its length: without it, steps
+    across `p` would make `p` ever longer.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        min_norm: the least length a leaf is thought to have, or it could not leave
+            zero.
+
+    >>> import steepest
+    >>> tx = steepest.fromage(learning_rate=1.0)
+    >>> p = jnp.array([3.0, 4.0])
+    >>> u, state = tx.update(jnp.array([4.0, -3.0]), tx.init(p), p)
+    >>> round(float(jnp.linalg.norm(p + u)), 3)
+    5.0
+    """
+    if callable(learning_rate):
+        rate = lambda count: jnp.asarray(learning_rate(count), float)
+        along = scale_by_learning_rate(lambda count: _shorter(rate(count)))
+        back = add_decayed_weights(lambda count: _growth(rate(count)))
+    else:
+        (eta,) = nonnegative("fromage", learning_rate=learning_rate)
+        along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
+    return chain(scale_by_trust_ratio(min_norm), along, back)
+
+
+def _shorter(eta: Any) -> Any:
+    """`eta / sqrt(1 + eta^2)`."""
+    return eta / (1 + eta * eta) ** 0.5
+
+
+def _growth(eta: Any) -> Any:
+    """`1 / sqrt(1 + eta^2) - 1`, written so that small `eta` keep their digits."""
+    r = (1 + eta * eta) ** 0.5
+    return -(eta * eta) / (r * (1 + r))
+
+
+def _add(growth: Any) -> GradientTransformationExtraArgs:
+    """`u = g + growth p`: a decay of negative weight is no mistake here."""
+
+    def leaf(n: Any, g: Array, p: Array) -> Array:
+        return g + growth * p
+
+    return lift(Rule("fromage", EmptyState, leaf, needs=("params",)))

@@ -1,0 +1,50 @@
+"""LAMB.
+
+You et al., Large batch optimization for deep learning: training BERT in 76 minutes,
+2020, arXiv:1904.00962
+"""
+
+from ..combine import chain
+from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
+from ..engine import MaskOrFn
+from ..transforms import (
+    add_decayed_weights,
+    scale_by_learning_rate,
+    scale_by_trust_ratio,
+)
+from ._adam import scale_by_adam
+
+
+def lamb(
+    learning_rate: ScalarOrSchedule,
+    b1: Real = 0.9,
+    b2: Real = 0.999,
+    eps: Real = 1e-6,
+    eps_root: Real = 0.0,
+    weight_decay: ScalarOrSchedule = 0.0,
+    mask: MaskOrFn | None = None,
+) -> GradientTransformationExtraArgs:
+    """LAMB: AdamW, with each leaf's step as long as the leaf.
+
+        d  = u + weight_decay p                  u from `scale_by_adam`
+        p <- p - learning_rate |p| d / |d|
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        b1, b2, eps, eps_root: as for `scale_by_adam`.
+        weight_decay: the pull towards zero.
+        mask: which leaves decay, as for `masked`; by default all.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.lamb(learning_rate=0.1)
+    >>> params = jnp.array([3.0, -4.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> round(float(jnp.linalg.norm(updates)), 3)
+    0.5
+    """
+    return chain(
+        scale_by_adam(b1, b2, eps, eps_root),
+        add_decayed_weights(weight_decay, mask),
+        scale_by_trust_ratio(),
+        scale_by_learning_rate(learning_rate),
+    )

@@ -1,0 +1,56 @@
+"""LARS.
+
+You, Gitman and Ginsburg, Large batch training of convolutional networks, 2017,
+arXiv:1708.03888
+"""
+
+from ..combine import chain, masked
+from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
+from ..engine import MaskOrFn
+from ..transforms import (
+    add_decayed_weights,
+    scale_by_learning_rate,
+    scale_by_trust_ratio,
+    trace,
+)
+
+
+def lars(
+    learning_rate: ScalarOrSchedule,
+    weight_decay: ScalarOrSchedule = 0.0,
+    weight_decay_mask: MaskOrFn | None = True,
+    trust_coefficient: Real = 0.001,
+    eps: Real = 0.0,
+    trust_ratio_mask: MaskOrFn | None = True,
+    momentum: Real = 0.9,
+    nesterov: bool = False,
+) -> GradientTransformationExtraArgs:
+    """LARS: momentum, with each leaf's step in proportion to the leaf.
+
+        d  = g + weight_decay p
+        m <- momentum m - learning_rate trust_coefficient |p| d / (|d| + eps)
+        p <- p + m
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        weight_decay: the pull towards zero, which counts as gradient.
+        weight_decay_mask: which leaves decay, as for `masked`; by default all.
+        trust_coefficient, eps: as for `scale_by_trust_ratio`.
+        trust_ratio_mask: which leaves are scaled by the ratio; by default all.
+        momentum: the `decay` of `trace`.
+        nesterov: as for `trace`.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.lars(learning_rate=1.0)
+    >>> params = jnp.array([3.0, -4.0])
+    >>> updates, state = tx.update(params, tx.init(params), params)
+    >>> round(float(jnp.linalg.norm(updates)), 4)
+    0.005
+    """
+    ratio = scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps)
+    return chain(
+        add_decayed_weights(weight_decay, weight_decay_mask),
+        ratio if trust_ratio_mask is None else masked(ratio, trust_ratio_mask),
+        scale_by_learning_rate(learning_rate),
+        trace(momentum, nesterov),
+    )

@@ -1,0 +1,260 @@
+"""L-BFGS: Newton's direction, from the last few steps and gradients.
+
+Liu and Nocedal, On the limited memory BFGS method for large scale optimization, 1989,
+doi:10.1007/BF01589116
+Nocedal and Wright, Numerical optimization, 2006, algorithms 7.4 and 7.5,
+doi:10.1007/978-0-387-40065-5
+"""
+
+from collections.abc import Callable
+from operator import index
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ..combine import chain
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    missing,
+    OptState,
+    Params,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import restore, update_dtype
+from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
+from ..transforms import identity, scale, scale_by_learning_rate
+from ..tree import map_trees, zeros_like
+from ._along import dot
+from ._zoom import scale_by_zoom_linesearch
+
+_WHO = "scale_by_lbfgs"
+_ZOOM = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
+
+
+class ScaleByLBFGSState(NamedTuple):
+    """The last params and gradient, and their last few differences.
+
+    The memories have one axis more than the params, in front, and are written in turns.
+    """
+
+    count: Int[Array, ""]  # t, the steps taken
+    params: Params  # the last p
+    updates: Updates  # the last g
+    diff_params_memory: Params  # s, the differences of params
+    diff_updates_memory: Updates  # y, the differences of gradients
+    weights_memory: Float[Array, " memory_size"]  # rho = 1 / <s, y>
+
+
+def scale_by_lbfgs(
+    memory_size: int = 10, scale_init_precond: bool = True
+) -> GradientTransformationExtraArgs:
+    """Multiply the gradient by an estimate of the inverse of the Hessian.
+
+    For each of the last `memory_size` steps, with `s` the difference of the params, `y`
+    that of the gradients and `rho = 1 / <s, y>`,
+
+        q <- q - alpha y        alpha = rho <s, q>        from the last to the first
+        q <- gamma q            gamma = <s, y> / <y, y>   of the last step
+        q <- q + (alpha - rho <y, q>) s                   from the first to the last
+
+    beginning with `q = g`; `u` is the `q` at the end. At the first step
+    `u = g / max(|g|, 1)`. Where `<s, y>` is 0, so is `rho`.
+
+    Args:
+        memory_size: how many steps are remembered, at least 1.
+        scale_init_precond: whether to multiply by `gamma`; otherwise it is 1.
+    """
+    memory_size = index(memory_size)
+    if memory_size < 1:
+        raise ValueError(
+            f"{_WHO}: memory_size must be >= 1, and is {memory_size}. To remember "
+            "nothing, use `sgd`."
+        )
+
+    def init(params: Params) -> ScaleByLBFGSState:
+        def memory(p: Any) -> Array:
+            one = jnp.zeros_like(p)
+            # Repeated, not made anew, so that it lives where the params live.
+            return jnp.repeat(one[None], memory_size, axis=0)
+
+        return ScaleByLBFGSState(
+            count=zero_count(),
+            params=zeros_like(params),
+            updates=zeros_like(params),
+            diff_params_memory=jax.tree.map(memory, params),
+            diff_updates_memory=jax.tree.map(memory, params),
+            weights_memory=jnp.zeros((memory_size,)),
+        )
+
+    def update(
+        updates: Updates,
+        state: ScaleByLBFGSState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, ScaleByLBFGSState]:
+        del extra_args
+        if params is None:
+            raise missing(_WHO, "params")
+        return step(updates, state, params)
+
+    @jax.jit
+    def step(
+        updates: Updates, state: ScaleByLBFGSState, params: Params
+    ) -> tuple[Updates, ScaleByLBFGSState]:
+        g, p = _wide(updates, updates), _wide(updates, params)
+        t = jnp.asarray(state.count)
+        begun = t > 0
+        k = (t - 1) % memory_size  # where the last step is remembered
+        s = _minus(p, _wide(updates, state.params))
+        y = _minus(g, _wide(updates, state.updates))
+        sy, yy = dot(_WHO, s, y), dot(_WHO, y, y)
+
+        def keep(memory: Updates, new: Updates) -> Updates:
+            def leaf(kept: Any, x: Any) -> Any:
+                if x is None:
+                    return kept
+                x = jnp.where(begun, restore(x, kept.dtype), kept[k])
+                return jax.lax.dynamic_update_index_in_dim(kept, x, k, 0)
+
+            return map_trees(_WHO, leaf, none_is_leaf=True, state=memory, updates=new)
+
+        weights = jnp.asarray(state.weights_memory)
+        # 1 / <s, y> must be finite: below this number it is not.
+        tiny = jnp.finfo(sy.dtype).tiny
+        rho = quotient(jnp.ones_like(sy), jnp.where(jnp.abs(sy) < tiny, 0, sy))
+        new = ScaleByLBFGSState(
+            count=increment(t),
+            params=_kept(state.params, p),
+            updates=_kept(state.updates, g),
+            diff_params_memory=keep(state.diff_params_memory, s),
+            diff_updates_memory=keep(state.diff_updates_memory, y),
+            weights_memory=weights.at[k].set(
+                jnp.where(begun, rho.astype(weights.dtype), weights[k])
+            ),
+        )
+        gamma = jnp.ones_like(sy)
+        if scale_init_precond:
+            length = jnp.sqrt(jnp.maximum(dot(_WHO, g, g), 1))
+            later = jnp.where(yy > 0, quotient(sy, yy), 1)
+            gamma = jnp.where(begun, later, 1 / length)
+        back = jnp.arange(memory_size, dtype=k.dtype)
+        u = _two_loops(new, g, gamma, order=(k - back) % memory_size)
+        return _out(u, updates, params), new
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def lbfgs(
+    learning_rate: ScalarOrSchedule | None = None,
+    memory_size: int = 10,
+    scale_init_precond: bool = True,
+    linesearch: AnyTransformation | None = _ZOOM,
+) -> GradientTransformationExtraArgs:
+    """L-BFGS: `p <- p - a learning_rate u`, with `u` from `scale_by_lbfgs`.
+
+    The line search finds `a`. `update` wants the params, and for the line search, by
+    name, `value`, `grad` and `value_fn`: the function, and its value and gradient at
+    the params. After the first step `value_and_grad_from_state` has them already.
+
+    Args:
+        learning_rate: a number, a function of the count, or `None` for 1.
+        memory_size, scale_init_precond: as for `scale_by_lbfgs`.
+        linesearch: a transformation that scales the updates; `None` for none. By
+            default `scale_by_zoom_linesearch`, at most 20 trials, the first of them 1.
+
+    >>> f = lambda p: jnp.sum((p - 1.0) ** 4)
+    >>> tx, params = lbfgs(), jnp.array([3.0, -2.0])
+    >>> state = tx.init(params)
+    >>> for _ in range(10):
+    ...     value, grad = jax.value_and_grad(f)(params)
+    ...     u, state = tx.update(
+    ...         grad, state, params, value=value, grad=grad, value_fn=f
+    ...     )
+    ...     params = params + u
+    >>> bool(f(params) < 1e-3)
+    True
+    """
+    descend = scale(-1.0)
+    if learning_rate is not None:
+        descend = scale_by_learning_rate(learning_rate)
+    return chain(
+        scale_by_lbfgs(memory_size, scale_init_precond),
+        descend,
+        identity() if linesearch is None else linesearch,
+    )
+
+
+def _two_loops(
+    state: ScaleByLBFGSState, g: Updates, gamma: Array, order: Array
+) -> Updates:
+    """`u`, by the formulas of `scale_by_lbfgs`; `order` says which step is the last."""
+
+    def remembered(i: Array) -> tuple[Updates, Updates, Array]:
+        at = lambda memory: jax.tree.map(lambda x: x[i], memory)
+        s = _wide(g, at(state.diff_params_memory))
+        y = _wide(g, at(state.diff_updates_memory))
+        return s, y, state.weights_memory[i].astype(gamma.dtype)
+
+    def down(q: Updates, i: Array) -> tuple[Updates, Array]:
+        s, y, rho = remembered(i)
+        alpha = rho * dot(_WHO, s, q)
+        return _plus(q, -alpha, y), alpha
+
+    def up(q: Updates, row: tuple[Array, Array]) -> tuple[Updates, None]:
+        i, alpha = row
+        s, y, rho = remembered(i)
+        return _plus(q, alpha - rho * dot(_WHO, y, q), s), None
+
+    q, alphas = jax.lax.scan(down, g, order)
+    q = jax.tree.map(lambda x: gamma.astype(x.dtype) * x, q)
+    return jax.lax.scan(up, q, (order, alphas), reverse=True)[0]
+
+
+def _wide(updates: Updates, tree: Any) -> Any:
+    """The leaves for which there is an update, in float32 or wider."""
+
+    def leaf(g: Any, x: Any) -> Any:
+        return None if g is None or x is None else at_least_float32(x)
+
+    return map_trees(_WHO, leaf, none_is_leaf=True, updates=updates, params=tree)
+
+
+def _minus(x: Updates, y: Updates) -> Updates:
+    return _in_step(lambda x, y: x - y, x, y)
+
+
+def _plus(x: Updates, a: Array, y: Updates) -> Updates:
+    return _in_step(lambda x, y: x + a.astype(x.dtype) * y, x, y)
+
+
+def _in_step(f: Callable[[Array, Array], Array], x: Updates, y: Updates) -> Updates:
+    """`f` of the leaves of two trees, in the dtype in which they meet."""
+
+    def leaf(x: Array, y: Array) -> Array:
+        dtype = promoted(x, y)
+        return f(x.astype(dtype), y.astype(dtype))
+
+    return jax.tree.map(leaf, x, y)
+
+
+def _kept(old: OptState, new: Updates) -> Updates:
+    """`new` in the dtypes of `old`, and `old` where there is nothing new."""
+
+    def leaf(old: Any, x: Any) -> Any:
+        return old if x is None else restore(x, old.dtype)
+
+    return map_trees(_WHO, leaf, none_is_leaf=True, state=old, updates=new)
+
+
+def _out(u: Updates, updates: Updates, params: Params) -> Updates:
+    """`u` in the dtype of the gradient, or of the param where that is wider."""
+
+    def leaf(g: Any, u: Any, p: Any) -> Any:
+        return None if u is None else restore(u, update_dtype(g, p))
+
+    trees = {"updates": updates, "u": u, "params": params}
+    return map_trees(_WHO, leaf, none_is_leaf=True, **trees)

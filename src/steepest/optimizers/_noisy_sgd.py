@@ -1,0 +1,37 @@
+"""Gradient descent with noise.
+
+Neelakantan et al., Adding gradient noise improves learning for very deep networks,
+2015, arXiv:1511.06807
+"""
+
+from typing import Any
+
+from ..combine import chain
+from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
+from ..transforms import add_noise, scale_by_learning_rate
+
+
+def noisy_sgd(
+    learning_rate: ScalarOrSchedule,
+    eta: Real = 0.01,
+    gamma: Real = 0.55,
+    key: Any = None,
+    *,
+    seed: int | None = None,
+) -> GradientTransformationExtraArgs:
+    """Noisy descent: `p <- p - learning_rate u`, with `u` from `add_noise`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        eta, gamma, key, seed: as for `add_noise`.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.noisy_sgd(learning_rate=0.1, key=0)
+    >>> params = jnp.zeros(3)
+    >>> updates, state = tx.update(params, tx.init(params))
+    >>> bool(jnp.all(updates != 0))
+    True
+    """
+    return chain(
+        add_noise(eta, gamma, key, seed=seed), scale_by_learning_rate(learning_rate)
+    )

@@ -1,0 +1,106 @@
+"""Gradient descent with Polyak's step.
+
+Polyak, Introduction to optimization, 1987
+Loizou et al., Stochastic Polyak step-size for SGD: an adaptive learning rate for fast
+convergence, 2021, arXiv:2002.10542
+Garrigos, Gower and Schaipp, Function value learning: adaptive learning rates based on
+the Polyak stepsize and function splitting in ERM, 2023, arXiv:2307.14528 (SPS+)
+"""
+
+from typing import Any, Literal
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    EmptyState,
+    GradientTransformationExtraArgs,
+    Real,
+    real,
+    Rule,
+    ScalarOrSchedule,
+    Step,
+)
+from ..engine import lift
+from ..numerics import quotient, sum_of_squares
+from ._along import needed
+from ._sgd import sgd
+
+
+def scale_by_polyak(
+    f_min: Real = 0.0,
+    max_learning_rate: Real = 1.0,
+    eps: Real = 0.0,
+    variant: Literal["sps", "sps+"] = "sps",
+) -> GradientTransformationExtraArgs:
+    """Multiply by the step that would reach `f_min`, if the function were a plane.
+
+        u = g min((value - f_min) / (|g|^2 + eps), max_learning_rate)
+
+    and 0 where `g` is 0. `update` wants the value of the function by name, `value=`.
+
+    Args:
+        f_min: the smallest value of the function, or a guess of it.
+        max_learning_rate: the longest step.
+        eps: keeps the step short where the gradient is small.
+        variant: with `sps`, a value below `f_min` makes a step uphill; with `sps+`,
+            none.
+    """
+    who = "scale_by_polyak"
+    f_min, most, eps = real(
+        who, f_min=f_min, max_learning_rate=max_learning_rate, eps=eps
+    )
+    if variant not in ("sps", "sps+"):
+        raise ValueError(
+            f"{who}: Invalid argument value: {variant=}, and sps or sps+ is wanted."
+        )
+
+    def prepare(step: Step) -> dict[str, Any]:
+        value = step.extra.get("value")
+        needed(who, value=value)
+        gap = jnp.reshape(jnp.asarray(value).astype(float), ()) - f_min
+        gap = jnp.maximum(gap, 0) if variant == "sps+" else gap
+        size = jnp.minimum(quotient(gap, step.total + eps), most)
+        return {"size": jnp.where(step.total == 0, 0, size)}
+
+    def leaf(n: Any, g: Array, p: Array | None) -> Array:
+        return n.size * g
+
+    return lift(
+        Rule(
+            who,
+            EmptyState,
+            leaf,
+            prepare=prepare,
+            measure=lambda n, g, p: sum_of_squares(g),
+        )
+    )
+
+
+def polyak_sgd(
+    max_learning_rate: Real = 1.0,
+    scaling: ScalarOrSchedule = 1.0,
+    f_min: Real = 0.0,
+    eps: Real = 0.0,
+    variant: Literal["sps", "sps+"] = "sps",
+) -> GradientTransformationExtraArgs:
+    """Polyak's step: `p <- p - u`, with `u` from `scale_by_polyak` of `scaling g`.
+
+    Args:
+        max_learning_rate: the longest step.
+        scaling: multiplies the gradient before its length is taken: without the bound
+            on the step it divides the step. A number, or a function of the count.
+        f_min, eps, variant: as for `scale_by_polyak`.
+
+    >>> import steepest
+    >>> tx = steepest.polyak_sgd()
+    >>> g = jnp.array([2.0])
+    >>> u, _ = tx.update(g, tx.init(g), g, value=1.0)
+    >>> u.tolist()
+    [-0.5]
+    """
+    return chain(
+        sgd(learning_rate=scaling),
+        scale_by_polyak(f_min, max_learning_rate, eps, variant),
+    )

@@ -1,0 +1,110 @@
+"""SM3.
+
+Anil, Gupta, Koren and Singer, Memory-efficient adaptive optimization, 2019,
+arXiv:1901.11150
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..combine import chain
+from ..core import (
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import abs_sq, ema, first_moment, root, wide_dtype
+from ..transforms import scale_by_learning_rate
+
+
+class ScaleBySM3State(NamedTuple):
+    """What SM3 remembers of each leaf."""
+
+    mu: Updates  # for each axis a vector: the largest sum of |g|^2 in its slices
+    nu: Updates  # mean of the updates
+
+
+def scale_by_sm3(
+    b1: Real = 0.9, b2: Real = 1.0, eps: Real = 1e-8
+) -> GradientTransformationExtraArgs:
+    """AdaGrad with a vector for each axis in place of the matrix of sums.
+
+        v    = b2 min_i mu_i + (1 - b2) |g|^2        with b2 = 1, min_i mu_i + |g|^2
+        nu  <- b1 nu + (1 - b1) g / sqrt(v + eps)    0 where v is 0
+        mu_i <- max of v over all axes but i
+        u    = nu
+
+    An element belongs to one slice of every axis. Their vectors each bound its sum, and
+    the smallest of them is used. Of a vector this is AdaGrad, of a scalar too.
+
+    Args:
+        b1: how slowly `nu` forgets, in [0, 1).
+        b2: how slowly `mu` forgets, in [0, 1]; 1 for never.
+        eps: keeps `u` small where the gradient is.
+    """
+    (b1,) = fraction("scale_by_sm3", b1=b1)
+    b2, eps = nonnegative("scale_by_sm3", b2=b2, eps=eps)
+    if isinstance(b2, int | float) and b2 > 1:
+        raise ValueError(f"scale_by_sm3: b2 is {b2}, and a number in [0, 1] is wanted.")
+
+    def first_mu(p: Any) -> list[Array]:
+        zeros = jnp.zeros_like(p, dtype=wide_dtype([p]))
+        return [jnp.sum(zeros, axis=others) for others in _others(zeros)]
+
+    def leaf(n: Any, g: Array, p: Any, mu: list[Array], nu: Array) -> Any:
+        square = abs_sq(g)
+        slices = zip(mu, _others(g), strict=True)
+        # Each spread over `g` by itself: so each has the sharding of `g`.
+        bounds = [jnp.expand_dims(m, o) + jnp.zeros_like(square) for m, o in slices]
+        v = b2 * _least(bounds) + jnp.where(b2 == 1, 1, 1 - b2) * square
+        nu = ema(nu, jnp.where(v > 0, g / root(v + eps), 0), b1)
+        return nu, [jnp.max(v, axis=o, initial=0) for o in _others(g)], nu
+
+    return lift(
+        Rule(
+            "scale_by_sm3",
+            ScaleBySM3State,
+            leaf,
+            remember={"mu": first_mu, "nu": first_moment()},
+            kind="whole",
+        )
+    )
+
+
+def _others(x: Array) -> list[tuple[int, ...]]:
+    """For each axis, all the others; of a scalar, one slice that is all of it."""
+    axes = range(x.ndim)
+    return [tuple(j for j in axes if j != i) for i in axes] or [()]
+
+
+def _least(bounds: list[Array]) -> Array:
+    least, *rest = bounds
+    for bound in rest:
+        least = jnp.minimum(least, bound)
+    return least
+
+
+def sm3(
+    learning_rate: ScalarOrSchedule, momentum: Real = 0.9
+) -> GradientTransformationExtraArgs:
+    """SM3: `p <- p - learning_rate u`, with `u` from `scale_by_sm3`.
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        momentum: its `b1`.
+
+    >>> import steepest
+    >>> tx = steepest.sm3(learning_rate=0.1, momentum=0.0)
+    >>> params = jnp.array([[1.0, -2.0], [3.0, 4.0]])
+    >>> updates, state = tx.update(params, tx.init(params))
+    >>> [round(float(u), 3) for u in updates.ravel()]
+    [-0.1, 0.1, -0.1, -0.1]
+    """
+    return chain(scale_by_sm3(momentum), scale_by_learning_rate(learning_rate))

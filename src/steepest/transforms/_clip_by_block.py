@@ -1,0 +1,38 @@
+"""Clipping each leaf by itself.
+
+Shazeer and Stern, Adafactor: adaptive learning rates with sublinear memory cost, 2018,
+arXiv:1804.04235
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..core import EmptyState, GradientTransformationExtraArgs, nonnegative, Real, Rule
+from ..engine import lift
+from ..numerics import rms
+
+
+def clip_by_block_rms(threshold: Real) -> GradientTransformationExtraArgs:
+    """`u = g min(1, threshold / rms(g))`, with each leaf's own root mean square.
+
+    Args:
+        threshold: the largest root mean square a leaf may have.
+
+    >>> import steepest
+    >>> tx = steepest.clip_by_block_rms(1.0)
+    >>> g = {"w": jnp.array([3.0, -3.0]), "b": jnp.array(0.5)}
+    >>> u, _ = tx.update(g, tx.init(g))
+    >>> u["w"].tolist(), float(u["b"])
+    ([1.0, -1.0], 0.5)
+    """
+    (threshold,) = nonnegative("clip_by_block_rms", threshold=threshold)
+
+    def leaf(n: Any, g: Array, p: Array | None) -> Array:
+        size = rms(g)
+        # The inner `where` keeps 0 / 0 out, also of the derivative.
+        factor = threshold / jnp.where(size > 0, size, 1)
+        return jnp.where(size < threshold, 1, factor) * g
+
+    return lift(Rule("clip_by_block_rms", EmptyState, leaf, kind="whole"))

@@ -1,0 +1,151 @@
+"""Looking at the updates as they pass."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..combine import chain
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    not_a_transformation,
+    OptState,
+    Params,
+    Real,
+    stateless,
+    Updates,
+    with_extra_args_support,
+)
+from ._ema import ema
+
+Measure = Callable[[Updates], Any]  # updates -> a tree of numbers
+
+
+class SnapshotState(NamedTuple):
+    """What was measured last."""
+
+    measurement: dict[str, Any]  # of the one name it goes by
+
+
+class MonitorState(NamedTuple):
+    """What was measured last, and what the measures remember."""
+
+    measurements: dict[str, Any]  # by name; empty before the first step
+    measure_states: tuple[OptState, ...]
+
+
+def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtraArgs:
+    """`u = g`, and `measure(g)` is kept in the state, under its name.
+
+    Before the first step it is `measure(params)`, so that the state never changes its
+    structure, and can be the carry of a `scan`. `tree.get(state, measure_name)` finds
+    it, wherever in a chain it is.
+
+    Args:
+        measure_name: the name.
+        measure: a function of the updates.
+
+    >>> import steepest
+    >>> tx = steepest.chain(steepest.snapshot("largest", jnp.max), steepest.scale(2.0))
+    >>> g = jnp.array([1.0, 3.0])
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> float(state[0].measurement["largest"])
+    3.0
+    """
+
+    def init(params: Params) -> SnapshotState:
+        return SnapshotState({measure_name: _first(measure, params)})
+
+    def update(
+        updates: Updates,
+        state: SnapshotState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, SnapshotState]:
+        del state, params, extra_args
+        return updates, SnapshotState({measure_name: measure(updates)})
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def measure_with_ema(
+    measure: Measure, decay: Real, debias: bool = True, accumulator_dtype: Any = None
+) -> GradientTransformationExtraArgs:
+    """`u` is the mean, over the steps, of `measure(g)`: made for `monitor`.
+
+    Args:
+        measure: a function of the updates.
+        decay, debias, accumulator_dtype: as for `ema`.
+    """
+    mean = ema(decay, debias, accumulator_dtype)
+    both = chain(stateless(lambda updates, params: measure(updates)), mean)
+
+    def init(params: Params) -> OptState:
+        first, _ = both.init(())
+        return first, mean.init(_first(measure, params))
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, OptState]:
+        del params, extra_args  # what is measured looks like nobody's params
+        return both.update(updates, state)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def monitor(
+    measures: Mapping[str, Measure | AnyTransformation],
+) -> GradientTransformationExtraArgs:
+    """`u = g`, and what `measures` say of `g` is kept in the state, by name.
+
+    Before the first step nothing is measured, and the state has none of the names: for
+    a `scan`, take one step before, or `snapshot`.
+
+    Args:
+        measures: functions of the updates, or transformations whose updates are the
+            measurement, such as `measure_with_ema` makes; by name.
+
+    >>> import steepest
+    >>> tx = steepest.monitor({"largest": jnp.max})
+    >>> g = jnp.array([1.0, 3.0])
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> float(state.measurements["largest"])
+    3.0
+    """
+    txs = {name: _as_transformation(name, x) for name, x in measures.items()}
+
+    def init(params: Params) -> MonitorState:
+        return MonitorState({}, tuple(tx.init(params) for tx in txs.values()))
+
+    def update(
+        updates: Updates,
+        state: MonitorState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, MonitorState]:
+        pairs = zip(txs.values(), state.measure_states, strict=True)
+        found = [tx.update(updates, old, params, **extra_args) for tx, old in pairs]
+        measured = dict(zip(txs, (x for x, _ in found), strict=True))
+        return updates, MonitorState(measured, tuple(new for _, new in found))
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _first(measure: Measure, params: Params) -> Any:
+    """What is measured before there are updates: of the params; of shapes, zeros."""
+    if any(isinstance(p, jax.ShapeDtypeStruct) for p in jax.tree.leaves(params)):
+        return jax.tree.map(jnp.zeros_like, jax.eval_shape(measure, params))
+    return measure(params)
+
+
+def _as_transformation(name: str, measure: Any) -> GradientTransformationExtraArgs:
+    if isinstance(measure, AnyTransformation):
+        return with_extra_args_support(measure)
+    if not callable(measure):
+        raise not_a_transformation("monitor", repr(name), measure)
+    return stateless(lambda updates, params: measure(updates))

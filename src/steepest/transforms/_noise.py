@@ -1,0 +1,121 @@
+"""Gradient noise.
+
+Neelakantan et al., Adding gradient noise improves learning for very deep networks,
+2015, arXiv:1511.06807
+"""
+
+import warnings
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from ..core import (
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Params,
+    Real,
+    real,
+    Rule,
+    Updates,
+)
+from ..engine import lift
+from ..numerics import increment, zero_count
+from ..tree import random_like
+
+
+class AddNoiseState(NamedTuple):
+    """What the noise remembers, for the tree."""
+
+    count: Int[Array, ""]  # t, the steps taken
+    rng_key: Array  # the key of the next step
+
+
+class _Noise(NamedTuple):
+    """The noise of one step: its size for the tree, its numbers for each leaf."""
+
+    sigma: Array
+    noise: Updates
+
+
+def add_noise(
+    eta: Real, gamma: Real, key: Any = None, *, seed: int | None = None
+) -> GradientTransformationExtraArgs:
+    """Add normal noise that fades.
+
+        u = g + sigma z          sigma^2 = eta / t^gamma,  z normal, another each step
+
+    Args:
+        eta: the variance of the noise in the first step.
+        gamma: how fast it fades; 0 for never.
+        key: a key of `jax.random`, or an integer to make one of.
+        seed: the same as an integer `key`; deprecated, as in Optax.
+
+    >>> import steepest
+    >>> tx = steepest.add_noise(eta=0.01, gamma=0.55, key=0)
+    >>> g = jnp.zeros(1000)
+    >>> u, state = tx.update(g, tx.init(g))
+    >>> round(float(jnp.std(u)), 1)
+    0.1
+    """
+    (eta,) = nonnegative("add_noise", eta=eta)
+    (gamma,) = real("add_noise", gamma=gamma)
+    first = _key("add_noise", key, seed)
+
+    def leaf(n: Any, g: Array, p: Array | None, z: Array) -> tuple[Array, Array]:
+        return g + n.sigma * z, z
+
+    # The rule adds what it is told to remember: dtypes and `None` are the engine's.
+    adding = lift(
+        Rule(
+            "add_noise",
+            _Noise,
+            leaf,
+            remember={"noise": jnp.zeros_like},
+            shared={"sigma": lambda: jnp.zeros(())},
+            prepare=lambda step, sigma: ({"sigma": sigma}, sigma),
+        )
+    )
+
+    def init(params: Params) -> AddNoiseState:
+        del params
+        # A copy: whoever donates the state must be able to begin again.
+        return AddNoiseState(zero_count(), jnp.copy(first))
+
+    def update(
+        updates: Updates,
+        state: AddNoiseState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, AddNoiseState]:
+        t = increment(jnp.asarray(state.count))
+        key, now = jax.random.split(state.rng_key)
+        sigma = jnp.sqrt(eta / t.astype(float) ** gamma)
+        noise = _Noise(sigma, random_like(now, updates))
+        updates, _ = adding.update(updates, noise, params, **extra_args)
+        return updates, AddNoiseState(t, key)
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def _key(who: str, key: Any, seed: int | None) -> Array:
+    """The key that a user meant."""
+    if key is not None and seed is not None:
+        raise ValueError(
+            f"{who}: got both `key` and `seed`, and one is wanted. Pass `key` alone."
+        )
+    if seed is not None:
+        said = f"{who}: `seed` is deprecated. Pass it as `key`."
+        warnings.warn(said, DeprecationWarning, stacklevel=3)
+        key = seed
+    if key is None:
+        said = f"{who}: got no `key`, and takes 0. Pass `key=0` to say so."
+        warnings.warn(said, UserWarning, stacklevel=3)
+        key = 0
+    key = jnp.asarray(key)
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    if key.dtype == jnp.uint32 and key.ndim == 1:  # as `jax.random.PRNGKey` makes them
+        return jax.random.wrap_key_data(key)
+    return jax.random.key(key)

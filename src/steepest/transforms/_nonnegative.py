@@ -1,0 +1,28 @@
+"""Params that stay at zero or above."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..core import EmptyState, GradientTransformationExtraArgs, Rule
+from ..engine import lift
+
+
+def keep_params_nonnegative() -> GradientTransformationExtraArgs:
+    """`u = g`, but `-p` where `p + g` would be negative: such a param lands on zero.
+
+    It must come last in a chain, where the updates have their final size and sign.
+
+    >>> import steepest
+    >>> tx = steepest.keep_params_nonnegative()
+    >>> g, p = jnp.array([-3.0, -3.0]), jnp.array([1.0, 5.0])
+    >>> u, _ = tx.update(g, tx.init(p), p)
+    >>> (p + u).tolist()
+    [0.0, 2.0]
+    """
+
+    def leaf(n: Any, g: Array, p: Array) -> Array:
+        return jnp.where(p + g < 0, -p, g)
+
+    return lift(Rule("keep_params_nonnegative", EmptyState, leaf, needs=("params",)))

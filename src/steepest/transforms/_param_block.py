@@ -1,0 +1,56 @@
+"""Steps in proportion to the params: of each leaf, its length or its mean size.
+
+Bernstein et al., On the distance between two neural networks and the stability of
+learning, 2020, arXiv:2002.03432
+Shazeer and Stern, Adafactor: adaptive learning rates with sublinear memory cost, 2018,
+arXiv:1804.04235
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..core import EmptyState, GradientTransformationExtraArgs, nonnegative, Real, Rule
+from ..engine import lift
+from ..numerics import length, rms
+
+
+def scale_by_param_block_norm(
+    min_scale: Real = 1e-3,
+) -> GradientTransformationExtraArgs:
+    """`u = max(|p|, min_scale) g`, where `|p|` is the length of the leaf.
+
+    Args:
+        min_scale: the least factor, so that a param can leave zero.
+
+    >>> import steepest
+    >>> tx = steepest.scale_by_param_block_norm()
+    >>> u, _ = tx.update(jnp.ones(2), tx.init(jnp.ones(2)), jnp.array([3.0, 4.0]))
+    >>> u.tolist()
+    [5.0, 5.0]
+    """
+    return _scale_by("scale_by_param_block_norm", length, min_scale)
+
+
+def scale_by_param_block_rms(
+    min_scale: Real = 1e-3,
+) -> GradientTransformationExtraArgs:
+    """`u = max(rms(p), min_scale) g`, where `rms(p)` is the leaf's root mean square.
+
+    Args:
+        min_scale: the least factor, so that a param can leave zero.
+    """
+    return _scale_by("scale_by_param_block_rms", rms, min_scale)
+
+
+def _scale_by(
+    who: str, size: Callable[[Array], Array], min_scale: Real
+) -> GradientTransformationExtraArgs:
+    (min_scale,) = nonnegative(who, min_scale=min_scale)
+
+    def leaf(n: Any, g: Array, p: Array) -> Array:
+        return jnp.maximum(size(p), min_scale) * g
+
+    return lift(Rule(who, EmptyState, leaf, needs=("params",), kind="whole"))

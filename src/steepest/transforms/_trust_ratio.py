@@ -1,0 +1,56 @@
+"""The trust ratio: steps as long as the weights they are for.
+
+You, Gitman and Ginsburg, Large batch training of convolutional networks, 2017,
+arXiv:1708.03888
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..core import (
+    EmptyState,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    real,
+    Rule,
+)
+from ..engine import lift
+from ..numerics import length
+
+
+def scale_by_trust_ratio(
+    min_norm: Real = 0.0, trust_coefficient: Real = 1.0, eps: Real = 0.0
+) -> GradientTransformationExtraArgs:
+    """Make each leaf of the update as long as its param.
+
+        u = g trust_coefficient |p| / (|g| + eps)       and u = g if |p| or |g| is 0
+
+    where neither length is taken below `min_norm`.
+
+    Args:
+        min_norm: the least length a leaf is thought to have.
+        trust_coefficient: how long the update is, in lengths of the param.
+        eps: keeps the ratio small where the gradient is.
+
+    >>> import steepest
+    >>> tx = steepest.scale_by_trust_ratio(trust_coefficient=0.1)
+    >>> g, p = jnp.array([3.0, 4.0]), jnp.array([0.0, -20.0])
+    >>> u, _ = tx.update(g, tx.init(p), p)
+    >>> [round(float(x), 3) for x in u]
+    [1.2, 1.6]
+    """
+    who = "scale_by_trust_ratio"
+    min_norm, eps = nonnegative(who, min_norm=min_norm, eps=eps)
+    (trust_coefficient,) = real(who, trust_coefficient=trust_coefficient)
+
+    def leaf(n: Any, g: Array, p: Array) -> Array:
+        p_norm = jnp.maximum(length(p), min_norm)
+        g_norm = jnp.maximum(length(g), min_norm)
+        known = (p_norm > 0) & (g_norm > 0)
+        ratio = trust_coefficient * p_norm / jnp.where(known, g_norm + eps, 1)
+        return jnp.where(known, ratio, 1) * g
+
+    return lift(Rule(who, EmptyState, leaf, needs=("params",), kind="whole"))

@@ -1,0 +1,118 @@
+"""A loss, beside Optax's: the same numbers, slopes and dtypes in both precisions.
+
+Everything is compiled once and without care: a test is mostly compilation.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from steepest import losses
+
+CARELESS = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+}
+
+
+def run(f: Callable[..., Any], *args: Any) -> Any:
+    """`f(*args)`, in one piece."""
+    return jax.jit(f).lower(*args).compile(compiler_options=CARELESS)(*args)
+
+
+def theirs(name: str) -> Callable[..., Any]:
+    """Optax's loss, with the rules of promotion it needs."""
+
+    def f(*args: Any, **options: Any) -> Any:
+        dtypes = jax.numpy_dtype_promotion("standard")
+        with dtypes, jax.numpy_rank_promotion("allow"):
+            return getattr(optax.losses, name)(*args, **options)
+
+    return f
+
+
+def agree(name: str, *args: Any, wrt: Sequence[int] = (0,), **options: Any) -> None:
+    """`losses.name(*args)` and its slopes are Optax's.
+
+    In float64 to twelve digits, in float32 to five of the float64 answer, and in
+    float32 of the same dtypes.
+    """
+    ours, other = getattr(losses, name), theirs(name)
+
+    def both(f: Callable[..., Any], given: list[Any], dtype: str) -> Any:
+        chosen = {k: _cast(x, dtype) for k, x in options.items()}
+
+        def total(*a: Any) -> Any:
+            loss = f(*a, **chosen)
+            return jnp.sum(jax.tree.leaves(loss)[0]), loss
+
+        if not wrt:
+            return total(*given)
+        return jax.grad(total, tuple(wrt), has_aux=True)(*given)
+
+    with jax.enable_x64(True):
+        single, double = ([_cast(x, d) for x in args] for d in ("float32", "float64"))
+        exact, mine, short = run(
+            lambda a, b: (
+                both(other, b, "float64"),
+                both(ours, b, "float64"),
+                both(ours, a, "float32"),
+            ),
+            single,
+            double,
+        )
+        rough = jax.eval_shape(lambda a: both(other, a, "float32"), single)
+    same(mine, exact, 1e-12, 1e-13)
+    assert [x.dtype for x in jax.tree.leaves(short)] == [
+        x.dtype for x in jax.tree.leaves(rough)
+    ]
+    near(short, exact, 1e-5, 2e-6)
+
+
+def half(name: str, *args: Any, **options: Any) -> None:
+    """Half precision: Optax's dtype, and float32's numbers up to one rounding."""
+    f = getattr(losses, name)
+    expected = jax.eval_shape(lambda *a: theirs(name)(*a, **options), *args)
+    wide = [
+        x.astype(jnp.float32) if jnp.issubdtype(x.dtype, jnp.floating) else x
+        for x in args
+    ]
+    ours, exact = run(lambda a, b: (f(*a, **options), f(*b, **options)), args, wide)
+    assert ours.dtype == expected.dtype
+    assert ours.shape == expected.shape
+    eps = float(jnp.finfo(ours.dtype).eps)
+    np.testing.assert_allclose(np.asarray(ours, float), exact, rtol=eps, atol=1e-6)
+
+
+def same(ours: Any, expected: Any, rtol: float, atol: float = 0.0) -> None:
+    """Two trees of arrays: equal dtypes and shapes, and nearly equal numbers."""
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == b.dtype
+    near(ours, expected, rtol, atol)
+
+
+def near(ours: Any, expected: Any, rtol: float, atol: float) -> None:
+    """Two trees of arrays: equal shapes, and nearly equal numbers."""
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(expected), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(
+            np.asarray(a, float), np.asarray(b, float), rtol=rtol, atol=atol
+        )
+
+
+def finite(f: Callable[..., Any], *args: Any) -> None:
+    """The value, and the slopes in all arguments, are numbers."""
+    which = tuple(range(len(args)))
+    slopes = jax.value_and_grad(lambda *a: jnp.sum(f(*a)), which)
+    for x in jax.tree.leaves(run(slopes, *args)):
+        assert np.isfinite(np.asarray(x, float)).all()
+
+
+def _cast(x: Any, dtype: str) -> Any:
+    if isinstance(x, np.ndarray):
+        return jnp.asarray(x, dtype if x.dtype.kind == "f" else None)
+    return x

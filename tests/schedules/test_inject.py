@@ -1,0 +1,136 @@
+"""Hyperparameters in the state."""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+
+P = {"w": jnp.array([1.0, 2.0])}
+
+
+def _many(p):
+    return jax.tree.map(lambda x: x.ndim > 1, p)
+
+
+def test_numbers_can_be_read_and_changed():
+    tx = steepest.inject_hyperparams(steepest.adam)(0.1)
+    state = tx.init(P)
+    assert sorted(state.hyperparams) == ["b1", "b2", "eps", "eps_root", "learning_rate"]
+    for new in (jnp.array(5.0), 5.0, np.float64(5.0)):
+        state.hyperparams["learning_rate"] = new
+        u, after = tx.update(P, state, P)
+        np.testing.assert_allclose(u["w"], -5, 1e-5)
+        assert float(after.hyperparams["learning_rate"]) == 5
+
+
+def test_nothing_compiles_again_when_one_changes():
+    traces = 0
+
+    def counted(learning_rate):
+        nonlocal traces
+        traces += 1
+        return steepest.sgd(learning_rate)
+
+    tx = steepest.inject_hyperparams(counted)(0.1)
+    state = tx.init(P)
+    _, state = tx.update(P, state, P)
+    once = traces
+    for rate in (0.2, 0.3):
+        state.hyperparams["learning_rate"] = jnp.array(rate)
+        u, state = tx.update(P, state, P)
+        np.testing.assert_allclose(u["w"], -rate * P["w"], 1e-6)
+    assert traces == once
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numbers_are_float32_whatever_the_params(dtype):
+    """In bfloat16 `b2 = 0.999` is 1, and Adam would divide zero by zero."""
+    p = {"w": P["w"].astype(dtype)}
+    tx = steepest.inject_hyperparams(steepest.adam)(0.1)
+    state = tx.init(p)
+    assert {x.dtype for x in state.hyperparams.values()} == {jnp.dtype("float32")}
+    u, _ = tx.update(p, state, p)
+    want, _ = steepest.adam(0.1).update(p, steepest.adam(0.1).init(p), p)
+    np.testing.assert_array_equal(np.float32(u["w"]), np.float32(want["w"]))
+
+
+def test_a_dtype_can_be_asked_for():
+    maker = steepest.inject_hyperparams(steepest.sgd, hyperparam_dtype=jnp.float16)
+    assert maker(0.1).init(P).hyperparams["learning_rate"].dtype == jnp.float16
+
+
+def test_schedules_are_followed_and_shown():
+    schedule = steepest.linear_schedule(1.0, 0.0, 4)
+    tx = steepest.inject_hyperparams(steepest.sgd)(schedule, momentum=0.9)
+    plain = steepest.sgd(schedule, momentum=0.9)
+    state, want_state = tx.init(P), plain.init(P)
+    for t in range(6):
+        u, state = tx.update(P, state, P)
+        want, want_state = plain.update(P, want_state, P)
+        np.testing.assert_allclose(u["w"], want["w"], 1e-6)
+        shown = state.hyperparams["learning_rate"]
+        np.testing.assert_allclose(shown, schedule(t))
+    assert int(state.count) == 6
+
+
+class _Plateau:
+    """Halves each time it hears that the loss is not below 1."""
+
+    def init(self):
+        return jnp.array(1.0)
+
+    def update(self, state, *, value, **extra):
+        return jnp.where(value < 1, state, state / 2)
+
+    def __call__(self, state, **extra):
+        return state
+
+
+def test_a_schedule_may_hear_the_extra_arguments():
+    tx = steepest.inject_hyperparams(steepest.sgd)(learning_rate=_Plateau())
+    state, rates = tx.init(P), []
+    for value in (0.5, 2.0, 2.0, 0.5):
+        u, state = tx.update(P, state, P, value=value)
+        rates.append(-float(u["w"][0]))
+    assert rates == [1, 1, 0.5, 0.25]
+
+
+def test_masks_dtypes_and_switches_are_left_alone():
+    """Nothing but numbers and schedules is injected, without saying so."""
+    tx = steepest.inject_hyperparams(steepest.adamw)(
+        0.1, mask=_many, mu_dtype=jnp.bfloat16, nesterov=True
+    )
+    state = tx.init(P)
+    named = {"learning_rate", "b1", "b2", "eps", "eps_root", "weight_decay"}
+    assert set(state.hyperparams) == named
+    u, state = jax.jit(tx.update)(P, state, P)
+    want = steepest.adamw(0.1, mask=_many, mu_dtype=jnp.bfloat16, nesterov=True)
+    v, _ = want.update(P, want.init(P), P)
+    np.testing.assert_allclose(u["w"], v["w"], 1e-5)
+
+
+def test_static_arguments_stay_out():
+    for static in ("b1", ("b1", "eps")):
+        tx = steepest.inject_hyperparams(steepest.adam, static_args=static)(0.1)
+        assert not set(static if isinstance(static, tuple) else [static]) & set(
+            tx.init(P).hyperparams
+        )
+
+
+def test_it_keeps_the_signature_and_refuses_what_is_not_in_it(as_users_do):
+    maker = steepest.inject_hyperparams(steepest.adam)
+    assert inspect.signature(maker) == inspect.signature(steepest.adam)
+    with pytest.raises(TypeError, match="b3"):
+        maker(0.1, b3=0.5)
+    with pytest.raises(ValueError, match=r"static_args names \['foo'\]"):
+        steepest.inject_hyperparams(steepest.adam, static_args="foo")
+
+
+def test_shapes_are_enough_to_begin():
+    tx = steepest.inject_hyperparams(steepest.adam)(0.1)
+    shapes = jax.eval_shape(lambda: P)
+    assert jax.tree.structure(tx.init(shapes)) == jax.tree.structure(tx.init(P))

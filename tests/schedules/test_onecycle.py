@@ -1,0 +1,80 @@
+"""One cycle: its corners, and Optax at every step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+
+from .optax_at_every_step import LAST, same_at_every_step, same_for_any_count
+
+BOTH = ["linear_onecycle_schedule", "cosine_onecycle_schedule"]
+OPTIONS = {
+    "plain": dict(transition_steps=100, peak_value=1.0),
+    "short": dict(transition_steps=7, peak_value=2.0),
+    "one step": dict(transition_steps=1, peak_value=1.0),
+    "two steps": dict(transition_steps=2, peak_value=1.0),
+    "half steps": dict(transition_steps=50.5, peak_value=1.0),
+    "no way up": dict(transition_steps=60, peak_value=1.0, pct_start=0.0),
+    "only up": dict(transition_steps=60, peak_value=1.0, pct_start=1.0),
+    "late": dict(transition_steps=60, peak_value=1.0, pct_start=0.9),
+    "factors": dict(
+        transition_steps=80, peak_value=3.0, div_factor=5.0, final_div_factor=10.0
+    ),
+    "downhill": dict(transition_steps=80, peak_value=-1.0, div_factor=2.0),
+}
+names = pytest.mark.parametrize("name", BOTH)
+
+
+@names
+@pytest.mark.parametrize("options", OPTIONS)
+def test_same_as_optax_at_every_step(name, options):
+    same_at_every_step(name, OPTIONS[options])
+
+
+def test_same_as_optax_where_the_fall_comes_early():
+    same_at_every_step(BOTH[0], dict(**OPTIONS["plain"], pct_start=0.5, pct_final=0.5))
+    same_at_every_step(BOTH[0], dict(**OPTIONS["plain"], pct_start=0.7, pct_final=0.4))
+
+
+@names
+def test_same_as_optax_for_any_count(name):
+    same_for_any_count(name, dict(transition_steps=20, peak_value=1.0))
+
+
+@names
+def test_at_its_ends(name):
+    schedule = getattr(steepest, name)(100, 2.0, div_factor=4.0, final_div_factor=10.0)
+    found = [float(schedule(t)) for t in (0, 30, 100, LAST)]
+    np.testing.assert_allclose(found, [0.5, 2, 0.05, 0.05], rtol=1e-5)
+
+
+@names
+@pytest.mark.parametrize("argument", ["peak_value", "div_factor", "final_div_factor"])
+def test_hyperparameters_may_be_mapped_over(name, argument):
+    def value(x):
+        options = {**OPTIONS["plain"], argument: x}
+        return getattr(steepest, name)(**options)(93)
+
+    values = [0.5, 2.0]
+    at_once = jax.vmap(value)(jnp.array(values))
+    np.testing.assert_allclose(at_once, [value(x) for x in values], rtol=1e-4)
+
+
+@names
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(transition_steps=0),
+        dict(transition_steps=-1),
+        dict(div_factor=0.0),
+        dict(final_div_factor=-1.0),
+    ],
+    ids=["no steps", "less than none", "div 0", "final div below 0"],
+)
+def test_impossible_arguments_are_refused_by_name(name, change):
+    ((argument, value),) = change.items()
+    said = f"{name}: {argument} is {value}, and a number above 0 is wanted"
+    with pytest.raises(ValueError, match=said):
+        getattr(steepest, name)(**{**OPTIONS["plain"], **change})
