@@ -18,8 +18,8 @@ from ._estimates import (
     unbiased as unbiased,
 )
 from ._half import at_least_float32 as at_least_float32, promoted as promoted
-from ._keys import key_from as key_from
 from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
+from ._keys import key_from as key_from
 from ._lengths import (
     length as length,
     rms as rms,

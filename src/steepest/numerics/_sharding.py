@@ -21,5 +21,6 @@ def sharded_like(like: Array, f: Callable[..., Array], *arrays: Any) -> Array:
     """
     where = jax.typeof(like).sharding
     if AxisType.Explicit in where.mesh.axis_types:
-        return jax.sharding.auto_axes(f, out_sharding=where)(*arrays)
+        anywhere: Any = jax.sharding.auto_axes(f, out_sharding=where)
+        return anywhere(*arrays)
     return f(*arrays)

@@ -4,25 +4,30 @@ Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts, 201
 arXiv:1608.03983
 """
 
+import logging
 import math
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from ..core import nonnegative, positive, Real, real, Schedule
+from ..core import positive, Real, real, Schedule
+from ._counts import among, as_float, of_count
+
+_log = logging.getLogger(__name__)
 
 
-def constant_schedule(value: Real) -> Schedule:
+def constant_schedule(value: Any) -> Schedule:
     """`value`, at every step.
 
     Args:
-        value: any number.
+        value: any number; an array is handed back as it is.
 
     >>> constant_schedule(0.1)(1000)
     0.1
     """
-    (value,) = real("constant_schedule", value=value)
+    if isinstance(value, int | float):
+        real("constant_schedule", value=value)
     return lambda count: value
 
 
@@ -42,27 +47,53 @@ def polynomial_schedule(
         init_value: the value until `transition_begin`.
         end_value: the value from `transition_begin + transition_steps` on.
         power: 1 for a straight line; more, and most of the way is gone at the start.
-        transition_steps: how many steps it takes; 0 to stay at `init_value`.
-        transition_begin: the first of them.
+        transition_steps: how many steps it takes; 0 or less to stay at `init_value`.
+        transition_begin: the first of them; below 0 it is taken as 0.
     """
-    who = "polynomial_schedule"
-    init_value, end_value = real(who, init_value=init_value, end_value=end_value)
-    power, transition_steps, transition_begin = nonnegative(
+    return polynomial(
+        "polynomial_schedule",
+        init_value,
+        end_value,
+        power,
+        transition_steps,
+        transition_begin,
+    )
+
+
+def polynomial(
+    who: str,
+    init_value: Real,
+    end_value: Real,
+    power: Real,
+    transition_steps: Real,
+    transition_begin: Real = 0,
+) -> Schedule:
+    """`polynomial_schedule` for the schedule `who`, which speaks in its errors.
+
+    Args:
+        who: the schedule the user called.
+        init_value, end_value, power, transition_steps, transition_begin: as for
+            `polynomial_schedule`.
+    """
+    init_value, end_value, power, steps, begin = real(
         who,
+        init_value=init_value,
+        end_value=end_value,
         power=power,
         transition_steps=transition_steps,
         transition_begin=transition_begin,
     )
-    if isinstance(transition_steps, int | float) and transition_steps == 0:
-        return constant_schedule(init_value)
+    if not some_steps(who, steps):
+        return lambda count: init_value
+    begin = from_zero(who, begin)
 
-    def schedule(count: Any) -> Float[Array, "..."]:
-        t = jnp.asarray(count) - transition_begin
+    def formula(count: Array) -> Any:
+        t = jnp.maximum(among(count, begin, steps), begin) - begin
         # Not `1 - t / steps`: XLA divides by multiplying, and may get below zero.
-        left = as_float(jnp.clip(transition_steps - t, 0, transition_steps))
-        return (init_value - end_value) * (left / transition_steps) ** power + end_value
+        left = as_float(jnp.clip(steps - t, 0, steps))
+        return (init_value - end_value) * (left / steps) ** power + end_value
 
-    return schedule
+    return of_count(formula)
 
 
 def linear_schedule(
@@ -80,8 +111,13 @@ def linear_schedule(
     >>> float(linear_schedule(0.0, 1.0, transition_steps=4)(1))
     0.25
     """
-    return polynomial_schedule(
-        init_value, end_value, 1, transition_steps, transition_begin
+    return polynomial(
+        "linear_schedule",
+        init_value,
+        end_value,
+        1,
+        transition_steps,
+        transition_begin,
     )
 
 
@@ -99,19 +135,53 @@ def cosine_decay_schedule(
         alpha: what is left in the end, as a share of `init_value`.
         exponent: above 1 it falls earlier.
     """
-    who = "cosine_decay_schedule"
-    init_value, alpha = real(who, init_value=init_value, alpha=alpha)
-    (decay_steps,) = positive(who, decay_steps=decay_steps)
-    (exponent,) = nonnegative(who, exponent=exponent)
+    return cosine("cosine_decay_schedule", init_value, decay_steps, alpha, exponent)
 
-    def schedule(count: Any) -> Float[Array, "..."]:
+
+def cosine(
+    who: str, init_value: Real, decay_steps: Real, alpha: Real, exponent: Real
+) -> Schedule:
+    """`cosine_decay_schedule` for the schedule `who`, which speaks in its errors.
+
+    Args:
+        who: the schedule the user called.
+        init_value, decay_steps, alpha, exponent: as for `cosine_decay_schedule`.
+    """
+    init_value, alpha, exponent = real(
+        who, init_value=init_value, alpha=alpha, exponent=exponent
+    )
+    (decay_steps,) = positive(who, decay_steps=decay_steps)
+
+    def formula(count: Array) -> Any:
         t = jnp.minimum(as_float(count), decay_steps) / decay_steps
         c = (1 + jnp.cos(math.pi * t)) / 2
         return init_value * ((1 - alpha) * c**exponent + alpha)
 
-    return schedule
+    return of_count(formula)
 
 
-def as_float(count: Any) -> Float[Array, "..."]:
-    """Counts as floats, float32 or wider, so that they can be divided."""
-    return jnp.asarray(count).astype(float)
+def some_steps(who: str, steps: Any) -> bool:
+    """Whether there is a step to take, where that is known; says so where there is not.
+
+    Args:
+        who: the schedule the user called.
+        steps: its `transition_steps`.
+    """
+    none = isinstance(steps, int | float) and steps <= 0
+    if none:
+        _log.info("%s: transition_steps is %s: it stays at init_value.", who, steps)
+    return not none
+
+
+def from_zero(who: str, begin: Any) -> Any:
+    """The first step, and 0 where it is negative, as Optax takes it.
+
+    Args:
+        who: the schedule the user called.
+        begin: its `transition_begin`.
+    """
+    if not isinstance(begin, int | float):
+        return jnp.maximum(begin, 0)
+    if begin < 0:
+        _log.info("%s: transition_begin is %s: it begins at 0.", who, begin)
+    return max(begin, 0)

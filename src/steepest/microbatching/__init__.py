@@ -1,0 +1,11 @@
+"""A large batch in small pieces, one after the other."""
+
+from ._accumulators import (
+    AccumulationType as AccumulationType,
+    Accumulator as Accumulator,
+)
+from ._micro_vmap import micro_grad as micro_grad, micro_vmap as micro_vmap
+from ._microbatch import (
+    microbatch as microbatch,
+    reshape_batch_axis as reshape_batch_axis,
+)

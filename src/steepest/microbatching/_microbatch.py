@@ -1,0 +1,225 @@
+"""A function of a large batch, run on small pieces of it one after the other."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from ..core import period
+from ._accumulators import AccumulationType, Accumulator, accumulator_for
+
+Way = Accumulator | AccumulationType | Any  # or a tree of these
+
+
+def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyTree:
+    """Cut the batch axis into two: which piece, and which of the piece.
+
+    A batch of `n * microbatch_size` becomes `n` pieces; piece `i` has the examples
+    `i`, `i + n`, `i + 2 n`, ...: those that lie far apart, so that on several devices
+    each keeps its own.
+
+    Args:
+        tree: of arrays.
+        microbatch_size: how many examples a piece has.
+        axis: where the batch is in each array.
+
+    >>> import jax.numpy as jnp
+    >>> reshape_batch_axis(jnp.arange(6), 2).tolist()
+    [[0, 3], [1, 4], [2, 5]]
+    """
+
+    def cut(path: Any, x: Any) -> Any:
+        at = axis if axis >= 0 else axis + x.ndim
+        if not 0 <= at < x.ndim or x.shape[at] % microbatch_size:
+            raise TypeError(
+                f"reshape_batch_axis: leaf {_name(path)} has shape {x.shape}, and an "
+                f"axis {axis} that {microbatch_size} divides is wanted."
+            )
+        n = x.shape[at] // microbatch_size
+        shape = (*x.shape[:at], microbatch_size, n, *x.shape[at + 1 :])
+        return x.reshape(shape).swapaxes(at, at + 1)
+
+    period("reshape_batch_axis", microbatch_size=microbatch_size)
+    return jax.tree_util.tree_map_with_path(cut, tree)
+
+
+def microbatch(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    microbatch_size: int | None,
+    accumulator: Way = AccumulationType.SUM,
+    *,
+    argnames: str | Sequence[str] = (),
+    in_axes: Any = 0,
+    num_real_microbatches: Any = None,
+) -> Callable[..., Any]:
+    """`fun`, run on pieces of its batch, which need less memory than the whole.
+
+    Args:
+        fun: any function of batches; of other arguments too.
+        argnums: which positional arguments are batches.
+        microbatch_size: how many examples a piece has; `None` to run `fun` as it is.
+        accumulator: how the results of the pieces become one: an `AccumulationType`,
+            an `Accumulator`, or a tree of them that the result of `fun` begins with.
+        argnames: which keyword arguments are batches.
+        in_axes: where the batch is: a number, or one for each batch, in the order of
+            `argnums` and then `argnames`; each may be a tree, with `None` for arrays
+            that have no batch.
+        num_real_microbatches: how many pieces are run; the others count as padding.
+
+    >>> import jax.numpy as jnp
+    >>> total = microbatch(lambda w, x: w * x.sum(), argnums=1, microbatch_size=2)
+    >>> float(total(2.0, jnp.arange(6.0)))
+    30.0
+    """
+    if microbatch_size is None:
+        return fun
+    period("microbatch", microbatch_size=microbatch_size)
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+
+    @functools.wraps(fun)
+    def microbatched(*args: Any, **kwargs: Any) -> Any:
+        batches = _batches(args, kwargs, numbers, names)
+        axes = _axes(batches, in_axes)
+        pieces = _pieces(batches, axes, microbatch_size)
+        cut = [
+            jax.tree.map(lambda x, a: _cut(x, a, microbatch_size), batch, axis)
+            for batch, axis in zip(batches, axes, strict=True)
+        ]
+
+        def run(i: Any) -> Any:
+            these = [
+                jax.tree.map(lambda x, a: _pick(x, a, i), *pair)
+                for pair in zip(cut, axes, strict=True)
+            ]
+            positional = list(args)
+            for n, this in zip(numbers, these, strict=False):
+                positional[n] = this
+            named = dict(zip(names, these[len(numbers) :], strict=True))
+            return fun(*positional, **{**kwargs, **named})
+
+        shapes = jax.eval_shape(run, jnp.zeros((), jnp.int32))
+        ways = jax.tree.map(
+            lambda way, s: accumulator_for(way, s, pieces), accumulator, shapes
+        )
+
+        def step(i: Any, memory: PyTree) -> PyTree:
+            result = run(i)
+            return jax.tree.map(lambda w, m, x: w.update(m, x, i), ways, memory, result)
+
+        memory = jax.tree.map(lambda w, s: w.init(s), ways, shapes)
+        real = _real(num_real_microbatches, pieces)
+        if not (isinstance(real, int) and real == 0):
+            memory = jax.lax.fori_loop(0, real, step, memory)
+        return jax.tree.map(lambda w, m: w.finalize(m), ways, memory)
+
+    return microbatched
+
+
+_NONE = -(2**31)  # the axis of an array without one: `None` would not be a leaf
+
+
+def _batches(args: Any, kwargs: Any, numbers: Any, names: Any) -> list[PyTree]:
+    """The arguments that are batches."""
+    for n in numbers:
+        if not -len(args) <= n < len(args):
+            raise IndexError(
+                f"microbatch: argnums has {n}, and there are {len(args)} positional "
+                "arguments. Pass the batch by position, or name it in `argnames`."
+            )
+    for name in names:
+        if name not in kwargs:
+            raise KeyError(
+                f"microbatch: argnames has {name!r}, and there is no such keyword "
+                "argument. Pass the batch by name, or number it in `argnums`."
+            )
+    return [args[n] for n in numbers] + [kwargs[name] for name in names]
+
+
+def _axes(batches: list[PyTree], in_axes: Any) -> list[PyTree]:
+    """For each batch a tree like it of the axes of its arrays."""
+    one_for_each = isinstance(in_axes, list | tuple)
+    axes = list(in_axes) if one_for_each else [in_axes] * len(batches)
+    if len(axes) != len(batches):
+        raise ValueError(
+            f"microbatch: in_axes has {len(axes)} entries, and there are "
+            f"{len(batches)} batches: one for each is wanted."
+        )
+
+    def spread(axis: int | None, part: PyTree) -> PyTree:
+        def of(x: Any) -> int:
+            if axis is None:
+                return _NONE
+            return axis + jnp.ndim(x) if axis < 0 else axis
+
+        return jax.tree.map(of, part)
+
+    nothing = lambda x: x is None
+    return [
+        jax.tree.map(spread, axis, batch, is_leaf=nothing)
+        for axis, batch in zip(axes, batches, strict=True)
+    ]
+
+
+def _pieces(batches: list[PyTree], axes: list[PyTree], size: int) -> int:
+    """How many pieces of this size there are."""
+    sizes = []
+    leaves = jax.tree_util.tree_leaves_with_path(batches)
+    for (path, x), axis in zip(leaves, jax.tree.leaves(axes), strict=True):
+        if axis == _NONE:
+            continue
+        if not 0 <= axis < jnp.ndim(x):
+            raise ValueError(
+                f"microbatch: leaf {_name(path)} of the batches has shape "
+                f"{jnp.shape(x)}, and an axis {axis} is wanted. Leave it out of the "
+                "batch, or say `None` in `in_axes`."
+            )
+        sizes.append(jnp.shape(x)[axis])
+    if not sizes:
+        raise ValueError(
+            "microbatch: there is no batch. Name one in `argnums` or `argnames`."
+        )
+    if len(set(sizes)) > 1:
+        raise ValueError(
+            f"microbatch: the batches have sizes {sizes}, and one size is wanted."
+        )
+    if sizes[0] % size:
+        raise ValueError(
+            f"microbatch: the batch has {sizes[0]} examples, and microbatch_size is "
+            f"{size}, which does not divide that. Pad the batch, or choose another."
+        )
+    return sizes[0] // size
+
+
+def _cut(x: Any, axis: int, size: int) -> Any:
+    return x if axis == _NONE else reshape_batch_axis(jnp.asarray(x), size, axis)
+
+
+def _pick(x: Any, axis: int, i: Any) -> Any:
+    if axis == _NONE:
+        return x
+    if x.shape[axis] == 0:  # no piece to look at, only its shape
+        return jnp.zeros(x.shape[:axis] + x.shape[axis + 1 :], x.dtype)
+    return jax.lax.dynamic_index_in_dim(x, i, axis, keepdims=False)
+
+
+def _real(real: Any, pieces: int) -> Any:
+    """How many pieces are run."""
+    if real is None:
+        return pieces
+    if isinstance(real, jax.Array):
+        return jnp.minimum(real, pieces)
+    if real != int(real) or not 0 <= real <= pieces:
+        raise ValueError(
+            f"microbatch: num_real_microbatches is {real}, and a whole number from 0 "
+            f"to {pieces} is wanted: so many microbatches there are."
+        )
+    return int(real)
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path) or "(the tree itself)"

@@ -1,0 +1,123 @@
+"""A function that jumps, made smooth by noise.
+
+Berthet et al., Learning with differentiable perturbed optimizers, 2020,
+arXiv:2002.08676
+Foerster et al., DiCE: the infinitely differentiable Monte Carlo estimator, 2018,
+arXiv:1802.05098
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.lax import stop_gradient
+from jaxtyping import Array, PyTree
+
+from ..core import nonnegative, period, Real
+from ..numerics import at_least_float32
+from ..tree import leaf_paths
+from ._noise import Gumbel, Noise
+
+
+def make_perturbed_fun(
+    fun: Callable[[Any], Any],
+    num_samples: int = 1000,
+    sigma: Real = 0.1,
+    noise: Noise = Gumbel(),  # noqa: B008 (it has no state)
+    use_baseline: bool = True,
+) -> Callable[[Any, PyTree], PyTree]:
+    """The mean of `fun` around a point: smooth, also where `fun` jumps or is flat.
+
+        F(x)  = mean_k fun(x + sigma z_k)
+        F'(x) = mean_k (fun(x + sigma z_k) - fun(x)) (-grad log p(z_k)) / sigma
+
+    The slopes by `x` and by `sigma`, of any order, come from the density `p` of the
+    noise alone: `fun` is never differentiated by its argument. What it contains
+    besides is differentiated as usual.
+
+    Args:
+        fun: a function of a tree of arrays, for instance an argmax.
+        num_samples: how many draws the mean is taken over.
+        sigma: how far the noise reaches.
+        noise: its kind: `sample` draws it and `log_prob` says how likely it is.
+        use_baseline: whether `fun(x)` is subtracted in the slopes: their mean stays,
+            and their variance is less.
+
+    Returns:
+        A function of a random key and the point.
+
+    >>> import jax, jax.numpy as jnp
+    >>> choice = make_perturbed_fun(lambda x: jax.nn.one_hot(jnp.argmax(x), 2), 10)
+    >>> choice(jax.random.key(0), jnp.array([0.0, 5.0])).tolist()
+    [0.0, 1.0]
+    """
+    who = "make_perturbed_fun"
+    (num_samples,) = period(who, num_samples=num_samples)
+    (sigma,) = nonnegative(who, sigma=sigma)
+    # Without noise nothing is divided: value and slopes are those of a constant.
+    spread = jnp.where(sigma == 0, 1.0, sigma)
+
+    def sample(key: Any, x: PyTree) -> tuple[PyTree, Array]:
+        """A point near `x`, and how its likelihood grows: 0, but for the slopes."""
+        leaves, tree = jax.tree.flatten(x)
+        keys = jax.random.split(key, max(len(leaves), 1))
+        near, log_p = [], jnp.zeros(())
+        for k, leaf in zip(keys, leaves, strict=False):
+            z = noise.sample(k, leaf.shape, leaf.dtype)
+            near.append(stop_gradient(leaf + (sigma * z).astype(leaf.dtype)))
+            # The same draw, seen from `x` and `sigma`: (near - x) / sigma.
+            wide, x_, z_ = map(at_least_float32, (leaf, stop_gradient(leaf), z))
+            seen = (x_ - wide) / spread + z_ * (stop_gradient(spread) / spread)
+            # A density is per length, and `sigma` measures it.
+            one = noise.log_prob(seen) - jnp.log(spread)
+            log_p = log_p + jnp.sum(one.astype(float))
+        return tree.unflatten(near), log_p - stop_gradient(log_p)
+
+    def perturbed(key: Any, x: PyTree) -> PyTree:
+        x = _real(who, x)
+        keys = jax.random.split(key, num_samples)
+        near, log_p = jax.vmap(sample, (0, None))(keys, x)
+        weight = jnp.exp(log_p)
+        # With the keys: there may be no array in the tree to map over.
+        values = jax.vmap(lambda _, x: fun(x))(keys, near)
+        if not use_baseline:
+            return jax.tree.map(lambda f: _mean(weight, _float(f)), values)
+        base = jax.tree.map(_float, fun(jax.tree.map(stop_gradient, x)))
+        return jax.tree.map(
+            lambda f, b: (b + _mean(weight, _float(f) - b[None])).astype(b.dtype),
+            values,
+            base,
+        )
+
+    return perturbed
+
+
+def _real(who: str, x: PyTree) -> PyTree:
+    for path, leaf in zip(
+        leaf_paths(x), jax.tree.leaves(x, is_leaf=_none), strict=True
+    ):
+        if leaf is None:
+            continue
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
+            raise ValueError(
+                f"{who}: leaf {path} is {jnp.result_type(leaf)}, and real numbers are "
+                "wanted: noise is added to them."
+            )
+    return jax.tree.map(jnp.asarray, x)
+
+
+def _none(x: Any) -> bool:
+    return x is None
+
+
+def _float(f: Any) -> Array:
+    """Indices and truth values as numbers, so that they have a mean."""
+    f = jnp.asarray(f)
+    return f if jnp.issubdtype(f.dtype, jnp.inexact) else f.astype(float)
+
+
+def _mean(weight: Array, f: Array) -> Array:
+    """The mean of `weight f` over the draws; weights are 1, but for their slopes."""
+    weight = weight.astype(f.dtype).reshape(-1, *[1] * (f.ndim - 1))
+    return jnp.mean(jnp.broadcast_to(weight, f.shape) * f, axis=0)

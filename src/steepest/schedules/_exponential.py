@@ -1,0 +1,96 @@
+"""Exponential decay: the same share is lost in every so many steps."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..core import Real, real, Schedule
+from ._counts import among, as_float, of_count
+from ._decay import from_zero, some_steps
+
+
+def exponential_decay(
+    init_value: Real,
+    transition_steps: Real,
+    decay_rate: Real,
+    transition_begin: Real = 0,
+    staircase: bool = False,
+    end_value: Real | None = None,
+) -> Schedule:
+    """A factor of `decay_rate` every `transition_steps` steps.
+
+        t = max(count - transition_begin, 0) / transition_steps
+        init_value decay_rate^t
+
+    Args:
+        init_value: the value until `transition_begin`.
+        transition_steps: how many steps one factor takes; 0 or less to stay.
+        decay_rate: the factor; 0 to stay at `init_value`. Below 0 only with
+            `staircase`: the powers between have no sign.
+        transition_begin: where it begins; below 0 it is taken as 0.
+        staircase: whether `t` is rounded down, so that the value moves in steps.
+        end_value: where it stops: the least value where the rate is below 1, and else
+            the greatest.
+
+    >>> schedule = exponential_decay(1.0, 10, 0.5)
+    >>> float(schedule(10)), float(schedule(20))
+    (0.5, 0.25)
+    """
+    return exponential(
+        "exponential_decay",
+        init_value,
+        transition_steps,
+        decay_rate,
+        transition_begin,
+        staircase,
+        end_value,
+    )
+
+
+def exponential(
+    who: str,
+    init_value: Real,
+    transition_steps: Real,
+    decay_rate: Real,
+    transition_begin: Real,
+    staircase: bool,
+    end_value: Real | None,
+) -> Schedule:
+    """`exponential_decay` for the schedule `who`, which speaks in its errors.
+
+    Args:
+        who: the schedule the user called.
+        init_value, transition_steps, decay_rate, transition_begin, staircase,
+            end_value: as for `exponential_decay`.
+    """
+    init_value, steps, rate, begin = real(
+        who,
+        init_value=init_value,
+        transition_steps=transition_steps,
+        decay_rate=decay_rate,
+        transition_begin=transition_begin,
+    )
+    end = None if end_value is None else real(who, end_value=end_value)[0]
+    known = isinstance(rate, int | float)
+    if not some_steps(who, steps) or (known and rate == 0):
+        return lambda count: init_value
+    if known and rate < 0 and not staircase:
+        raise ValueError(
+            f"{who}: decay_rate is {rate}, and a number of at least 0 is wanted: a "
+            "power of a negative number is not real. With `staircase` it may be so."
+        )
+    begin = from_zero(who, begin)
+
+    def formula(count: Array) -> Any:
+        t = jnp.maximum(among(count, begin, steps), begin) - begin
+        # Whole numbers are divided as such: in floats 3 * (1 / 3) may be below 1.
+        t = as_float(t // steps) if staircase else as_float(t) / steps
+        base = rate if known else jnp.where(rate == 0, 1, rate)
+        value = init_value * base**t
+        if end is not None:
+            falls = jnp.asarray(rate < 1)
+            value = jnp.where(falls, jnp.maximum(value, end), jnp.minimum(value, end))
+        return value if known else jnp.where(rate == 0, init_value, value)
+
+    return of_count(formula)

@@ -1,0 +1,186 @@
+"""Hyperparameters in the state: to read them, to schedule them, to change them."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from ..core import (
+    GradientTransformation,
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+    StatefulSchedule,
+    Updates,
+    with_extra_args_support,
+)
+from ..engine import wrapping
+from ..numerics import increment, wide_dtype, zero_count
+from ._wrapped import WrappedSchedule
+
+Factory = Callable[..., GradientTransformation]
+
+
+class InjectHyperparamsState(NamedTuple):
+    """The state that Optax used to have here: without the schedules' memories."""
+
+    count: Int[Array, ""]
+    hyperparams: dict[str, Any]
+    inner_state: OptState
+
+
+class InjectStatefulHyperparamsState(NamedTuple):
+    """The hyperparameters of the next step, and the inner state."""
+
+    count: Int[Array, ""]  # the steps taken
+    hyperparams: dict[str, Any]  # by name; put another number in to change one
+    hyperparams_states: dict[str, Any]  # by name, the memory of each schedule
+    inner_state: OptState
+
+
+def inject_hyperparams(
+    inner_factory: Factory,
+    static_args: str | Iterable[str] = (),
+    hyperparam_dtype: Any = None,
+) -> Callable[..., GradientTransformationExtraArgs]:
+    """`inner_factory`, whose hyperparameters are kept in the state.
+
+    Each number is an array in `state.hyperparams`: it can be read, logged and replaced
+    in mid-training, and nothing is compiled again. Where a function is given for one,
+    it is a schedule, and the state has its value of the last step. A `StatefulSchedule`
+    hears the extra arguments too.
+
+    Whatever is not a number stays as it is: `None`, booleans, strings, dtypes, masks.
+
+    Args:
+        inner_factory: makes a transformation, such as `adamw` (the function itself).
+        static_args: names of arguments to leave alone, though they are numbers or
+            functions.
+        hyperparam_dtype: the dtype of the numbers; by default float32, or float64
+            where the params are.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.inject_hyperparams(steepest.sgd)(learning_rate=0.1)
+    >>> state = tx.init(jnp.array([1.0]))
+    >>> state.hyperparams["learning_rate"] = jnp.array(0.5)
+    >>> updates, state = tx.update(jnp.array([1.0]), state)
+    >>> float(updates[0])
+    -0.5
+    """
+    static = {static_args} if isinstance(static_args, str) else set(static_args)
+    signature = inspect.signature(inner_factory)
+    unknown = sorted(static - set(signature.parameters))
+    if unknown:
+        raise ValueError(
+            f"inject_hyperparams: static_args names {unknown}, and "
+            f"{getattr(inner_factory, '__name__', 'the factory')} has the arguments "
+            f"{list(signature.parameters)}. Name some of those."
+        )
+
+    def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        numbers, schedules = _sorted(bound.arguments, static)
+
+        def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
+            given = {**bound.arguments, **hyperparams}
+            now = inspect.BoundArguments(signature, given)  # pyright: ignore
+            return with_extra_args_support(inner_factory(*now.args, **now.kwargs))
+
+        def kept(found: Mapping[str, Any], tree: Params) -> dict[str, Any]:
+            dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
+            return {name: _as_array(found[name], dtype) for name in numbers}
+
+        def init(params: Params) -> InjectStatefulHyperparamsState:
+            values = kept(numbers, params)
+            memories = {name: f.init() for name, f in schedules.items()}
+            for name, schedule in schedules.items():
+                values[name] = jnp.asarray(schedule(memories[name]))
+            state = inner(values).init(params)
+            return InjectStatefulHyperparamsState(zero_count(), values, memories, state)
+
+        def update(
+            updates: Updates,
+            state: InjectStatefulHyperparamsState,
+            params: Params | None = None,
+            **extra_args: Any,
+        ) -> tuple[Updates, InjectStatefulHyperparamsState]:
+            memories = dict(state.hyperparams_states)
+            values = dict(state.hyperparams)
+            for name, schedule in schedules.items():
+                values[name] = jnp.asarray(schedule(memories[name], **extra_args))
+                memories[name] = schedule.update(memories[name], **extra_args)
+            updates, kept = inner(values).update(
+                updates, state.inner_state, params, **extra_args
+            )
+            count = increment(state.count)
+            return updates, InjectStatefulHyperparamsState(
+                count, values, memories, kept
+            )
+
+        def normal(
+            updates: Updates,
+            state: InjectStatefulHyperparamsState,
+            params: Params | None = None,
+            **extra_args: Any,
+        ) -> tuple[Updates, InjectStatefulHyperparamsState]:
+            """Whoever puts in a Python number does not compile again for it."""
+            values = {**state.hyperparams, **kept(state.hyperparams, (updates, params))}
+            state = state._replace(hyperparams=values)
+            return compiled.update(updates, state, params, **extra_args)
+
+        compiled = wrapping(init, update)
+        return GradientTransformationExtraArgs(init, normal)
+
+    make.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    make.__name__ = getattr(inner_factory, "__name__", "inner_factory")
+    make.__doc__ = inner_factory.__doc__
+    return make
+
+
+def inject_stateful_hyperparams(
+    inner_factory: Factory,
+    static_args: str | Iterable[str] = (),
+    hyperparam_dtype: Any = None,
+) -> Callable[..., GradientTransformationExtraArgs]:
+    """`inject_hyperparams`, under an older name.
+
+    Args:
+        inner_factory, static_args, hyperparam_dtype: as there.
+    """
+    return inject_hyperparams(inner_factory, static_args, hyperparam_dtype)
+
+
+def _sorted(
+    arguments: Mapping[str, Any], static: set[str]
+) -> tuple[dict[str, Any], dict[str, StatefulSchedule]]:
+    """Of the arguments, the numbers and the schedules."""
+    numbers: dict[str, Any] = {}
+    schedules: dict[str, StatefulSchedule] = {}
+    for name, x in arguments.items():
+        if name in static or isinstance(x, bool | np.bool_):
+            continue
+        if isinstance(x, int | float | complex | np.generic | np.ndarray | Array):
+            numbers[name] = x
+        elif isinstance(x, StatefulSchedule) and not inspect.isclass(x):
+            schedules[name] = x
+        elif callable(x) and not _is_something_else(name, x):
+            schedules[name] = WrappedSchedule(x)
+    return numbers, schedules
+
+
+def _is_something_else(name: str, x: Any) -> bool:
+    """Whether a callable is not a schedule: a mask, a dtype, a module."""
+    is_tree = not jax.tree_util.all_leaves([x])
+    return inspect.isclass(x) or name.endswith("mask") or is_tree
+
+
+def _as_array(x: Any, dtype: Any) -> Array:
+    """A number as it is kept: a real one in `dtype`, an integer in its own."""
+    real = jnp.issubdtype(jnp.result_type(x), jnp.floating)
+    x = jnp.asarray(x)
+    return x.astype(dtype if real else x.dtype)

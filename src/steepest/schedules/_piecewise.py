@@ -1,0 +1,125 @@
+"""Schedules given by the steps at which they change, and by how much."""
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..core import nonnegative, Real, real, Schedule
+from ..numerics import at_least_float32
+from ._counts import among, as_float, exact, of_count
+
+BoundariesAndScales = Mapping[Any, Any]
+
+
+def piecewise_constant_schedule(
+    init_value: Real, boundaries_and_scales: BoundariesAndScales | None = None
+) -> Schedule:
+    """Constant between the boundaries, and scaled at each of them.
+
+    Args:
+        init_value: the value before the first boundary.
+        boundaries_and_scales: `{step: factor}`: from that step on the value is
+            multiplied by that factor, which is at least 0.
+
+    >>> schedule = piecewise_constant_schedule(1.0, {10: 0.5, 20: 0.5})
+    >>> [float(schedule(count)) for count in (9, 10, 20)]
+    [1.0, 0.5, 0.25]
+    """
+    who = "piecewise_constant_schedule"
+    (init_value,) = real(who, init_value=init_value)
+    parts = _sorted(who, boundaries_and_scales)
+    if not parts:
+        return lambda count: init_value
+
+    def formula(count: Array) -> Any:
+        count = among(count, *(boundary for boundary, _ in parts))
+        value = init_value
+        for boundary, scale in parts:
+            value = jnp.where(count >= boundary, value * scale, value)
+        return value
+
+    return of_count(formula)
+
+
+def piecewise_interpolate_schedule(
+    interpolate_type: str,
+    init_value: Real,
+    boundaries_and_scales: BoundariesAndScales | None = None,
+) -> Schedule:
+    """From `init_value` to the scaled value at each boundary, without a jump.
+
+        low + (high - low) w(t)     t: the share of the way between two boundaries
+        linear: w = t               cosine: w = (1 - cos(pi t)) / 2
+
+    Args:
+        interpolate_type: "linear" or "cosine".
+        init_value: the value at step 0.
+        boundaries_and_scales: `{step: factor}`: at that step the value is that of the
+            boundary before, times the factor, which is at least 0.
+    """
+    return interpolated(
+        "piecewise_interpolate_schedule",
+        interpolate_type,
+        init_value,
+        boundaries_and_scales,
+    )
+
+
+def interpolated(
+    who: str,
+    interpolate_type: str,
+    init_value: Real,
+    boundaries_and_scales: BoundariesAndScales | None,
+) -> Schedule:
+    """`piecewise_interpolate_schedule` for the schedule `who`.
+
+    Args:
+        who: the schedule the user called, which speaks in errors.
+        interpolate_type, init_value, boundaries_and_scales: as for
+            `piecewise_interpolate_schedule`.
+    """
+    if interpolate_type not in _WAYS:
+        raise ValueError(
+            f"{who}: interpolate_type is {interpolate_type!r}, and one of "
+            f"{', '.join(map(repr, _WAYS))} is wanted."
+        )
+    way = _WAYS[interpolate_type]
+    (init_value,) = real(who, init_value=init_value)
+    corners: list[tuple[Any, Any]] = [(0, init_value)]
+    for boundary, scale in _sorted(who, boundaries_and_scales):
+        corners.append((boundary, corners[-1][1] * scale))
+
+    def schedule(count: Any) -> Float[Array, "..."]:
+        count = at_least_float32(exact(count))
+        count = among(count, *(boundary for boundary, _ in corners))
+        value = jnp.full(count.shape, init_value * 1.0)
+        for (begin, low), (end, high) in pairwise(corners):
+            share = as_float(count - begin) / ((end - begin) or 1)
+            between = low + (high - low) * way(share)
+            reached = jnp.where(count < end, between, high)
+            value = jnp.where(count < begin, value, reached)
+        return value.astype(float)
+
+    return schedule
+
+
+def _sorted(who: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any]]:
+    """The boundaries in their order, each with its factor, which may not be negative.
+
+    Args:
+        who: the schedule the user called.
+        scales: its `boundaries_and_scales`.
+    """
+    named = {f"boundaries_and_scales[{b!r}]": s for b, s in (scales or {}).items()}
+    factors = nonnegative(who, **named)
+    return sorted(zip(scales or {}, factors, strict=True), key=lambda pair: pair[0])
+
+
+_WAYS = {
+    "linear": lambda t: t,
+    "cosine": lambda t: (1 - jnp.cos(math.pi * t)) / 2,
+}

@@ -1,0 +1,135 @@
+"""Schedules that begin with a warm-up: up in a straight line, and then something else.
+
+Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour, 2017,
+arXiv:1706.02677 (the warm-up)
+Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts, 2017,
+arXiv:1608.03983
+"""
+
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any
+
+import jax.numpy as jnp
+
+from ..core import number, Real, Schedule
+from ._counts import as_float
+from ._decay import cosine, polynomial
+from ._exponential import exponential
+from ._join import join_schedules
+
+
+def warmup_constant_schedule(
+    init_value: Real, peak_value: Real, warmup_steps: Real
+) -> Schedule:
+    """Up in a straight line, and then level.
+
+    Args:
+        init_value: where the warm-up begins.
+        peak_value: where it ends.
+        warmup_steps: how many steps it takes; 0 or less to stay at `init_value`.
+    """
+    return _warmup("warmup_constant_schedule", init_value, peak_value, warmup_steps)
+
+
+def warmup_cosine_decay_schedule(
+    init_value: Real,
+    peak_value: Real,
+    warmup_steps: Real,
+    decay_steps: Real,
+    end_value: Real = 0.0,
+    exponent: Real = 1.0,
+) -> Schedule:
+    """Up in a straight line, then down along half a wave of the cosine.
+
+    Args:
+        init_value: where the warm-up begins.
+        peak_value: where it ends and the decay begins.
+        warmup_steps: how many steps it takes.
+        decay_steps: how many steps both take together.
+        end_value: where the decay ends.
+        exponent: as for `cosine_decay_schedule`.
+    """
+    who = "warmup_cosine_decay_schedule"
+    both = isinstance(decay_steps, int | float) and isinstance(
+        warmup_steps, int | float
+    )
+    if both and not decay_steps > warmup_steps:
+        raise ValueError(
+            f"{who}: decay_steps is {decay_steps} and "
+            f"warmup_steps {warmup_steps}, and more decay_steps than warmup_steps are "
+            "wanted: they count the warm-up too."
+        )
+    peak = as_float(number(peak_value))
+    share = jnp.where(peak == 0, 0, number(end_value) / jnp.where(peak == 0, 1, peak))
+    after = number(decay_steps) - number(warmup_steps)
+    return join_schedules(
+        [
+            _warmup(who, init_value, peak_value, warmup_steps),
+            cosine(who, peak_value, after, share, exponent),
+        ],
+        [number(warmup_steps)],
+    )
+
+
+def warmup_exponential_decay_schedule(
+    init_value: Real,
+    peak_value: Real,
+    warmup_steps: Real,
+    transition_steps: Real,
+    decay_rate: Real,
+    transition_begin: Real = 0,
+    staircase: bool = False,
+    end_value: Real | None = None,
+) -> Schedule:
+    """Up in a straight line, then down by the same share in every so many steps.
+
+    Args:
+        init_value: where the warm-up begins.
+        peak_value: where it ends and the decay begins.
+        warmup_steps: how many steps it takes.
+        transition_steps, decay_rate, staircase, end_value: as for `exponential_decay`.
+        transition_begin: how many steps after the warm-up the decay begins.
+    """
+    who = "warmup_exponential_decay_schedule"
+    return join_schedules(
+        [
+            _warmup(who, init_value, peak_value, warmup_steps),
+            exponential(
+                who,
+                peak_value,
+                transition_steps,
+                decay_rate,
+                transition_begin,
+                staircase,
+                end_value,
+            ),
+        ],
+        [number(warmup_steps)],
+    )
+
+
+def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
+    """Cosine decays with warm restarts, one after the other.
+
+    Args:
+        cosine_kwargs: the arguments of `warmup_cosine_decay_schedule` for each; its
+            `decay_steps` says how long it lasts.
+
+    >>> cycle = dict(init_value=0.0, peak_value=1.0, warmup_steps=2, decay_steps=10)
+    >>> schedule = sgdr_schedule([cycle, {**cycle, "peak_value": 0.5}])
+    >>> [float(schedule(count)) for count in (2, 10, 12)]
+    [1.0, 0.0, 0.5]
+    """
+    cycles = list(cosine_kwargs)
+    if not cycles:
+        raise ValueError("sgdr_schedule: got no cycles, and one at least is wanted.")
+    parts = [warmup_cosine_decay_schedule(**cycle) for cycle in cycles]
+    ends = accumulate(cycle["decay_steps"] for cycle in cycles)
+    return join_schedules(parts, list(ends)[:-1])
+
+
+def _warmup(
+    who: str, init_value: Real, peak_value: Real, warmup_steps: Real
+) -> Schedule:
+    return polynomial(who, init_value, peak_value, 1, warmup_steps)
