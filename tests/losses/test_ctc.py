@@ -19,16 +19,18 @@ LABELS = np.array([[1, 2, 2], [3, 1, 0], [2, 2, 2]])
 NO_LABEL = np.array([[0.0, 0, 0], [0, 0, 1], [0, 1, 1]])
 LATE = np.array([[0.0, 0, 0, 0, 0], [0, 0, 0, 1, 1], [0, 0, 1, 1, 1]])
 CASES = {
-    "plain": (LOGITS, NO_TIME, LABELS, NO_LABEL, {}),
     "padded times": (LOGITS, LATE, LABELS, NO_LABEL, {}),
     "padding in the middle": (LOGITS, np.roll(LATE, 2, 1), LABELS, NO_LABEL, {}),
     "blank": (LOGITS, NO_TIME, LABELS, NO_LABEL, {"blank_id": 3}),
-    "log_epsilon": (LOGITS, NO_TIME, LABELS, NO_LABEL, {"log_epsilon": -50.0}),
-    "no labels": (LOGITS, NO_TIME, LABELS, np.ones((3, 3)), {}),
+    "labels from nowhere": (
+        LOGITS,
+        NO_TIME,
+        LABELS - 2,
+        NO_LABEL,
+        {"log_epsilon": -50.0},
+    ),
     "no room for labels": (LOGITS, NO_TIME, LABELS[:, :0], NO_LABEL[:, :0], {}),
-    "no times": (LOGITS, np.ones((3, 5)), LABELS, np.ones((3, 3)), {}),
-    "labels from nowhere": (LOGITS, NO_TIME, LABELS - 2, NO_LABEL, {}),
-    "a label that is blank": (LOGITS, NO_TIME, LABELS * 0, NO_LABEL, {}),
+    "neither times nor labels": (LOGITS, LATE**0, LABELS * 0, NO_LABEL**0, {}),
 }
 
 

@@ -1,0 +1,155 @@
+"""What every loss asks of its arguments: dtypes, shapes, axes and masks."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool
+
+Numbers: TypeAlias = bool | int | float | complex | np.generic | np.ndarray | Array
+Axis: TypeAlias = int | np.integer | Sequence[int] | None
+
+
+class ShapesDiffer(ValueError, TypeError):
+    """Shapes that do not go together.
+
+    JAX raises a `ValueError` or a `TypeError`, as the operation happens to be: who
+    catches one of them catches this.
+    """
+
+
+def array(who: str, name: str, x: Any) -> Array:
+    """`x` as an array; a Python number stays weak, so it takes the dtype it meets."""
+    if not isinstance(x, Numbers):
+        raise TypeError(
+            f"{who}: {name} is a {type(x).__name__}; an array or a number is wanted; "
+            "a list can be made one with jnp.asarray"
+        )
+    return jnp.asarray(x)
+
+
+def floating(who: str, name: str, x: Any) -> Array:
+    """`x` as an array of real numbers; integers are refused, not converted."""
+    x = array(who, name, x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        raise TypeError(
+            f"{who}: {name} has dtype {x.dtype}; a floating dtype is wanted; "
+            "convert it with .astype(float)"
+        )
+    return x
+
+
+def integers(who: str, name: str, x: Any) -> Array:
+    """`x` as an array of integers."""
+    x = array(who, name, x)
+    if not jnp.issubdtype(x.dtype, jnp.integer):
+        raise TypeError(
+            f"{who}: {name} has dtype {x.dtype}; an integer dtype is wanted: the "
+            "number of a class, from 0"
+        )
+    return x
+
+
+def promoted(*xs: Any) -> Any:
+    """The dtype that `xs` have together, also while promotion is strict."""
+    with jax.numpy_dtype_promotion("standard"):
+        return jnp.result_type(*xs)
+
+
+def wide(dtype: Any) -> Any:
+    """The dtype to compute in: float32 for half precision, else `dtype` itself."""
+    half = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32
+    return jnp.dtype(jnp.float32 if half else dtype)
+
+
+def same_shape(who: str, **arrays: Array) -> None:
+    """Refuse arrays of different shapes: broadcasting would hide a mistake here."""
+    if len({x.shape for x in arrays.values()}) > 1:
+        raise ValueError(f"{who}: {_shapes(arrays)}; equal shapes are wanted")
+
+
+def meet(who: str, **arrays: Array) -> tuple[Any, list[Array]]:
+    """The dtype of the answer; the arrays, of one shape, in the dtype to compute in."""
+    dtype = promoted(*arrays.values())
+    shape = _common_shape(who, arrays)
+    return dtype, [
+        jnp.broadcast_to(x.astype(wide(dtype)), shape) for x in arrays.values()
+    ]
+
+
+def spread(who: str, shape: tuple[int, ...], **arrays: Array) -> Any:
+    """One array, given by name, broadcast to `shape`."""
+    ((name, x),) = arrays.items()
+    try:
+        return jnp.broadcast_to(x, shape)
+    except ValueError:
+        raise ShapesDiffer(
+            f"{who}: {name} has shape {x.shape}; one that broadcasts to {shape} is "
+            "wanted"
+        ) from None
+
+
+def axes(who: str, axis: Axis, ndim: int) -> tuple[int, ...]:
+    """`axis` as positive numbers, in the order given; `None` is all of them."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+    found = [operator.index(a) for a in given]
+    for a in found:
+        if not -ndim <= a < ndim:
+            span = f"from {-ndim} to {ndim - 1}"
+            fit = f"an axis {span}" if ndim else "an array with axes"
+            raise ValueError(
+                f"{who}: axis is {axis}, and the array has {ndim} dimensions; {fit} is "
+                "wanted"
+            )
+    found = [a % ndim for a in found]
+    if len(set(found)) < len(found):
+        raise ValueError(f"{who}: axis {axis} names an axis twice; once is wanted")
+    return tuple(found)
+
+
+def mask(who: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
+    """`where` as a mask of this shape; `None` keeps everything."""
+    if where is None:
+        return jnp.ones(shape, bool)
+    where = array(who, "where", where)
+    if where.dtype != bool:
+        raise ValueError(
+            f"{who}: where has dtype {where.dtype}; booleans are wanted; "
+            "compare it with zero first"
+        )
+    return spread(who, shape, where=where)
+
+
+def class_mask(
+    who: str, where: Any, shape: tuple[int, ...], axis: Axis
+) -> Bool[Array, "..."]:
+    """`where` as a mask over classes; over examples if it has no axes for classes."""
+    if where is not None and np.ndim(where) != len(shape) and axis is not None:
+        where = array(who, "where", where)
+        given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+        where = jnp.expand_dims(where, tuple(operator.index(a) for a in given))
+    return mask(who, where, shape)
+
+
+def times(weight: Array, x: Array) -> Array:
+    """`weight x`, where no weight of an infinite number is nothing: `0 log 0 = 0`."""
+    nothing = jnp.isinf(x) & (weight == 0)
+    return weight * jnp.where(nothing, 0, x)
+
+
+def _common_shape(who: str, arrays: dict[str, Array]) -> tuple[int, ...]:
+    try:
+        return jnp.broadcast_shapes(*(x.shape for x in arrays.values()))
+    except ValueError:
+        raise ShapesDiffer(
+            f"{who}: {_shapes(arrays)}; shapes that broadcast are wanted"
+        ) from None
+
+
+def _shapes(arrays: dict[str, Array]) -> str:
+    return " and ".join(f"{name} has shape {x.shape}" for name, x in arrays.items())

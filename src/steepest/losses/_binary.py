@@ -1,0 +1,138 @@
+"""Losses of two classes."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Num
+
+from ..core import nonnegative
+from ._arrays import array, floating, meet, Numbers, promoted, same_shape, spread, times
+
+
+def sigmoid_binary_cross_entropy(
+    logits: Numbers, labels: Numbers
+) -> Float[Array, "..."]:
+    """The cross-entropy of yes and no, where `p = sigmoid(logits)` is that of yes.
+
+        loss = -labels log p - (1 - labels) log(1 - p)
+
+    For each entry: classes that do not exclude one another have one each.
+
+    Goodfellow, Bengio and Courville, Deep learning, 2016, section 6.2.2.2
+
+    Args:
+        logits: real numbers; above zero says yes.
+        labels: 1 for yes, 0 for no, or a probability; of a shape that broadcasts.
+    """
+    who = "sigmoid_binary_cross_entropy"
+    x, l = floating(who, "logits", logits), array(who, "labels", labels)
+    dtype, (x, l) = x.dtype, meet(who, logits=x, labels=l)[1]
+    return _cross_entropy(x, l).astype(dtype)
+
+
+def sigmoid_focal_loss(
+    logits: Numbers,
+    labels: Numbers,
+    *,
+    alpha: Numbers | None = None,
+    gamma: Numbers = 2.0,
+) -> Float[Array, "..."]:
+    """Cross-entropy in which what is already right counts little.
+
+        p    = sigmoid(logits)
+        miss = labels (1 - p) + (1 - labels) p
+        loss = weight miss^gamma cross_entropy
+        weight = alpha labels + (1 - alpha) (1 - labels)
+
+    Lin, Goyal, Girshick, He and Dollar, Focal loss for dense object detection, 2017,
+    arXiv:1708.02002
+
+    Args:
+        logits: real numbers; above zero says yes.
+        labels: 1 for yes, 0 for no; of a shape that broadcasts.
+        alpha: the weight of yes against no; by default both weigh 1.
+        gamma: how strongly what is right is discounted, at least 0; 0 does not.
+    """
+    who = "sigmoid_focal_loss"
+    x, l = floating(who, "logits", logits), array(who, "labels", labels)
+    if isinstance(gamma, int | float):
+        nonnegative(who, gamma=gamma)
+    weight = array(who, "alpha", 1.0 if alpha is None else alpha)
+    power: Any = gamma if isinstance(gamma, int | float) else array(who, "gamma", gamma)
+    dtype = promoted(x, weight, power)
+    x, l = meet(who, logits=x, labels=l)[1]
+    if not isinstance(power, int | float):
+        power = spread(who, x.shape, gamma=power.astype(x.dtype))
+    miss = l * jax.nn.sigmoid(-x) + (1 - l) * jax.nn.sigmoid(x)
+    # A root of zero has no slope. What is that right has no loss either.
+    right = miss == 0
+    discount = jnp.where(right, 0, jnp.where(right, 1, miss) ** power)
+    loss = discount * jnp.where(right, 0, _cross_entropy(x, l))
+    if alpha is not None:
+        weight = spread(who, x.shape, alpha=weight.astype(x.dtype))
+        loss = loss * (weight * l + (1 - weight) * (1 - l))
+    return loss.astype(dtype)
+
+
+def hinge_loss(predictor_outputs: Numbers, targets: Numbers) -> Num[Array, "..."]:
+    """`max(0, 1 - targets predictor_outputs)`: no loss beyond a margin of 1.
+
+    Cortes and Vapnik, Support-vector networks, 1995
+
+    Args:
+        predictor_outputs: numbers; above zero says yes.
+        targets: 1 for yes, -1 for no; of a shape that broadcasts.
+    """
+    who = "hinge_loss"
+    p = array(who, "predictor_outputs", predictor_outputs)
+    t = array(who, "targets", targets)
+    dtype, (p, t) = meet(who, predictor_outputs=p, targets=t)
+    return jnp.maximum(0, 1 - p * t).astype(dtype)
+
+
+def perceptron_loss(predictor_outputs: Numbers, targets: Numbers) -> Num[Array, "..."]:
+    """`max(0, -targets predictor_outputs)`: no loss on the right side.
+
+    Rosenblatt, The perceptron: a probabilistic model for information storage and
+    organization in the brain, 1958
+
+    Args:
+        predictor_outputs: numbers; above zero says yes.
+        targets: 1 for yes, -1 for no; of the same shape.
+    """
+    who = "perceptron_loss"
+    p = array(who, "predictor_outputs", predictor_outputs)
+    t = array(who, "targets", targets)
+    same_shape(who, predictor_outputs=p, targets=t)
+    dtype, (p, t) = meet(who, predictor_outputs=p, targets=t)
+    return jnp.maximum(0, -p * t).astype(dtype)
+
+
+def sparsemax_loss(logits: Numbers, labels: Numbers) -> Float[Array, "..."]:
+    """The sparsemax loss of two classes: a hinge with a rounded corner.
+
+        s    = logits for labels 0, -logits for labels 1
+        loss = 0                where s <= -1
+               (s + 1)^2 / 4    between
+               s                where s >= 1
+
+    Martins and Astudillo, From softmax to sparsemax, 2016, arXiv:1602.02068
+
+    Args:
+        logits: numbers; above zero says yes.
+        labels: 1 for yes, 0 for no; of a shape that broadcasts.
+    """
+    who = "sparsemax_loss"
+    x, l = array(who, "logits", logits), array(who, "labels", labels)
+    dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else promoted(x, 1.0)
+    x, l = meet(who, logits=x.astype(dtype), labels=l)[1]
+    s = jnp.where(l == 0, x, -x)
+    between = jnp.abs(s) < 1
+    # The square of infinity, though not chosen, would make the slope NaN.
+    corner = (jnp.where(between, s, 0) + 1) ** 2 / 4
+    return jnp.where(between, corner, jnp.maximum(s, 0)).astype(dtype)
+
+
+def _cross_entropy(x: Float[Array, "..."], l: Array) -> Float[Array, "..."]:
+    return times(l, jax.nn.softplus(-x)) + times(1 - l, jax.nn.softplus(x))

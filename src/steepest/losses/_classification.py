@@ -1,0 +1,227 @@
+"""Losses of many classes: how much is given to the right one.
+
+Labels are either probabilities, one for each class, or the number of a class.
+"""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from ._arrays import (
+    array,
+    axes,
+    Axis,
+    class_mask,
+    floating,
+    integers,
+    meet,
+    Numbers,
+    promoted,
+    ShapesDiffer,
+    spread,
+    times,
+    wide,
+)
+
+Loss = Float[Array, "..."]
+
+
+def softmax_cross_entropy(
+    logits: Numbers, labels: Numbers, axis: Axis = -1, where: Numbers | None = None
+) -> Loss:
+    """The cross-entropy of classes whose probabilities are `p = softmax(logits)`.
+
+        loss = -sum labels log p
+
+    A class without label and without probability costs nothing: `0 log 0 = 0`.
+
+    Goodfellow, Bengio and Courville, Deep learning, 2016, section 6.2.2.3
+
+    Args:
+        logits: real numbers.
+        labels: probabilities, for example one-hot; of a shape that broadcasts.
+        axis: the axis or axes of the classes; `None` is all.
+        where: which classes there are; or, without the class axes, which examples.
+    """
+    who = "softmax_cross_entropy"
+    dtype, l, log_p, keep, along = _softmax(who, logits, labels, axis, where)
+    return -jnp.sum(jnp.where(keep, times(l, log_p), 0), along).astype(dtype)
+
+
+def safe_softmax_cross_entropy(logits: Numbers, labels: Numbers) -> Loss:
+    """`softmax_cross_entropy` over the last axis, which is safe already.
+
+    Optax's second name: there, only this one has `0 log 0 = 0`.
+
+    Args:
+        logits, labels: as for `softmax_cross_entropy`.
+    """
+    return softmax_cross_entropy(logits, labels)
+
+
+def softmax_cross_entropy_with_integer_labels(
+    logits: Numbers,
+    labels: Numbers,
+    axis: int | tuple[int, ...] = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """The cross-entropy of one right class: `-log softmax(logits)[labels]`.
+
+    Cheaper than `softmax_cross_entropy`: the other classes are not multiplied by zero.
+
+    Args:
+        logits: real numbers.
+        labels: the number of the right class; negative numbers count from the end, and
+            the loss of a class that is not there is NaN. The shape is that of `logits`
+            without the class axes, or broadcasts with it.
+        axis: the axis of the classes. Several count as one, the last changing fastest.
+        where: which classes there are; or, without the class axes, which examples. An
+            example without classes has loss 0.
+    """
+    who = "softmax_cross_entropy_with_integer_labels"
+    x = floating(who, "logits", logits)
+    l = integers(who, "labels", labels)
+    if not isinstance(axis, int | tuple):
+        raise ValueError(f"{who}: axis is {axis}; an int or a tuple of ints is wanted")
+    along = axes(who, axis, x.ndim)
+    keep = class_mask(who, where, x.shape, axis)
+    dtype = x.dtype
+    x, keep = _classes_last(x.astype(wide(dtype)), along), _classes_last(keep, along)
+    if l.ndim != x.ndim - 1:
+        raise ValueError(
+            f"{who}: labels have shape {l.shape}, logits {jnp.shape(logits)} with "
+            f"classes along {axis}; labels of shape {x.shape[:-1]} are wanted"
+        )
+    x, l, keep = _batch(who, x, l, keep)
+    some = jnp.any(keep, -1, keepdims=True)
+    x = jnp.where(some, x, 0)
+    top = jnp.max(x, -1, keepdims=True, where=keep, initial=-jnp.inf)
+    top = jax.lax.stop_gradient(jnp.where(jnp.isfinite(top), top, 0))
+    x = x - top
+    total = jnp.sum(jnp.exp(jnp.where(keep, x, -jnp.inf)), -1, keepdims=True)
+    right = jnp.take_along_axis(x, l[..., None], -1, mode="fill", fill_value=jnp.nan)
+    loss = jnp.log(jnp.where(some, total, 1)) - jnp.where(some, right, 0)
+    return loss[..., 0].astype(dtype)
+
+
+def poly_loss_cross_entropy(
+    logits: Numbers,
+    labels: Numbers,
+    *,
+    epsilon: Numbers = 2.0,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """Cross-entropy with another weight for the first term of its series.
+
+        p    = softmax(logits)
+        loss = -sum labels log p + epsilon sum labels (1 - p)
+
+    Leng, Tan, Liu, Cubuk, Shi, Cheng and Anguelov, PolyLoss, 2022, arXiv:2204.12511
+
+    Args:
+        logits: real numbers.
+        labels: real probabilities, for example one-hot; of a shape that broadcasts.
+        epsilon: the weight added to the first term; 0 is cross-entropy.
+        axis: the axis or axes of the classes; `None` is all.
+        where: which classes there are; or, without the class axes, which examples.
+    """
+    who = "poly_loss_cross_entropy"
+    l = floating(who, "labels", labels)
+    dtype, l, log_p, keep, along = _softmax(who, logits, l, axis, where)
+    first = jnp.sum(jnp.where(keep, l * (1 - jnp.exp(log_p)), 0), along)
+    entropy = -jnp.sum(jnp.where(keep, times(l, log_p), 0), along)
+    more = array(who, "epsilon", epsilon)
+    dtype = promoted(jnp.zeros((), dtype), more)
+    more = spread(who, first.shape, epsilon=more.astype(first.dtype))
+    return (entropy + more * first).astype(dtype)
+
+
+def multiclass_hinge_loss(scores: Numbers, labels: Numbers) -> Loss:
+    """`max(scores + [not the right class]) - score of the right class`.
+
+    Zero where the right class wins by a margin of 1.
+
+    Crammer and Singer, On the algorithmic implementation of multiclass kernel-based
+    vector machines, 2001
+
+    Args:
+        scores: numbers; classes along the last axis.
+        labels: the number of the right class, for each example.
+    """
+    who = "multiclass_hinge_loss"
+    scores, right = _one_hot(who, scores, labels)
+    best = jnp.max(jnp.where(right, scores, scores + 1), -1)
+    return best - jnp.sum(jnp.where(right, scores, 0), -1)
+
+
+def multiclass_perceptron_loss(scores: Numbers, labels: Numbers) -> Loss:
+    """`max(scores) - score of the right class`: zero where the right class wins.
+
+    Michael Collins, Discriminative training methods for hidden Markov models, 2002
+
+    Args:
+        scores: numbers; classes along the last axis.
+        labels: the number of the right class, for each example.
+    """
+    scores, right = _one_hot("multiclass_perceptron_loss", scores, labels)
+    return jnp.max(scores, -1) - jnp.sum(jnp.where(right, scores, 0), -1)
+
+
+def _softmax(
+    who: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
+) -> tuple[Any, Array, Loss, Bool[Array, "..."], tuple[int, ...]]:
+    """The dtype of the answer, labels, `log p`, what counts, the axes of classes."""
+    x, l = floating(who, "logits", logits), array(who, "labels", labels)
+    dtype, (x, l) = meet(who, logits=x, labels=l)
+    along = axes(who, axis, x.ndim)
+    keep = class_mask(who, where, x.shape, axis)
+    log_p = jax.nn.log_softmax(jnp.where(keep, x, 0), along, where=keep)
+    return dtype, jnp.where(keep, l, 0), jnp.where(keep, log_p, 0), keep, along
+
+
+def _classes_last(x: Array, along: tuple[int, ...]) -> Array:
+    """The class axes, in the order given, as one axis at the end."""
+    rest = [a for a in range(x.ndim) if a not in along]
+    x = jnp.transpose(x, (*rest, *along))
+    shape = x.shape[: len(rest)]
+    return x.reshape((*shape, math.prod(x.shape[len(rest) :])))
+
+
+def _batch(who: str, x: Array, l: Array, *others: Array) -> tuple[Array, ...]:
+    """Scores, labels and arrays like the scores, with the same axes of examples."""
+    try:
+        shape = jnp.broadcast_shapes(x.shape[:-1], l.shape)
+    except ValueError:
+        raise ShapesDiffer(
+            f"{who}: labels have shape {l.shape}, and there are scores for "
+            f"{x.shape[:-1]} examples of {x.shape[-1]} classes; labels of shape "
+            f"{x.shape[:-1]} are wanted"
+        ) from None
+    full = (*shape, x.shape[-1])
+    like_scores = (jnp.broadcast_to(o, full) for o in others)
+    return jnp.broadcast_to(x, full), jnp.broadcast_to(l, shape), *like_scores
+
+
+def _one_hot(who: str, scores: Numbers, labels: Numbers) -> tuple[Loss, Array]:
+    """Scores, in the default dtype or a wider one, and which of them is the right one.
+
+    None is, for a label that is no class: its score counts as 0.
+    """
+    x, l = array(who, "scores", scores), array(who, "labels", labels)
+    if x.ndim == 0:
+        raise ValueError(
+            f"{who}: scores have shape (); at least one axis, of classes, is wanted"
+        )
+    if l.dtype == bool:
+        raise TypeError(
+            f"{who}: labels are booleans; the number of the right class is wanted"
+        )
+    x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
+    x, l = _batch(who, x, l)
+    numbers = jnp.arange(x.shape[-1]).reshape((1,) * l.ndim + (-1,))
+    both = promoted(l.dtype, numbers.dtype)
+    return x, l[..., None].astype(both) == numbers.astype(both)

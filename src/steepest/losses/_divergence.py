@@ -1,0 +1,120 @@
+"""Kullback-Leibler divergences: how far is a distribution from a target.
+
+Predictions are logarithms of probabilities. `0 log 0 = 0` throughout.
+
+Kullback and Leibler, On information and sufficiency, 1951
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ._arrays import axes, Axis, floating, mask, meet, Numbers
+
+Loss = Float[Array, "..."]
+
+
+def kl_divergence(
+    log_predictions: Numbers,
+    targets: Numbers,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """`sum targets (log targets - log_predictions)`.
+
+    Args:
+        log_predictions: logarithms of probabilities.
+        targets: probabilities, of a shape that broadcasts.
+        axis: the axis or axes of the classes; `None` is all.
+        where: which classes count.
+    """
+    who = "kl_divergence"
+    t = floating(who, "targets", targets)
+    return _sum(who, _relative_entropy, log_predictions, axis, where, targets=t)
+
+
+def kl_divergence_with_log_targets(
+    log_predictions: Numbers,
+    log_targets: Numbers,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """`sum exp(log_targets) (log_targets - log_predictions)`.
+
+    Args:
+        log_predictions: logarithms of probabilities.
+        log_targets: logarithms of probabilities, of a shape that broadcasts.
+        axis: the axis or axes of the classes; `None` is all.
+        where: which classes count.
+    """
+    who = "kl_divergence_with_log_targets"
+    t = floating(who, "log_targets", log_targets)
+    return _sum(who, _relative_log_entropy, log_predictions, axis, where, log_targets=t)
+
+
+def convex_kl_divergence(
+    log_predictions: Numbers,
+    targets: Numbers,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """`sum targets (log targets - log_predictions) + exp(log_predictions) - targets`.
+
+    The divergence of measures that need not sum to one. No term of it is negative, and
+    it is convex in predictions and targets together. Optax prefers its other name.
+
+    Args:
+        log_predictions: logarithms of numbers of at least zero.
+        targets: numbers of at least zero, of a shape that broadcasts.
+        axis: the axis or axes of the classes; `None` is all.
+        where: which classes count.
+    """
+    return _convex("convex_kl_divergence", log_predictions, targets, axis, where)
+
+
+def generalized_kl_divergence(
+    log_predictions: Numbers,
+    targets: Numbers,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """`convex_kl_divergence`, by the name it has in matrix factorization.
+
+    Lee and Seung, Algorithms for non-negative matrix factorization, 2000
+
+    Args:
+        log_predictions, targets, axis, where: as for `convex_kl_divergence`.
+    """
+    return _convex("generalized_kl_divergence", log_predictions, targets, axis, where)
+
+
+def _convex(
+    who: str, log_predictions: Numbers, targets: Numbers, axis: Axis, where: Any
+) -> Loss:
+    term = lambda log_p, t: _relative_entropy(log_p, t) + (jnp.exp(log_p) - t)
+    t = floating(who, "targets", targets)
+    return _sum(who, term, log_predictions, axis, where, targets=t)
+
+
+def _sum(
+    who: str, term: Any, log_predictions: Numbers, axis: Axis, where: Any, **to: Array
+) -> Loss:
+    log_p = floating(who, "log_predictions", log_predictions)
+    dtype, (log_p, t) = meet(who, log_predictions=log_p, **to)
+    along = axes(who, axis, log_p.ndim)
+    keep = mask(who, where, log_p.shape)
+    # Zeros in, before zeros out: no slope is taken of what does not count.
+    terms = term(jnp.where(keep, log_p, 0), jnp.where(keep, t, 0))
+    return jnp.sum(jnp.where(keep, terms, 0), along).astype(dtype)
+
+
+def _relative_entropy(log_p: Loss, t: Loss) -> Loss:
+    none = t == 0
+    return t * jnp.where(none, 0, jnp.log(jnp.where(none, 1, t)) - log_p)
+
+
+def _relative_log_entropy(log_p: Loss, log_t: Loss) -> Loss:
+    none = jnp.isneginf(log_t)
+    log_t = jnp.where(none, 0, log_t)
+    return jnp.where(none, 0, jnp.exp(log_t) * (log_t - jnp.where(none, 0, log_p)))

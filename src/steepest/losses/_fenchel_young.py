@@ -1,0 +1,61 @@
+"""Losses made of a maximum.
+
+Blondel, Martins and Niculae, Learning with Fenchel-Young losses, 2020, arXiv:1901.02324
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Shaped
+
+from ._arrays import array, meet, Numbers, promoted, spread
+
+
+def make_fenchel_young_loss(
+    max_fun: Callable[..., Any],
+) -> Callable[..., Shaped[Array, "..."]]:
+    """The loss `max_fun(scores) - <targets, scores>` of a regularized maximum.
+
+    Its slope is the maximizer less the targets: with `logsumexp` that is softmax less
+    the targets, and the loss is cross-entropy without the entropy of the targets.
+
+    Args:
+        max_fun: `max_fun(scores) -> number`, for one-dimensional `scores`: the largest
+            `<y, scores> - omega(y)` over the possible `y`.
+
+    Returns `loss(scores, targets, *args, **kwargs)`, with the entries along the last
+    axis and any axes of examples before it; `args` and `kwargs` go to `max_fun`.
+
+    >>> import jax, jax.numpy as jnp, steepest
+    >>> loss = steepest.losses.make_fenchel_young_loss(jax.nn.logsumexp)
+    >>> round(float(loss(jnp.array([1.0, 1.0]), jnp.array([1.0, 0.0]))), 4)
+    0.6931
+    """
+    who = "make_fenchel_young_loss"
+    if not callable(max_fun):
+        raise TypeError(
+            f"{who}: max_fun is a {type(max_fun).__name__}; a function of the scores "
+            "is wanted"
+        )
+
+    def fenchel_young_loss(
+        scores: Numbers, targets: Numbers, *args: Any, **kwargs: Any
+    ) -> Shaped[Array, "..."]:
+        """`max_fun(scores) - <targets, scores>`."""
+        s, t = array(who, "scores", scores), array(who, "targets", targets)
+        one = lambda x: jnp.asarray(max_fun(x, *args, **kwargs))
+        best = jnp.vectorize(one, signature="(n)->()")(s)
+        dtype = promoted(best, s, t)
+        if s.shape[-1:] != t.shape[-1:]:
+            raise ValueError(
+                f"{who}: scores have shape {s.shape} and targets {t.shape}; last axes "
+                "of the same size are wanted"
+            )
+        _, (s, t) = meet(who, scores=s, targets=t)
+        inner = jnp.sum(s * t, -1)
+        best = spread(who, inner.shape, scores=best)
+        wider = promoted(best, inner)
+        return (best.astype(wider) - inner.astype(wider)).astype(dtype)
+
+    return fenchel_young_loss

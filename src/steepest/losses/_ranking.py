@@ -1,0 +1,62 @@
+"""Losses of lists: are the relevant items at the top.
+
+Cao, Qin, Liu, Tsai and Li, Learning to rank: from pairwise approach to listwise
+approach, 2007. Xia, Liu, Wang, Zhang and Li, Listwise approach to learning to rank:
+theory and algorithm, 2008
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ._arrays import array, floating, mask, meet, Numbers, promoted, spread, times
+
+
+def ranking_softmax_loss(
+    logits: Numbers,
+    labels: Numbers,
+    *,
+    where: Numbers | None = None,
+    weights: Numbers | None = None,
+    reduce_fn: Callable[..., Any] | None = jnp.mean,
+) -> Any:
+    """The softmax cross-entropy of lists: `-sum weights labels log softmax(logits)`.
+
+    Args:
+        logits: real numbers: a score for each item, items along the last axis.
+        labels: how relevant each item is; of a shape that broadcasts.
+        where: which items there are. A list without items does not count.
+        weights: of the items; by default 1.
+        reduce_fn: makes one number of the losses of the lists. It is called with them
+            and with `where`: which of the lists have items, or `None`. Itself `None`,
+            the losses are returned, one for each list. The mean over no list is 0.
+    """
+    who = "ranking_softmax_loss"
+    x, l = floating(who, "logits", logits), array(who, "labels", labels)
+    w = array(who, "weights", 1 if weights is None else weights)
+    dtype = promoted(x, w)
+    x, l = meet(who, logits=x, labels=l)[1]
+    if x.ndim == 0:
+        raise ValueError(
+            f"{who}: logits have shape (); at least one axis, of items, is wanted"
+        )
+    keep = mask(who, where, x.shape)
+    l = l * spread(who, x.shape, weights=w.astype(x.dtype))
+    log_p = jax.nn.log_softmax(jnp.where(keep, x, 0), where=keep)
+    gain = times(jnp.where(keep, l, 0), jnp.where(keep, log_p, 0))
+    loss = -jnp.sum(gain, -1)
+    lists = None if where is None else jnp.any(keep, -1)
+    if reduce_fn is None:
+        return loss.astype(dtype)
+    if reduce_fn is jnp.mean:
+        return _mean(loss, lists).astype(dtype)
+    return reduce_fn(loss.astype(dtype), where=lists)
+
+
+def _mean(loss: Float[Array, "..."], lists: Array | None) -> Float[Array, ""]:
+    keep = jnp.ones(loss.shape, bool) if lists is None else lists
+    count = jnp.sum(keep, dtype=loss.dtype)
+    return jnp.sum(jnp.where(keep, loss, 0)) / jnp.maximum(count, 1)

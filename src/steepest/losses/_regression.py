@@ -1,0 +1,198 @@
+"""Losses of real numbers: how far is a prediction from its target."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..core import nonnegative
+from ._arrays import (
+    array,
+    axes,
+    Axis,
+    floating,
+    mask,
+    meet,
+    Numbers,
+    promoted,
+    same_shape,
+)
+
+Loss = Float[Array, "..."]
+
+
+def squared_error(predictions: Numbers, targets: Numbers | None = None) -> Loss:
+    """`(predictions - targets)^2`, for each entry.
+
+    Mean squared error is the mean of it.
+
+    Args:
+        predictions: real numbers.
+        targets: of the same shape; by default zeros.
+    """
+    return _square("squared_error", predictions, targets)
+
+
+def l2_loss(predictions: Numbers, targets: Numbers | None = None) -> Loss:
+    """`(predictions - targets)^2 / 2`, for each entry; its slope is the difference.
+
+    Args:
+        predictions: real numbers.
+        targets: of the same shape; by default zeros.
+    """
+    return _square("l2_loss", predictions, targets) / 2
+
+
+def huber_loss(
+    predictions: Numbers, targets: Numbers | None = None, *, delta: Numbers = 1.0
+) -> Loss:
+    """Huber's loss: a square near zero, a line of slope `delta` further out.
+
+        e    = |predictions - targets|
+        loss = e^2 / 2                       where e <= delta
+               delta (e - delta / 2)         elsewhere
+
+    Huber, Robust estimation of a location parameter, 1964
+
+    Args:
+        predictions: real numbers.
+        targets: of a shape that broadcasts; by default zeros.
+        delta: where the square becomes a line, at least 0; a number or an array.
+    """
+    who = "huber_loss"
+    if isinstance(delta, int | float):
+        nonnegative(who, delta=delta)
+    dtype, (e, width) = _difference(
+        who, predictions, targets, delta=array(who, "delta", delta)
+    )
+    e = jnp.abs(e)
+    inner = jnp.minimum(e, width)
+    return (inner * inner / 2 + width * (e - inner)).astype(dtype)
+
+
+def log_cosh(predictions: Numbers, targets: Numbers | None = None) -> Loss:
+    """`log(cosh(e))`, `e = predictions - targets`: `e^2 / 2` near zero, `|e|` far out.
+
+        loss = log(1 + 2 sinh(e / 2)^2)              where |e| < 1
+               |e| + log(1 + exp(-2 |e|)) - log 2    elsewhere
+
+    The same number twice: the first keeps its digits near zero, the second does not
+    overflow.
+
+    Chen, Log hyperbolic cosine loss improves variational auto-encoder, 2019
+
+    Args:
+        predictions: real numbers.
+        targets: of a shape that broadcasts; by default zeros.
+    """
+    dtype, (e,) = _difference("log_cosh", predictions, targets)
+    near = jnp.abs(e) < 1
+    sinh = jnp.sinh(jnp.where(near, e, 0) / 2)
+    far = jnp.abs(jnp.where(near, 1, e))
+    line = far + jnp.log1p(jnp.exp(-2 * far)) - jnp.log(2.0).astype(e.dtype)
+    return jnp.where(near, jnp.log1p(2 * sinh * sinh), line).astype(dtype)
+
+
+def cosine_similarity(
+    predictions: Numbers,
+    targets: Numbers,
+    *,
+    epsilon: Numbers = 0.0,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """The cosine of the angle between predictions and targets.
+
+        loss = <p, t> / sqrt(max(|p|^2, epsilon) max(|t|^2, epsilon))
+
+    Without `epsilon` a vector of zeros has no angle, and the answer is NaN.
+
+    Args:
+        predictions: real numbers.
+        targets: real numbers, of a shape that broadcasts.
+        epsilon: the least square of a length a vector is counted with.
+        axis: the axis or axes along which the vectors lie; `None` is all.
+        where: which entries count; vectors without any have similarity 0.
+    """
+    dtype, cosine = _cosine(
+        "cosine_similarity", predictions, targets, epsilon, axis, where
+    )
+    return cosine.astype(dtype)
+
+
+def cosine_distance(
+    predictions: Numbers,
+    targets: Numbers,
+    *,
+    epsilon: Numbers = 0.0,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Loss:
+    """`1 - cosine_similarity`: 0 for the same direction, 2 for the opposite.
+
+    Args:
+        predictions, targets, epsilon, axis, where: as for `cosine_similarity`.
+    """
+    dtype, cosine = _cosine(
+        "cosine_distance", predictions, targets, epsilon, axis, where
+    )
+    return (1 - cosine).astype(dtype)
+
+
+def unit(
+    x: Float[Array, "..."], epsilon: Array, along: tuple[int, ...], empty: Array | bool
+) -> Float[Array, "..."]:
+    """`x / sqrt(max(|x|^2, epsilon))`, and zeros where `empty`.
+
+    Divided by its largest entry first, so that no square leaves the range of the dtype;
+    that number cancels, and is not differentiated.
+    """
+    top = jax.lax.stop_gradient(jnp.max(jnp.abs(x), along, keepdims=True, initial=0))
+    top = jnp.where((top > 0) & jnp.isfinite(top), top, 1)
+    x, least = x / top, jnp.sqrt(epsilon) / top
+    squares = jnp.sum(x * x, along, keepdims=True)
+    # The slope of the root at zero is infinite: it must not be asked for.
+    length = jnp.sqrt(jnp.where(squares > 0, squares, 1))
+    short = (squares == 0) | (length <= least)
+    return x / jnp.where(empty, 1, jnp.where(short, least, length))
+
+
+def _square(who: str, predictions: Numbers, targets: Numbers | None) -> Loss:
+    p = floating(who, "predictions", predictions)
+    if targets is not None:
+        same_shape(who, predictions=p, targets=array(who, "targets", targets))
+    dtype, (e,) = _difference(who, p, targets)
+    return (e * e).astype(dtype)
+
+
+def _difference(
+    who: str, predictions: Numbers, targets: Numbers | None, **others: Array
+) -> tuple[Any, list[Array]]:
+    p = floating(who, "predictions", predictions)
+    t = jnp.zeros((), p.dtype) if targets is None else array(who, "targets", targets)
+    dtype, (p, t, *rest) = meet(who, predictions=p, targets=t, **others)
+    return dtype, [p - t, *rest]
+
+
+def _cosine(
+    who: str,
+    predictions: Numbers,
+    targets: Numbers,
+    epsilon: Numbers,
+    axis: Axis,
+    where: Numbers | None,
+) -> tuple[Any, Loss]:
+    p = floating(who, "predictions", predictions)
+    t = floating(who, "targets", targets)
+    least = array(who, "epsilon", epsilon)
+    dtype = promoted(p, t, least)
+    _, (p, t) = meet(who, predictions=p, targets=t)
+    along = axes(who, axis, p.ndim)
+    keep = mask(who, where, p.shape)
+    least = least.astype(p.dtype)
+    if least.ndim > 0:
+        least = jnp.expand_dims(least, along)
+    empty = ~jnp.any(keep, along, keepdims=True)
+    p, t = (unit(jnp.where(keep, x, 0), least, along, empty) for x in (p, t))
+    return dtype, jnp.sum(p * t, along)

@@ -1,0 +1,130 @@
+"""Losses of embeddings: things of a kind together, others apart."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..core import positive
+from ._arrays import (
+    array,
+    axes,
+    Axis,
+    floating,
+    meet,
+    Numbers,
+    promoted,
+    ShapesDiffer,
+    spread,
+)
+from ._regression import unit
+
+
+def ntxent(
+    embeddings: Numbers, labels: Numbers, temperature: Numbers = 0.07
+) -> Float[Array, ""]:
+    """The normalized temperature-scaled cross-entropy of SimCLR.
+
+        s_ij = cosine of embeddings i and j, / temperature
+        loss = mean of -log(exp s_ij / (exp s_ij + sum_k exp s_ik))
+
+    over the pairs `i, j` of different examples with the same label; `k` runs over the
+    examples with another label than `i`. Without such a pair the loss is 0. Lengths
+    count as at least the root of the dtype's epsilon.
+
+    Chen, Kornblith, Norouzi and Hinton, A simple framework for contrastive learning of
+    visual representations, 2020, arXiv:2002.05709
+
+    Args:
+        embeddings: real numbers, `[examples, features]`.
+        labels: `[examples]`; equal for examples of a kind.
+        temperature: above 0; small ones look at the nearest others only.
+    """
+    who = "ntxent"
+    e, l = floating(who, "embeddings", embeddings), array(who, "labels", labels)
+    if e.ndim != 2 or l.shape != e.shape[:1]:
+        raise ShapesDiffer(
+            f"{who}: embeddings have shape {e.shape} and labels {l.shape}; "
+            "[examples, features] and [examples] are wanted"
+        )
+    if isinstance(temperature, int | float):
+        positive(who, temperature=temperature)
+    tau = array(who, "temperature", temperature)
+    dtype = promoted(e, tau)
+    _, (e,) = meet(who, embeddings=e)
+    tau = tau.astype(e.dtype)
+    e = unit(e, jnp.asarray(jnp.finfo(e.dtype).eps, e.dtype), (1,), False)
+    s = jnp.matmul(e, e.T, precision="highest") / tau
+    kin = l[:, None] == l[None, :]
+    pair = kin & ~jnp.eye(l.shape[0], dtype=bool)
+    others = _log_sum_exp(s, ~kin)
+    # -log(exp s / (exp s + exp others)) = softplus(others - s)
+    loss = jax.nn.softplus(jnp.where(pair, others - s, 0))
+    count = jnp.sum(pair, dtype=e.dtype)
+    total = jnp.sum(jnp.where(pair, loss, 0)) / jnp.maximum(count, 1)
+    return total.astype(dtype)
+
+
+def triplet_margin_loss(
+    anchors: Numbers,
+    positives: Numbers,
+    negatives: Numbers,
+    axis: Axis = -1,
+    norm_degree: Numbers = 2,
+    margin: Numbers = 1.0,
+    eps: Numbers = 1e-6,
+) -> Float[Array, "..."]:
+    """`max(0, d(anchors, positives) - d(anchors, negatives) + margin)`.
+
+        d(a, b) = (sum |a - b|^norm_degree + eps)^(1 / norm_degree)
+
+    Balntas, Riba, Ponsa and Mikolajczyk, Learning local feature descriptors with
+    triplets and shallow convolutional neural networks, 2016
+
+    Args:
+        anchors: real numbers.
+        positives: what the anchors should be near to; of a shape that broadcasts.
+        negatives: what they should be far from; of a shape that broadcasts.
+        axis: the axis or axes of the features; `None` is all.
+        norm_degree: of the norm, above 0; 2 is Euclidean.
+        margin: how much nearer the positives should be.
+        eps: keeps the slope of the root finite.
+    """
+    who = "triplet_margin_loss"
+    a = floating(who, "anchors", anchors)
+    b = floating(who, "positives", positives)
+    c = floating(who, "negatives", negatives)
+    if isinstance(norm_degree, int | float):
+        positive(who, norm_degree=norm_degree)
+    degree: Any = norm_degree
+    if not isinstance(degree, int | float):
+        degree = array(who, "norm_degree", degree)
+    gap, least = array(who, "margin", margin), array(who, "eps", eps)
+    dtype = promoted(a, b, c, degree, gap, least)
+    _, (a, b, c) = meet(who, anchors=a, positives=b, negatives=c)
+    if not isinstance(degree, int | float):
+        degree = degree.astype(a.dtype)
+    along = axes(who, axis, a.ndim)
+
+    def distance(x: Array, y: Array) -> Array:
+        total = jnp.sum(_power(jnp.abs(x - y), degree), along)
+        room = spread(who, total.shape, eps=least.astype(total.dtype))
+        return _power(total + room, 1 / degree)
+
+    nearer = distance(a, b) - distance(a, c)
+    gap = spread(who, nearer.shape, margin=gap.astype(nearer.dtype))
+    return jnp.maximum(0, nearer + gap).astype(dtype)
+
+
+def _power(x: Float[Array, "..."], degree: int | float | Array) -> Float[Array, "..."]:
+    """`x^degree`, whose slope at zero is taken as zero: of a root it is infinite."""
+    zero = x == 0
+    return jnp.where(zero, 0, jnp.where(zero, 1, x) ** degree)
+
+
+def _log_sum_exp(s: Float[Array, "n n"], keep: Array) -> Float[Array, "n 1"]:
+    """Of each row, over what is kept; where that is nothing, `-inf` without a slope."""
+    some = jnp.any(keep, 1, keepdims=True)
+    total = jax.nn.logsumexp(s, 1, keepdims=True, where=keep | ~some)
+    return jnp.where(some, total, -jnp.inf)

@@ -1,0 +1,43 @@
+"""Labels that are less sure.
+
+Szegedy, Vanhoucke, Ioffe, Shlens and Wojna, Rethinking the Inception architecture
+for computer vision, 2015, arXiv:1512.00567
+Muller, Kornblith and Hinton, When does label smoothing help?, 2019, arXiv:1906.02629
+"""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ._arrays import array, axes, Axis, floating, Numbers, promoted, spread, wide
+
+
+def smooth_labels(
+    labels: Numbers,
+    alpha: Numbers,
+    *,
+    axis: Axis = -1,
+    where: Numbers | None = None,
+) -> Float[Array, "..."]:
+    """`(1 - alpha) labels + alpha / k`, with `k` classes.
+
+    Args:
+        labels: real probabilities, for example one-hot.
+        alpha: how much is shared out among the classes, from 0 to 1; a number or an
+            array that broadcasts to the labels.
+        axis: the axis or axes of the classes; `None` is all.
+        where: which classes count towards `k`. Where there are none, nothing is shared.
+    """
+    who = "smooth_labels"
+    l, a = floating(who, "labels", labels), array(who, "alpha", alpha)
+    dtype = promoted(l, a)
+    l, a = l.astype(wide(dtype)), spread(who, l.shape, alpha=a.astype(wide(dtype)))
+    along = axes(who, axis, l.ndim)
+    if where is None:
+        share = a / max(1, math.prod(l.shape[i] for i in along))
+    else:
+        keep = spread(who, l.shape, where=array(who, "where", where))
+        k = jnp.sum(keep.astype(l.dtype), along, keepdims=True)
+        share = jnp.where(k > 0, a / jnp.where(k > 0, k, 1), 0)
+    return ((1 - a) * l + share).astype(dtype)

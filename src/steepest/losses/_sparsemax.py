@@ -1,0 +1,48 @@
+"""The sparsemax loss of many classes.
+
+Martins and Astudillo, From softmax to sparsemax, 2016, arXiv:1602.02068
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..numerics import simplex
+from ._arrays import array, integers, Numbers, promoted, ShapesDiffer
+
+
+def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, "..."]:
+    """Like cross-entropy, but its probabilities may be zero, and so may the loss.
+
+        p    = the point of the simplex nearest to the scores
+        loss = <p, scores> - scores[labels] - |p|^2 / 2 + 1 / 2
+
+    The slope is `p` less one for the right class.
+
+    Args:
+        scores: numbers; classes along the last axis.
+        labels: the number of the right class, for each example. Negative numbers count
+            from the end; beyond both ends the last class there is taken.
+    """
+    who = "multiclass_sparsemax_loss"
+    z = array(who, "scores", scores)
+    l = integers(who, "labels", labels)
+    if z.ndim > 0 and l.shape == (*z.shape[:-1], 1):
+        l = l[..., 0]
+    if z.ndim == 0 or l.shape != z.shape[:-1]:
+        raise ShapesDiffer(
+            f"{who}: scores have shape {z.shape} and labels {l.shape}; labels of the "
+            "shape of the scores without the last axis are wanted"
+        )
+    z = z.astype(promoted(z.dtype, jnp.zeros((), float).dtype))
+    classes = z.shape[-1]
+    l = jnp.clip(jnp.where(l < 0, l + classes, l), 0, classes - 1)
+    return jnp.vectorize(_loss, signature="(n),()->()")(z, l)
+
+
+def _loss(z: Float[Array, " n"], l: Array) -> Float[Array, ""]:
+    p = simplex(z)
+    # Less their largest: the loss does not change, and sums keep their digits.
+    z = z - jax.lax.stop_gradient(jnp.max(z))
+    mean = jnp.sum(p * jnp.where(p > 0, z, 0))
+    return mean - z[l] - jnp.sum(p * p) / 2 + 0.5
