@@ -76,7 +76,9 @@ def test_every_number_may_be_traced(row: Row):
         one = jax.tree.map(lambda x, i=i: x[i], swept)
         # 1 - 0.999 is taken in float32 when 0.999 is an array: 5 digits are left.
         jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, 3e-5, 1e-6), one, run(factor)
+            lambda x, y: np.testing.assert_allclose(x, y, 3e-5, 1e-6),
+            one,
+            jax.jit(lambda factor=factor: run(factor))(),
         )
 
 
@@ -86,7 +88,7 @@ def test_ensembles(row: Row):
     tx, p = row.make(), params()
     many = jax.tree.map(lambda x: jnp.stack([x, x + 1]), p)
     state = jax.vmap(tx.init)(many)
-    u, new = jax.vmap(tx.update)(jax.vmap(gradients)(many), state, many)
+    u, new = jax.jit(jax.vmap(tx.update))(jax.vmap(gradients)(many), state, many)
     assert typeof(new) == typeof(state)
     first = jax.tree.map(lambda x: x[0], u)
     _close(first, tx.update(gradients(p), tx.init(p), p)[0])
@@ -116,4 +118,4 @@ def test_differentiating_through_it_is_finite(row: Row):
         u, _ = row.make().update(g, row.make().init(p), p)
         return sum(jnp.sum(x) for x in jax.tree.leaves(u))
 
-    assert np.isfinite(jax.grad(moved)(1.0))
+    assert np.isfinite(jax.jit(jax.grad(moved))(1.0))

@@ -24,7 +24,7 @@ def test_updates_look_like_params_and_state_stays_what_it_was(row: Row, dtype):
             return
         tx, p = row.make(), params(dtype)
         state = tx.init(p)
-        u, new = tx.update(gradients(p), state, p)
+        u, new = jax.eval_shape(tx.update, gradients(p), state, p)
         assert typeof(u) == typeof(p)
         assert typeof(new) == typeof(state)
 
@@ -36,7 +36,7 @@ def test_updates_are_as_wide_as_the_wider_of_gradient_and_param(row: Row, pair):
     of_params, of_grads = pair.split()
     tx, p = row.make(), params(of_params)
     state = tx.init(p)
-    u, new = tx.update(gradients(params(of_grads)), state, p)
+    u, new = jax.eval_shape(tx.update, gradients(params(of_grads)), state, p)
     assert typeof(new) == typeof(state)
     if not row.partial:
         assert {x.dtype for x in jax.tree.leaves(u)} == {jnp.dtype("float32")}
