@@ -54,9 +54,7 @@ def test_memory_is_small():
 def test_tensors_with_numbers():
     """A tensor and the matrix it is made of are the same."""
     g = jax.random.normal(jax.random.key(0), (2, 2, 3))
-    tx = scale_by_galore(
-        2, weight_dimension_numbers=GaLoreDimensionNumbers((0, 1), 2)
-    )
+    tx = scale_by_galore(2, weight_dimension_numbers=GaLoreDimensionNumbers((0, 1), 2))
     u = _first(tx, g)
     want = _first(scale_by_galore(2), g.reshape(4, 3))
     np.testing.assert_allclose(u.reshape(4, 3), want, rtol=1e-5, atol=1e-6)

@@ -95,6 +95,12 @@ def test_the_polynomials_of_the_state_are_used():
     np.testing.assert_allclose(u, W / jnp.linalg.norm(W), rtol=1e-5)
 
 
+def test_polynomials_by_name():
+    named = scale_by_muon("standard").init(W).ns_coeffs
+    np.testing.assert_array_equal(named, scale_by_muon().init(W).ns_coeffs)
+    assert scale_by_muon("dion").init(W).ns_coeffs.shape == (5, 3)
+
+
 def test_the_number_of_steps_may_be_traced():
     f = jax.jit(lambda steps: _first(scale_by_muon(ns_steps=steps), W))
     np.testing.assert_allclose(f(3), _first(scale_by_muon(ns_steps=3), W), atol=1e-5)
@@ -128,7 +134,10 @@ def test_it_survives_scan_with_numbers():
         ({"preconditioning": "none"}, "preconditioning is 'none', and one of frob"),
         ({"ns_coeffs": "best"}, "ns_coeffs is 'best', and one of standard, dion"),
         ({"ns_coeffs": (1.0, 2.0)}, r"ns_coeffs has shape \(2,\), and \(3,\)"),
-        ({"ns_coeffs": EXACT, "ns_steps": 5}, "ns_coeffs has 10 polynomials and ns_steps is 5"),
+        (
+            {"ns_coeffs": EXACT, "ns_steps": 5},
+            "ns_coeffs has 10 polynomials and ns_steps is 5",
+        ),
         ({"beta": 1.0}, r"beta is 1.0, and a number in \[0, 1\)"),
         ({"eps": -1.0}, "eps is -1.0"),
     ],

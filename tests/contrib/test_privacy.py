@@ -16,9 +16,10 @@ GS = jax.tree.map(lambda p: jax.random.normal(jax.random.key(7), (4, *p.shape)),
 
 
 def _run(tx, gs, steps=3):
-    state, found, update = tx.init(P), [], jax.jit(tx.update)
+    p = jax.tree.map(lambda g: g[0], gs)
+    state, found, update = tx.init(p), [], jax.jit(tx.update)
     for t in range(steps):
-        u, state = update(jax.tree.map(lambda g, t=t: g * (t + 1), gs), state, P)
+        u, state = update(jax.tree.map(lambda g, t=t: g * (t + 1), gs), state, p)
         found.append(u)
     return found, jax.random.key_data(jax.tree.leaves(state)[0])
 
@@ -116,4 +117,6 @@ def test_errors(as_users_do):
         differentially_private_aggregate(1.0, 1.0, seed=0)
     with pytest.warns(UserWarning, match="got no `key`"):
         differentially_private_aggregate(1.0, 1.0)
-    assert dpsgd(0.1, 1.0, 1.0, jax.random.key(0)).init(P)[0].rng_key == jax.random.key(0)
+    assert dpsgd(0.1, 1.0, 1.0, jax.random.key(0)).init(P)[0].rng_key == jax.random.key(
+        0
+    )

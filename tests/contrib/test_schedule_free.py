@@ -115,7 +115,11 @@ def test_dtypes():
     """`z` in its own; the answer in the wider."""
     p = jnp.ones(3, "bfloat16")
     y, state = _run(schedule_free_sgd(0.1, state_dtype="float32"), p)
-    assert (y.dtype, state.z.dtype, state.b1.dtype) == ("bfloat16", "float32", "float32")
+    assert (y.dtype, state.z.dtype, state.b1.dtype) == (
+        "bfloat16",
+        "float32",
+        "float32",
+    )
     assert schedule_free_eval_params(state, y).dtype == "float32"
     assert schedule_free_eval_params(schedule_free_sgd(0.1).init(p), p).dtype == p.dtype
 

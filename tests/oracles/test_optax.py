@@ -7,10 +7,19 @@ import pytest
 
 import steepest
 
-from . import _adaptive, _contrib_rates, _contrib_shapes, _house, _layerwise, _wrappers
+from . import (
+    _adaptive,
+    _contrib_rates,
+    _contrib_shapes,
+    _house,
+    _layerwise,
+    _linesearch,
+    _wrappers,
+)
 from ._cases import Case, loss, params
 
 _FILES = [_house, _adaptive, _wrappers, _layerwise, _contrib_rates, _contrib_shapes]
+_FILES += [_linesearch]
 CASES = {
     name: case if isinstance(case, Case) else Case(case)
     for file in _FILES

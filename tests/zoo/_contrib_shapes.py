@@ -31,7 +31,11 @@ OPTIMIZERS = [
     Row(
         contrib.muon,
         {**MUON, "consistent_rms": 0.5},
-        {"muon_weight_dimension_numbers": _pairs, "preconditioning": "aol"},
+        {
+            "muon_weight_dimension_numbers": _pairs,
+            "preconditioning": "aol",
+            "ns_steps": 2,
+        },
         "numbers",
         explicit=False,
     ),
@@ -61,17 +65,14 @@ OPTIMIZERS = [
         linear=True,
         steep={"learning_rate": 2e-3},
     ),
-    Row(
-        contrib.sam, {}, {"optimizer": steepest.adam(0.1), "adv_optimizer": CLIMB}
-    ),
+    Row(contrib.sam, {}, {"optimizer": steepest.adam(0.1), "adv_optimizer": CLIMB}),
 ]
 
 PARTS = [
-    Row(_muon_of_matrices, {"beta": 0.9, "eps": 1e-8}, optimizer=False, partial=True),
     Row(
         _muon_of_matrices,
         {"beta": 0.9, "eps": 1e-8},
-        {"preconditioning": "spectral", "adaptive": True, "nesterov": False},
+        {"preconditioning": "spectral", "adaptive": True, "ns_steps": 2},
         "spectral",
         optimizer=False,
         partial=True,
@@ -79,7 +80,7 @@ PARTS = [
     Row(
         _muon_of_matrices,
         {"beta": 0.9, "eps": 1e-8},
-        {"preconditioning": "schatten", "ns_coeffs": "dion"},
+        {"preconditioning": "schatten", "ns_coeffs": "dion", "nesterov": False},
         "schatten",
         optimizer=False,
         partial=True,
@@ -91,11 +92,5 @@ PARTS = [
         {"patience": 1, "cooldown": 1},
         optimizer=False,
         wants=("value",),
-    ),
-    Row(
-        contrib.scale_by_galore,
-        {"scale": 2.0},
-        {"rank": 2},
-        optimizer=False,
     ),
 ]

@@ -62,7 +62,7 @@ def of_matrices(
     numbers: NumbersOrFn,
     memory: Sequence[str] = (),
 ) -> GradientTransformationExtraArgs:
-    """`tx`, which takes stacks of matrices, for the tensors that these numbers describe.
+    """`tx`, which takes stacks of matrices, for tensors that these numbers describe.
 
     Args:
         who: who speaks in an error.
@@ -101,12 +101,13 @@ def of_matrices(
 
 
 def _map(f: Callable[..., Any], rows: Sequence[Any], tree: Any) -> Any:
-    """`f(axes, leaf, x)` for each `x` in `tree` but the `None`s."""
+    """`f(axes, leaf, x)` for each `x` in `tree`; others as they are."""
     leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_none)
-    pairs = zip(rows, leaves, strict=True)
-    return treedef.unflatten(
-        [None if x is None or axes is None else f(axes, g, x) for (axes, g), x in pairs]
-    )
+    found = [
+        x if x is None or axes is None else f(axes, g, jnp.asarray(x))
+        for (axes, g), x in zip(rows, leaves, strict=True)
+    ]
+    return treedef.unflatten(found)
 
 
 def _plain(who: str, x: Any) -> Axes | None:

@@ -23,7 +23,7 @@ from ..core import (
     Updates,
     with_extra_args_support,
 )
-from ..engine import map_leaves, restore, update_dtype, widen, wrapping
+from ..engine import map_wide, wide, widen, wrapping
 from ..numerics import (
     copy_of,
     increment,
@@ -91,13 +91,13 @@ def mechanize(
 
     def init(params: Params) -> MechanicState:
         real = wide_dtype(jax.tree.leaves(params))
-        zeros = jnp.zeros((k,), real)
+        zeros = lambda: jnp.zeros((k,), real)  # each its own, so that all are donated
         return MechanicState(
             base_optimizer_state=base.init(params),
             count=zero_count(),
-            r=zeros,
-            m=zeros,
-            v=zeros,
+            r=zeros(),
+            m=zeros(),
+            v=zeros(),
             s=jnp.full((k,), s_init, real),
             x0=jax.tree.map(copy_of, params),
         )
@@ -115,12 +115,7 @@ def mechanize(
             updates, state.base_optimizer_state, params, **extra_args
         )
         first = state.count == 0
-        x0 = map_leaves(
-            who,
-            lambda p, x0: jnp.where(first, widen(p, x0.dtype), x0).astype(x0.dtype),
-            params=params,
-            x0=state.x0,
-        )
+        x0 = map_wide(who, _choose, [first], params=params, x0=state.x0)
         total = jnp.sum(state.s)
         gs, ps, x0s = _side_by_side(real, updates, params, x0)
         g_norm, p_norm = (
@@ -139,18 +134,16 @@ def mechanize(
         r = betas * state.r + state.s * jnp.clip(h, -state.m, state.m)
         s = (s_init / k * m + jnp.maximum(r, 0)) / (root(v) + eps)
 
-        def move(g: Array, x0: Array, p: Array, u: Array) -> Array:
-            dtype = update_dtype(g, p)
-            x0, p, u = (widen(x, real) for x in (x0, p, u))
-            d = (x0 - p) / (total + eps)
-            return restore(x0 - jnp.sum(s) * (d - u) - p, dtype)
-
-        trees = {"updates": updates, "x0": x0, "params": params, "inner updates": us}
-        moved = map_leaves(who, move, **trees)
+        numbers = [total + eps, jnp.sum(s)]
+        moved = map_wide(who, _move, numbers, x0=x0, params=params, updates=us)
         count = increment(state.count)
         return moved, MechanicState(base_state, count, r, m, v, s, x0)
 
     return wrapping(init, update)
+
+
+_choose = wide(lambda first, p, x0: jnp.where(first, p, x0))
+_move = wide(lambda was, now, x0, p, u: x0 - now * ((x0 - p) / was - u) - p)
 
 
 def _side_by_side(real: Any, updates: Updates, *trees: Any) -> list[list[Array]]:

@@ -90,7 +90,7 @@ def sam(
     Args:
         optimizer: any transformation; it goes down.
         adv_optimizer: any transformation; its steps are taken backwards.
-        sync_period: how many gradients make a round, at least 1; 1 is `optimizer` alone.
+        sync_period: how many gradients make a round, at least 1; 1 is no climb.
         reset_state: whether `adv_optimizer` forgets everything after a climb.
         opaque_mode: whether an update is a whole round. Then `sync_period` is an int.
         batch_axis_name: in opaque mode, the name of a mapped axis to average the
@@ -152,7 +152,7 @@ def sam(
         if grad_fn is None:
             raise missing("sam", "grad_fn")
         worst, adv_state = params, state.adv_state
-        for i in range(sync_period - 1):
+        for i in range(int(sync_period) - 1):
             u, adv_state = up.update(updates, adv_state, worst, **extra_args)
             worst = apply_updates(worst, _backwards(u))
             updates = grad_fn(worst, i)

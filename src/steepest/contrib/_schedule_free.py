@@ -21,7 +21,6 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
-    Updates,
 )
 from ..engine import lift, plan_of, restore, sequence, update_dtype, widen
 from ..numerics import copy_of, increment, scalar, scheduled, wide_dtype, zero_count
@@ -252,7 +251,9 @@ def _average(b1: Any, y: Array, z: Array) -> Array:
     wide = wide_dtype([y, z])
     b1, y, z = number(b1), widen(y, wide), widen(z, wide)
     some = b1 != 0
-    return restore(jnp.where(some, (y - (1 - b1) * z) / jnp.where(some, b1, 1), y), dtype)
+    return restore(
+        jnp.where(some, (y - (1 - b1) * z) / jnp.where(some, b1, 1), y), dtype
+    )
 
 
 def _is_schedule_free(x: Any) -> bool:
