@@ -42,3 +42,12 @@ def test_what_is_no_transformation_is_named_with_advice(found, kind, advice):
         f"chain: argument 1 is a {kind}, and a gradient transformation "
         f"(a pair of `init` and `update`) is wanted. {advice}"
     )
+
+
+def test_what_is_missing_is_both_kinds_of_error():
+    """Optax raises a TypeError for a keyword and a ValueError for params."""
+    for kind in (TypeError, ValueError):
+        with pytest.raises(
+            kind, match=r"tx\.update\(grads, state, params, value=\.\.\.\)"
+        ):
+            raise missing("momo", "value")

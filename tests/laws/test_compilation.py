@@ -7,15 +7,15 @@ import numpy as np
 import steepest
 
 from ..zoo import (
-    everyone,
+    DISTINCT,
+    distinct,
+    few_params,
     gradients,
     optimizers,
     over,
     params,
-    PARTS,
     Row,
     typeof,
-    ZOO,
 )
 
 
@@ -31,7 +31,7 @@ def _loop(tx, p, steps=3):
     return updates, state
 
 
-@everyone
+@distinct
 def test_compiled_is_eager_and_traced_once(row: Row):
     tx, p, traces = row.make(), params(), 0
 
@@ -49,9 +49,9 @@ def test_compiled_is_eager_and_traced_once(row: Row):
     _close((updates, state), _loop(tx, p))
 
 
-@everyone
+@distinct
 def test_scan_is_a_loop(row: Row):
-    tx, p = row.make(), params()
+    tx, p = row.make(), few_params()
     gs = jax.tree.map(lambda *xs: jnp.stack(xs), *(gradients(p, t) for t in range(3)))
 
     def step(state, g):
@@ -63,10 +63,10 @@ def test_scan_is_a_loop(row: Row):
     _close((us, state), (jax.tree.map(lambda *xs: jnp.stack(xs), *updates), want))
 
 
-@everyone
+@distinct
 def test_every_number_may_be_traced(row: Row):
     """A sweep by `vmap` over all hyperparameters is a loop, and compiles once."""
-    p, factors = params(), (1.0, 0.5)
+    p, factors = few_params(), (1.0, 0.5)
 
     def run(factor):
         return _loop(row.make(**{k: factor * x for k, x in row.hyper.items()}), p, 2)
@@ -82,10 +82,10 @@ def test_every_number_may_be_traced(row: Row):
         )
 
 
-@everyone
+@distinct
 def test_ensembles(row: Row):
     """`vmap` over params, gradients and states."""
-    tx, p = row.make(), params()
+    tx, p = row.make(), few_params()
     many = jax.tree.map(lambda x: jnp.stack([x, x + 1]), p)
     state = jax.vmap(tx.init)(many)
     u, new = jax.jit(jax.vmap(tx.update))(jax.vmap(gradients)(many), state, many)
@@ -96,11 +96,11 @@ def test_ensembles(row: Row):
 
 @optimizers
 def test_a_step_is_update_and_apply(row: Row):
-    tx, p = row.make(), params()
-    step, q, state = steepest.make_step(tx), params(), tx.init(p)
+    tx, p = row.make(), few_params()
+    step, q, state = steepest.make_step(tx), few_params(), tx.init(p)
     for t in range(2):
         q, state = step(q, state, gradients(p, t))
-    want, want_state = params(), tx.init(p)
+    want, want_state = few_params(), tx.init(p)
     for t in range(2):
         u, want_state = tx.update(gradients(p, t), want_state, want)
         want = steepest.apply_updates(want, u)
@@ -108,12 +108,12 @@ def test_a_step_is_update_and_apply(row: Row):
     assert step._cache_size() == 1
 
 
-@over([row for row in ZOO + PARTS if row.backwards])
+@over([row for row in DISTINCT if row.backwards])
 def test_differentiating_through_it_is_finite(row: Row):
     """Also where a gradient is zero: meta-learning meets one on its first day."""
 
     def moved(c):
-        p = params()
+        p = few_params()
         g = jax.tree.map(lambda x: c * x.at[()].set(0) if x.ndim else c * x, p)
         u, _ = row.make().update(g, row.make().init(p), p)
         return sum(jnp.sum(x) for x in jax.tree.leaves(u))

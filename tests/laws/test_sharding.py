@@ -7,7 +7,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import steepest
 
-from ..zoo import over, PARTS, Row, ZOO
+from ..zoo import DISTINCT, over, Row, ZOO
 
 axes = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=str)
 
@@ -32,7 +32,7 @@ def _assert_alike(tree, p):
             assert x.sharding.is_equivalent_to(by_shape[x.shape], x.ndim)
 
 
-@over([row for row in ZOO + PARTS if row.sharded])
+@over([row for row in DISTINCT if row.sharded])
 @axes
 def test_sharding_is_kept(row: Row, kind):
     if kind is AxisType.Explicit and not row.explicit:

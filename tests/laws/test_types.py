@@ -43,6 +43,14 @@ def test_updates_are_as_wide_as_the_wider_of_gradient_and_param(row: Row, pair):
 
 
 @everyone
+def test_every_array_of_a_state_is_its_own(row: Row):
+    """Or it would be donated twice, which JAX answers with a crash."""
+    tx, p = row.make(), params()
+    arrays = jax.tree.leaves((p, tx.init(p), tx.init(p)))
+    assert len({id(x) for x in arrays}) == len(arrays)
+
+
+@everyone
 def test_init_takes_shapes(row: Row):
     """Before anything is allocated."""
     tx, p = row.make(), params()

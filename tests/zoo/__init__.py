@@ -13,6 +13,7 @@ from . import (
     _wrappers,
 )
 from ._row import (
+    few_params as few_params,
     gradients as gradients,
     over as over,
     params as params,
@@ -26,5 +27,40 @@ _FILES += [_linesearch]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 
+# An optimizer without its learning rate: what is costly to test is tested on the whole.
+_INSIDE = {
+    "acprop": "acprop",
+    "adadelta": "adadelta",
+    "adam": "adam",
+    "adamax": "adamax",
+    "adan": "adan",
+    "ademamix": "ademamix",
+    "adopt": "adopt",
+    "amsgrad": "amsgrad",
+    "belief": "adabelief",
+    "cocob": "cocob",
+    "factored_rms": "adafactor_factored",
+    "lbfgs": "lbfgs",
+    "lion": "lion",
+    "madgrad": "madgrad",
+    "novograd": "novograd",
+    "optimistic_gradient": "optimistic_gradient_descent",
+    "polyak": "polyak_sgd",
+    "radam": "radam",
+    "rms": "rmsprop",
+    "rprop": "rprop",
+    "rss": "adagrad",
+    "sign": "sign_sgd",
+    "simplified_ademamix": "simplified_ademamix",
+    "sm3": "sm3",
+    "stddev": "rmsprop_centered",
+    "yogi": "yogi",
+}
+_names = {row.name for row in ZOO}
+assert set(_INSIDE.values()) <= _names
+_within = {f"scale_by_{name}" for name in _INSIDE}
+DISTINCT = ZOO + [row for row in PARTS if row.name not in _within]
+
 everyone = over(ZOO + PARTS)
+distinct = over(DISTINCT)
 optimizers = over(ZOO)

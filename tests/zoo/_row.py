@@ -106,6 +106,12 @@ def params(dtype: Any = jnp.float32) -> Any:
     }
 
 
+def few_params(dtype: Any = jnp.float32) -> Any:
+    """The same with two arrays: half the time to compile."""
+    p = params(dtype)
+    return {"w": p["w"], "b": p["b"]}
+
+
 def gradients(p: Any, t: Any = 0) -> Any:
     """Some gradient at `p`, another one for each `t`."""
     return jax.tree.map(lambda x: x + jnp.cos(x + jnp.asarray(t, x.dtype)), p)

@@ -1,12 +1,20 @@
 """One voice for errors: who, what was found, what was wanted, what to do."""
 
 
-def missing(who: str, argument: str) -> ValueError:
+class MissingArgument(TypeError, ValueError):
+    """An `update` was called without something it needs.
+
+    For a keyword that is left out Python raises a TypeError, and for params Optax mostly
+    a ValueError: whoever catches either is served.
+    """
+
+
+def missing(who: str, argument: str) -> MissingArgument:
     """The error for an `update` called without something it needs."""
     call = "tx.update(grads, state, params)"
     if argument != "params":
         call = f"tx.update(grads, state, params, {argument}=...)"
-    return ValueError(
+    return MissingArgument(
         f"{who}: `update` needs `{argument}` and was called without it. Call `{call}`."
     )
 

@@ -44,6 +44,7 @@ from ._amsgrad import (
     ScaleByAmsgradState as ScaleByAmsgradState,
 )
 from ._backtracking import (
+    BacktrackingLinesearchInfo as BacktrackingLinesearchInfo,
     scale_by_backtracking_linesearch as scale_by_backtracking_linesearch,
     ScaleByBacktrackingLinesearchState as ScaleByBacktrackingLinesearchState,
 )

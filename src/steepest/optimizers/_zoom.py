@@ -107,8 +107,8 @@ def scale_by_zoom_linesearch(
             grad=zeros_like(params),
             info=ZoomLinesearchInfo(
                 num_linesearch_steps=jnp.zeros((), int),
-                decrease_error=jnp.full((), jnp.inf),
-                curvature_error=jnp.full((), jnp.inf),
+                decrease_error=jnp.full((), jnp.inf, float),
+                curvature_error=jnp.full((), jnp.inf, float),
             ),
         )
 

@@ -4,7 +4,6 @@ Neelakantan et al., Adding gradient noise improves learning for very deep networ
 2015, arXiv:1511.06807
 """
 
-import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +20,7 @@ from ..core import (
     Updates,
 )
 from ..engine import lift
-from ..numerics import increment, zero_count
+from ..numerics import increment, key_from, zero_count
 from ..tree import random_like
 
 
@@ -61,7 +60,7 @@ def add_noise(
     """
     (eta,) = nonnegative("add_noise", eta=eta)
     (gamma,) = real("add_noise", gamma=gamma)
-    first = _key("add_noise", key, seed)
+    first = key_from("add_noise", key, seed)
 
     def leaf(n: Any, g: Array, p: Array | None, z: Array) -> tuple[Array, Array]:
         return g + n.sigma * z, z
@@ -97,25 +96,3 @@ def add_noise(
         return updates, AddNoiseState(t, key)
 
     return GradientTransformationExtraArgs(init, update)
-
-
-def _key(who: str, key: Any, seed: int | None) -> Array:
-    """The key that a user meant."""
-    if key is not None and seed is not None:
-        raise ValueError(
-            f"{who}: got both `key` and `seed`, and one is wanted. Pass `key` alone."
-        )
-    if seed is not None:
-        said = f"{who}: `seed` is deprecated. Pass it as `key`."
-        warnings.warn(said, DeprecationWarning, stacklevel=3)
-        key = seed
-    if key is None:
-        said = f"{who}: got no `key`, and takes 0. Pass `key=0` to say so."
-        warnings.warn(said, UserWarning, stacklevel=3)
-        key = 0
-    key = jnp.asarray(key)
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        return key
-    if key.dtype == jnp.uint32 and key.ndim == 1:  # as `jax.random.PRNGKey` makes them
-        return jax.random.wrap_key_data(key)
-    return jax.random.key(key)
