@@ -162,13 +162,23 @@ def _made_in(room: str) -> set[str]:
     }
 
 
-# Those that take functions or other transformations: they have tests of their own.
+# Those that take functions, other transformations, gradients with an axis of examples,
+# or matrices alone: they have tests of their own.
 OUTSIDE_THE_ZOO: set[str] = {
+    "differentially_private_aggregate",
+    "dpsgd",
+    "freeze",
+    "hutchinson_estimator_diag_hessian",
     "measure_with_ema",
     "monitor",
     "per_example_global_norm_clip",
     "per_example_layer_norm_clip",
+    "scale_by_galore",
+    "scale_by_muon",
+    "schedule_free_eval_params",
+    "selective_transform",
     "snapshot",
+    "split_real_and_imaginary",
     "stateless_with_tree_map",
     "unitwise_clip",
     "unitwise_norm",

@@ -154,7 +154,7 @@ def test_steps_that_say_nothing(kind):
 
 
 def test_a_curvature_too_small_to_invert_is_none():
-    """Optax divides by a number so small that the quotient is infinite."""
+    """The product is subnormal, or zero where the device has no such numbers."""
     tx, p = steepest.scale_by_lbfgs(2), jnp.zeros(2)
     state = tx.init(p)
     for k in range(3):

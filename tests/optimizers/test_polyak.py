@@ -37,9 +37,11 @@ def test_the_formula():
 
 @pytest.mark.parametrize("eps", [0.0, 1.0])
 def test_without_a_gradient_it_does_not_move(eps):
-    tx = steepest.scale_by_polyak(eps=eps)
-    u, _ = tx.update(0 * G, tx.init(G), value=1.0)
-    assert not u.any()
+    """Whatever the value is."""
+    tx = steepest.scale_by_polyak(eps=eps, max_learning_rate=jnp.inf)
+    for value in (1.0, jnp.inf, jnp.nan):
+        u, _ = tx.update(0 * G, tx.init(G), value=value)
+        assert (u == 0).all()
 
 
 def test_errors(as_users_do):

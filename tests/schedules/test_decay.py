@@ -246,3 +246,11 @@ def test_cosine_never_rises():
 def test_impossible_arguments_are_refused_by_name(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_cosine_takes_more_steps_than_an_int32_has():
+    schedule = steepest.cosine_decay_schedule(1.0, 10**10)
+    np.testing.assert_allclose(jax.jit(schedule)(0), 1.0)
+    np.testing.assert_allclose(
+        schedule(2**31 - 1), np.cos(np.pi * 0.2147483647 / 2) ** 2
+    )

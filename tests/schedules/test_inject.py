@@ -134,3 +134,15 @@ def test_shapes_are_enough_to_begin():
     tx = steepest.inject_hyperparams(steepest.adam)(0.1)
     shapes = jax.eval_shape(lambda: P)
     assert jax.tree.structure(tx.init(shapes)) == jax.tree.structure(tx.init(P))
+
+
+def test_random_keys_are_no_numbers():
+    def noisy(learning_rate, key):
+        return steepest.chain(
+            steepest.add_noise(0.1, 0.5, key), steepest.sgd(learning_rate)
+        )
+
+    tx = steepest.inject_hyperparams(noisy)(0.1, jax.random.key(1))
+    state = tx.init(P)
+    assert list(state.hyperparams) == ["learning_rate"]
+    jax.jit(tx.update)(P, state, P)

@@ -112,3 +112,12 @@ def test_what_is_refused():
         steepest.adaptive_grad_clip(-0.1)
     with pytest.raises(ValueError, match="adaptive_grad_clip: `update` needs"):
         steepest.adaptive_grad_clip(0.1).update(jnp.ones(2), steepest.EmptyState())
+
+
+def test_more_than_five_axes_want_to_be_told():
+    x = jnp.ones((2,) * 6)
+    with pytest.raises(
+        ValueError, match=r"unitwise_norm: x has shape \(2, 2, 2, 2, 2, 2\)"
+    ):
+        steepest.transforms.unitwise_norm(x)
+    assert steepest.transforms.unitwise_norm(x, axis=(0, 1, 2)).shape == x.shape

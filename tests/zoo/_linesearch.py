@@ -10,7 +10,8 @@ POLYAK = {"f_min": -5.0, "max_learning_rate": 0.5, "eps": 1e-3}
 
 # A search is a loop of unknown length, which cannot be differentiated backwards; it
 # passes extra arguments on to a function that takes none; it keeps the gradient of all
-# leaves, and an infinite error where no step is good.
+# leaves; and where it is sent uphill, to where the function overflows, it keeps an
+# infinite error.
 OPTIMIZERS = [
     Row(
         steepest.lbfgs,
@@ -19,7 +20,6 @@ OPTIMIZERS = [
         backwards=False,
         open=False,
         per_leaf=False,
-        bounded=False,
     ),
     Row(
         steepest.polyak_sgd,

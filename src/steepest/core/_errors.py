@@ -4,8 +4,8 @@
 class MissingArgument(TypeError, ValueError):
     """An `update` was called without something it needs.
 
-    For a keyword that is left out Python raises a TypeError, and for params Optax mostly
-    a ValueError: whoever catches either is served.
+    For a keyword that is left out Python raises a TypeError, and for params Optax
+    mostly a ValueError: whoever catches either is served.
     """
 
 

@@ -207,6 +207,7 @@ def _check_probabilities(who: str, p: Array, from_logits: bool) -> None:
     if not fine:
         raise ValueError(
             f"{who}: predictions are to be taken as probabilities, and have "
-            f"{wanted.split(' of ')[0]} from {low:.6f} to {high:.6f}; {wanted} are "
-            "wanted; leave apply_softmax or apply_sigmoid on for logits"
+            f"{wanted.split(' of ')[0]} from {low:.6f} to {high:.6f}; "
+            f"valid probability distributions, with {wanted}, are wanted; leave "
+            "apply_softmax or apply_sigmoid on for logits"
         )

@@ -133,8 +133,7 @@ def needed(who: str, **arguments: Any) -> None:
     """An error if one of the arguments of `update` is `None`."""
     for name, x in arguments.items():
         if x is None:
-            # Optax, whose signature has no default for them, lets Python say it.
-            raise TypeError(*missing(who, name).args)
+            raise missing(who, name)
 
 
 def beginning(learning_rate: Array) -> Array:

@@ -115,7 +115,7 @@ def judged(state: Search, new: Point, start: Point, want: Wanted) -> Search:
     level = (new.value >= low.value) & (inside | (count > 1))
     rises = (decrease > 0) | level
     passed = new.slope * jnp.sign(high.a - low.a) >= 0  # the lowest point
-    third = _choose(rises | passed, high, _choose(inside, low, state.third))
+    third = _choose(rises | passed, high, low)
     high = _choose(rises, tip, _choose(passed, low, high))
     low = _choose(rises, low, tip)
 

@@ -151,6 +151,8 @@ def cosine(
         who, init_value=init_value, alpha=alpha, exponent=exponent
     )
     (decay_steps,) = positive(who, decay_steps=decay_steps)
+    if isinstance(decay_steps, int):
+        decay_steps = float(decay_steps)  # 10**10 is no int32
 
     def formula(count: Array) -> Any:
         t = jnp.minimum(as_float(count), decay_steps) / decay_steps

@@ -162,7 +162,7 @@ def _sorted(
     numbers: dict[str, Any] = {}
     schedules: dict[str, StatefulSchedule] = {}
     for name, x in arguments.items():
-        if name in static or isinstance(x, bool | np.bool_):
+        if name in static or isinstance(x, bool | np.bool_) or _is_key(x):
             continue
         if isinstance(x, int | float | complex | np.generic | np.ndarray | Array):
             numbers[name] = x
@@ -171,6 +171,11 @@ def _sorted(
         elif callable(x) and not _is_something_else(name, x):
             schedules[name] = WrappedSchedule(x)
     return numbers, schedules
+
+
+def _is_key(x: Any) -> bool:
+    """Whether `x` is a random key: an array, and yet no number."""
+    return isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _is_something_else(name: str, x: Any) -> bool:

@@ -96,4 +96,9 @@ def _unit(shape: tuple[int, ...]) -> Axes:
         return tuple(range(len(shape)))
     if len(shape) <= 3:
         return 0
+    if len(shape) > 5:
+        raise ValueError(
+            f"unitwise_norm: x has shape {shape}, and at most five axes are wanted. "
+            "Say with `axis` over which of them a unit extends."
+        )
     return tuple(range(len(shape) - 1))

@@ -32,7 +32,7 @@ def clip_by_block_rms(threshold: Real) -> GradientTransformationExtraArgs:
     def leaf(n: Any, g: Array, p: Array | None) -> Array:
         size = rms(g)
         # The inner `where` keeps 0 / 0 out, also of the derivative.
-        factor = threshold / jnp.where(size > 0, size, 1)
-        return jnp.where(size < threshold, 1, factor) * g
+        clipped = threshold * (g / jnp.where(size > 0, size, 1))
+        return jnp.where(size < threshold, g, clipped)
 
     return lift(Rule("clip_by_block_rms", EmptyState, leaf, kind="whole"))

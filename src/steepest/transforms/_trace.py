@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
-from ..core import fraction, GradientTransformationExtraArgs, Real, Rule, Updates
+from ..core import GradientTransformationExtraArgs, nonnegative, Real, Rule, Updates
 from ..engine import lift
 from ..numerics import first_moment
 
@@ -30,7 +30,7 @@ def trace(
         u  = m                  or, with `nesterov`, g + decay m
 
     Args:
-        decay: how slowly `m` forgets, in [0, 1).
+        decay: how slowly `m` forgets, mostly in [0, 1); with 1 it is the sum.
         nesterov: whether to look one step ahead.
         accumulator_dtype: the dtype `m` is kept in; by default that of the params.
 
@@ -42,7 +42,7 @@ def trace(
     >>> round(float(u[0]), 3)
     1.9
     """
-    (decay,) = fraction("trace", decay=decay)
+    (decay,) = nonnegative("trace", decay=decay)
 
     def leaf(n: Any, g: Array, p: Array | None, m: Array) -> tuple[Array, Array]:
         m = g + decay * m
