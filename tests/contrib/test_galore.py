@@ -109,5 +109,13 @@ def test_every_axis_is_wanted(as_users_do):
     tx = scale_by_galore(1, weight_dimension_numbers=GaLoreDimensionNumbers(0, 2))
     with pytest.raises(ValueError, match="every axis is wanted in one of them"):
         tx.init(jnp.ones((2, 3, 4)))
-    with pytest.raises(ValueError, match="two axes or more are wanted"):
-        tx.init(jnp.ones(2))
+
+
+def test_one_number_for_all_leaves_vectors_alone():
+    """A bias among tensors is not projected, and needs no number of its own."""
+    numbers = steepest.contrib.GaLoreDimensionNumbers(0, (1, 2))
+    p = {"w": jnp.ones((4, 2, 3)), "b": jnp.ones(4)}
+    tx = steepest.contrib.galore(0.1, rank=2, weight_dimension_numbers=numbers)
+    u, state = tx.update(p, tx.init(p), p)
+    assert u["w"].shape == (4, 2, 3) and u["b"].shape == (4,)
+    assert state[0].base_optimizer_state.mu["b"].shape == (4,)

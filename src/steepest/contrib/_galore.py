@@ -5,6 +5,7 @@ Zhao et al., GaLore: memory-efficient LLM training by gradient low-rank projecti
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -37,7 +38,7 @@ from ..numerics import (
 )
 from ..optimizers import scale_by_adam
 from ..transforms import add_decayed_weights, scale_by_learning_rate
-from ._dimension_numbers import axes_by_leaf, NumbersOrFn
+from ._dimension_numbers import axes_by_leaf, map_numbers, NumbersOrFn
 
 
 class GaLoreDimensionNumbers(NamedTuple):
@@ -80,7 +81,8 @@ def scale_by_galore(
             `scale_by_adam()`.
         weight_dimension_numbers: `GaLoreDimensionNumbers` in the structure of the
             params, `None` where a leaf is not projected, or a function that makes them
-            of the params. By default every leaf with two axes is a matrix.
+            of the params. By default every leaf with two axes is a matrix. Vectors and
+            scalars are never projected.
     """
     who = "scale_by_galore"
     if not isinstance(rank, int):
@@ -95,9 +97,9 @@ def scale_by_galore(
     if not isinstance(base, AnyTransformation):
         raise not_a_transformation(who, "base_optimizer", base)
     base = with_extra_args_support(base)
-    numbers = weight_dimension_numbers
-    if numbers is None:
-        numbers = _all_matrices
+    numbers = _all_matrices
+    if weight_dimension_numbers is not None:
+        numbers = partial(_of_two_axes, who, weight_dimension_numbers)
 
     def init(params: Params) -> GaLoreState:
         treedef = jax.tree.structure(params, is_leaf=_is_none)
@@ -242,6 +244,11 @@ def _rows(who: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
 def _all_matrices(tree: Params) -> Any:
     numbers = lambda x: GaLoreDimensionNumbers() if jnp.ndim(x) == 2 else None
     return jax.tree.map(numbers, tree)
+
+
+def _of_two_axes(who: str, numbers: NumbersOrFn, tree: Params) -> Any:
+    """The numbers, but for vectors and scalars, which are no matrices."""
+    return map_numbers(who, lambda n, x: n if x.ndim > 1 else None, numbers, tree)
 
 
 def _is_none(x: Any) -> bool:
