@@ -19,8 +19,9 @@ from ..zoo import (
 )
 
 
-def _close(a, b):
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, 2e-6, 1e-7), a, b)
+def _close(a, b, rounding=1):
+    r, tiny = 2e-6 * rounding, 1e-7 * rounding
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, r, tiny), a, b)
 
 
 def _loop(tx, p, steps=3):
@@ -46,7 +47,7 @@ def test_compiled_is_eager_and_traced_once(row: Row):
         u, state = update(gradients(p, t), state, p)
         updates.append(u)
     assert traces == 1
-    _close((updates, state), _loop(tx, p))
+    _close((updates, state), _loop(tx, p), row.rounding)
 
 
 @distinct
@@ -60,7 +61,8 @@ def test_scan_is_a_loop(row: Row):
 
     state, us = jax.lax.scan(step, tx.init(p), gs)
     updates, want = _loop(tx, p)
-    _close((us, state), (jax.tree.map(lambda *xs: jnp.stack(xs), *updates), want))
+    stacked = jax.tree.map(lambda *xs: jnp.stack(xs), *updates)
+    _close((us, state), (stacked, want), row.rounding)
 
 
 @distinct
@@ -91,7 +93,7 @@ def test_ensembles(row: Row):
     u, new = jax.jit(jax.vmap(tx.update))(jax.vmap(gradients)(many), state, many)
     assert typeof(new) == typeof(state)
     first = jax.tree.map(lambda x: x[0], u)
-    _close(first, tx.update(gradients(p), tx.init(p), p)[0])
+    _close(first, tx.update(gradients(p), tx.init(p), p)[0], row.rounding)
 
 
 @optimizers
@@ -104,7 +106,7 @@ def test_a_step_is_update_and_apply(row: Row):
     for t in range(2):
         u, want_state = tx.update(gradients(p, t), want_state, want)
         want = steepest.apply_updates(want, u)
-    _close((q, state), (want, want_state))
+    _close((q, state), (want, want_state), row.rounding)
     assert step._cache_size() == 1
 
 

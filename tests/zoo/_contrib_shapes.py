@@ -27,7 +27,7 @@ CLIMB = steepest.chain(contrib.normalize(), steepest.sgd(0.05))
 MUON = {"learning_rate": 0.05, "beta": 0.9, "eps": 1e-8, "adam_b2": 0.99}
 
 OPTIMIZERS = [
-    Row(contrib.muon, MUON),
+    Row(contrib.muon, MUON, rounding=50),
     Row(
         contrib.muon,
         {**MUON, "consistent_rms": 0.5},
@@ -38,6 +38,7 @@ OPTIMIZERS = [
         },
         "numbers",
         explicit=False,
+        rounding=50,
     ),
     Row(
         contrib.galore,
@@ -76,6 +77,7 @@ PARTS = [
         "spectral",
         optimizer=False,
         partial=True,
+        rounding=50,
     ),
     Row(
         _muon_of_matrices,
@@ -84,6 +86,7 @@ PARTS = [
         "schatten",
         optimizer=False,
         partial=True,
+        rounding=50,
     ),
     Row(contrib.normalize, {}, optimizer=False, rotates=True),
     Row(

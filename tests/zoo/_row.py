@@ -29,6 +29,7 @@ class Row:
     partial: bool = False  # lets some leaves pass as they are
     sharded: bool = True  # what it keeps looks like the params, and is sharded alike
     explicit: bool = True  # runs on meshes with explicit axes
+    rounding: float = 1  # how many times the usual rounding errors it may have
     constant: bool = False  # its updates do not depend on the gradient
     backwards: bool = True  # can be differentiated backwards
     open: bool = True  # takes extra arguments that it does not know

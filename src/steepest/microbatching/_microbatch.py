@@ -190,7 +190,7 @@ def _pieces(batches: list[PyTree], axes: list[PyTree], size: int) -> int:
     if sizes[0] % size:
         raise ValueError(
             f"microbatch: the batch has {sizes[0]} examples, and microbatch_size is "
-            f"{size}, which does not divide that. Pad the batch, or choose another."
+            f"{size}: it is not divisible. Pad the batch, or choose another."
         )
     return sizes[0] // size
 

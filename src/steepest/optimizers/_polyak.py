@@ -24,7 +24,6 @@ from ..core import (
 )
 from ..engine import lift
 from ..numerics import quotient, sum_of_squares
-from ._along import needed
 from ._sgd import sgd
 
 
@@ -57,9 +56,8 @@ def scale_by_polyak(
         )
 
     def prepare(step: Step) -> dict[str, Any]:
-        value = step.extra.get("value")
-        needed(who, value=value)
-        gap = jnp.reshape(jnp.asarray(value).astype(float), ()) - f_min
+        value = jnp.asarray(step.extra["value"]).astype(float)
+        gap = jnp.reshape(value, ()) - f_min
         gap = jnp.maximum(gap, 0) if variant == "sps+" else gap
         size = jnp.minimum(quotient(gap, step.total + eps), most)
         return {"size": jnp.where(step.total == 0, 0, size)}
@@ -74,6 +72,7 @@ def scale_by_polyak(
             leaf,
             prepare=prepare,
             measure=lambda n, g, p: sum_of_squares(g),
+            needs=("value",),
         )
     )
 
