@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ..zoo import everyone, gradients, over, params, PARTS, Row, typeof, ZOO
+from ..zoo import distinct, everyone, gradients, over, params, PARTS, Row, typeof, ZOO
 
 dtypes = pytest.mark.parametrize(
     "dtype", ["float16", "bfloat16", "float32", "float64", "complex64"]
 )
 
 
-@everyone
+@distinct
 @dtypes
 def test_updates_look_like_params_and_state_stays_what_it_was(row: Row, dtype):
     """So that the state can be the carry of a `scan`, and a checkpoint loads."""
@@ -29,7 +29,7 @@ def test_updates_look_like_params_and_state_stays_what_it_was(row: Row, dtype):
         assert typeof(new) == typeof(state)
 
 
-@everyone
+@distinct
 @pytest.mark.parametrize("pair", ["float32 bfloat16", "bfloat16 float32"])
 def test_updates_are_as_wide_as_the_wider_of_gradient_and_param(row: Row, pair):
     """float32 weights do not get bfloat16 steps, and the state does not change."""
