@@ -1,5 +1,6 @@
 """Steps that are taken only under a condition."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -7,8 +8,8 @@ from jaxtyping import Array, Bool, Int
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     GradientTransformationExtraArgs,
-    not_a_transformation,
     OptState,
     Params,
     Updates,
@@ -66,10 +67,10 @@ def apply_if_finite(
     >>> float(updates[0]), int(state.total_notfinite)
     (0.0, 1)
     """
-    _check("apply_if_finite", inner)
+    tx = as_inner("apply_if_finite", "inner", inner)
 
     def init(params: Params) -> ApplyIfFiniteState:
-        inner_state = inner.init(params)
+        inner_state = tx.init(params)
         return ApplyIfFiniteState(
             zero_count(), jnp.array(True), zero_count(), inner_state
         )
@@ -86,7 +87,7 @@ def apply_if_finite(
         total = jnp.where(finite, total, increment(total))
         apply = finite | (in_a_row > max_consecutive_errors)
         old = state.inner_state
-        found, new = when(apply, inner, zeros, updates, old, params, extra_args)
+        found, new = when(apply, tx, zeros, updates, old, params, extra_args)
         return found, ApplyIfFiniteState(in_a_row, finite, total, new)
 
     return wrapping(init, update)
@@ -105,24 +106,9 @@ def conditionally_mask(
             arguments if they are forwarded; `True` to take the step.
         forward_extra_args: whether the condition hears the extra arguments.
     """
-    _check("conditionally_mask", inner)
-
-    def init(params: Params) -> ConditionallyMaskState:
-        return ConditionallyMaskState(zero_count(), inner.init(params))
-
-    def update(
-        updates: Updates,
-        state: ConditionallyMaskState,
-        params: Params | None = None,
-        **extra_args: Any,
-    ) -> tuple[Updates, ConditionallyMaskState]:
-        heard = extra_args if forward_extra_args else {}
-        apply = should_transform_fn(state.step, **heard)
-        old = state.inner_state
-        found, new = when(apply, inner, zeros, updates, old, params, extra_args)
-        return found, ConditionallyMaskState(increment(state.step), new)
-
-    return wrapping(init, update)
+    tx = as_inner("conditionally_mask", "inner", inner)
+    hear = should_transform_fn, forward_extra_args
+    return _conditionally(tx, *hear, ConditionallyMaskState, zeros)
 
 
 def conditionally_transform(
@@ -144,27 +130,37 @@ def conditionally_transform(
     >>> float(clipped[0]), float(passed[0])
     (1.0, 5.0)
     """
-    _check("conditionally_transform", inner)
+    tx = as_inner("conditionally_transform", "inner", inner)
+    hear = should_transform_fn, forward_extra_args
+    return _conditionally(tx, *hear, ConditionallyTransformState, lambda same: same)
 
-    def init(params: Params) -> ConditionallyTransformState:
-        return ConditionallyTransformState(inner.init(params), zero_count())
+
+def _conditionally(
+    tx: GradientTransformationExtraArgs,
+    condition: ConditionFn,
+    forward_extra_args: bool,
+    State: type[Any],
+    instead: Callable[[Updates], Updates],
+) -> GradientTransformationExtraArgs:
+    """`tx` in the steps that a condition picks, `instead` in the others.
+
+    Args:
+        tx: what takes the steps.
+        condition, forward_extra_args: as for `conditionally_mask`.
+        State: with `step` and `inner_state`, in the order that Optax has them.
+        instead: a function of the updates.
+    """
+
+    def init(params: Params) -> Any:
+        return State(step=zero_count(), inner_state=tx.init(params))
 
     def update(
-        updates: Updates,
-        state: ConditionallyTransformState,
-        params: Params | None = None,
-        **extra_args: Any,
-    ) -> tuple[Updates, ConditionallyTransformState]:
+        updates: Updates, state: Any, params: Params | None = None, **extra_args: Any
+    ) -> tuple[Updates, Any]:
         heard = extra_args if forward_extra_args else {}
-        apply = should_transform_fn(state.step, **heard)
+        apply = condition(state.step, **heard)
         old = state.inner_state
-        same = lambda updates: updates
-        found, new = when(apply, inner, same, updates, old, params, extra_args)
-        return found, ConditionallyTransformState(new, increment(state.step))
+        found, new = when(apply, tx, instead, updates, old, params, extra_args)
+        return found, State(step=increment(state.step), inner_state=new)
 
     return wrapping(init, update)
-
-
-def _check(who: str, inner: Any) -> None:
-    if not isinstance(inner, AnyTransformation):
-        raise not_a_transformation(who, "inner", inner)

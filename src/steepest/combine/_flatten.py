@@ -10,12 +10,11 @@ from jaxtyping import Array
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     GradientTransformationExtraArgs,
-    not_a_transformation,
     OptState,
     Params,
     Updates,
-    with_extra_args_support,
 )
 from ..engine import Leaves, restore, update_dtype, wrapping
 
@@ -36,9 +35,7 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
     >>> state[0].mu.shape
     (8,)
     """
-    if not isinstance(inner, AnyTransformation):
-        raise not_a_transformation("flatten", "inner", inner)
-    tx = with_extra_args_support(inner)
+    tx = as_inner("flatten", "inner", inner)
 
     def init(params: Params) -> OptState:
         return tx.init(_vector(jax.tree.leaves(params)))

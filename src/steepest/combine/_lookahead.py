@@ -14,16 +14,15 @@ from jaxtyping import Array, Int
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     GradientTransformationExtraArgs,
     missing,
-    not_a_transformation,
     OptState,
     Params,
     period,
     Real,
     real,
     Updates,
-    with_extra_args_support,
 )
 from ..engine import apply_updates, map_wide, wide
 from ..numerics import zero_count
@@ -80,11 +79,9 @@ def lookahead(
     >>> round(float(params.slow[0]), 3)
     0.9
     """
-    if not isinstance(fast_optimizer, AnyTransformation):
-        raise not_a_transformation("lookahead", "fast_optimizer", fast_optimizer)
+    fast_tx = as_inner("lookahead", "fast_optimizer", fast_optimizer)
     (sync_period,) = period("lookahead", sync_period=sync_period)
     (slow_step_size,) = real("lookahead", slow_step_size=slow_step_size)
-    fast_tx = with_extra_args_support(fast_optimizer)
 
     def init(params: Params) -> LookaheadState:
         if not _has_both(params):

@@ -9,17 +9,16 @@ from jaxtyping import Array, Bool, Int
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     GradientTransformationExtraArgs,
-    not_a_transformation,
     OptState,
     Params,
     period,
     Real,
     Updates,
-    with_extra_args_support,
 )
 from ..engine import map_wide, when, wide, wrapping, zeros
-from ..numerics import increment, sum_of_squares, wide_dtype, zero_count
+from ..numerics import increment, promoted, squares, zero_count
 
 
 @runtime_checkable
@@ -73,9 +72,7 @@ class MultiSteps:
         should_skip_update_fn: ShouldSkipUpdateFunction | None = None,
         accumulator_dtype: Any = jnp.float32,
     ):
-        if not isinstance(opt, AnyTransformation):
-            raise not_a_transformation("MultiSteps", "opt", opt)
-        self._opt = with_extra_args_support(opt)
+        self._opt = as_inner("MultiSteps", "opt", opt)
         self._every = _every(every_k_schedule)
         self._accumulate = _to_mean if use_grad_mean else _to_sum
         self._skip = should_skip_update_fn or _never_skip
@@ -129,7 +126,7 @@ class MultiSteps:
         zero = lambda p: jnp.zeros_like(p, dtype=_kept(jnp.result_type(p), self._dtype))
         acc = jax.tree.map(zero, params)
         mini, steps = zero_count(), zero_count()
-        _, skip_state = self._skip(jax.tree.map(jnp.zeros_like, acc), steps, params)
+        _, skip_state = self._skip(zeros(acc), steps, params)
         return MultiStepsState(mini, steps, self._opt.init(params), acc, skip_state)
 
     def _update(
@@ -190,8 +187,9 @@ def skip_large_updates(
         max_squared_norm: the largest sum of squares that passes.
     """
     del gradient_step, params
-    squares = [_wide_square(x) for x in jax.tree.leaves(updates)]
-    norm_squared = sum(squares, jnp.zeros(()))
+    leaves = jax.tree.leaves(updates)
+    parts = [jnp.sum(squares(x)).astype(float) for x in leaves]
+    norm_squared = sum(parts, jnp.zeros(()))
     # Written so that NaN, which is not smaller than anything, is left out too.
     skip = ~(norm_squared < max_squared_norm)
     return skip, {"should_skip": skip, "norm_squared": norm_squared}
@@ -214,8 +212,7 @@ def _kept(dtype: Any, wanted: Any) -> Any:
     if wanted is None or not jnp.issubdtype(dtype, jnp.inexact):
         return wanted or dtype
     if jnp.issubdtype(dtype, jnp.complexfloating) or dtype == jnp.float64:
-        with jax.numpy_dtype_promotion("standard"):
-            return jnp.promote_types(dtype, wanted)
+        return promoted(dtype, wanted)
     return wanted
 
 
@@ -225,12 +222,6 @@ def _like(g: Any, a: Any) -> Any:
         return None
     dtype = jnp.result_type(g)
     return a.astype(dtype) if jnp.issubdtype(dtype, jnp.inexact) else a
-
-
-def _wide_square(x: Any) -> Array:
-    x = jnp.asarray(x)
-    real = jnp.isrealobj(x)
-    return sum_of_squares(x.astype(wide_dtype([x])) if real else x).astype(float)
 
 
 _to_mean = wide(lambda j, skip, g, a: jnp.where(skip, a, a + (g - a) / j))

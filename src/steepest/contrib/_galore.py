@@ -15,8 +15,8 @@ from jaxtyping import Array, Int
 from ..combine import chain
 from ..core import (
     AnyTransformation,
+    as_inner,
     GradientTransformationExtraArgs,
-    not_a_transformation,
     OptState,
     Params,
     period,
@@ -24,7 +24,6 @@ from ..core import (
     real,
     ScalarOrSchedule,
     Updates,
-    with_extra_args_support,
 )
 from ..engine import MaskOrFn, restore, update_dtype, widen, wrapping
 from ..numerics import (
@@ -94,9 +93,7 @@ def scale_by_galore(
     (gap,) = period(who, update_proj_gap=update_proj_gap)
     (scale,) = real(who, scale=scale)
     base = scale_by_adam() if base_optimizer is None else base_optimizer
-    if not isinstance(base, AnyTransformation):
-        raise not_a_transformation(who, "base_optimizer", base)
-    base = with_extra_args_support(base)
+    base = as_inner(who, "base_optimizer", base)
     numbers = _all_matrices
     if weight_dimension_numbers is not None:
         numbers = partial(_of_two_axes, who, weight_dimension_numbers)

@@ -11,17 +11,16 @@ from jaxtyping import Array, Float, Int
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     GradientTransformationExtraArgs,
     missing,
     nonnegative,
-    not_a_transformation,
     OptState,
     Params,
     period,
     positive,
     Real,
     Updates,
-    with_extra_args_support,
 )
 from ..engine import map_wide, wide, widen, wrapping
 from ..numerics import (
@@ -82,12 +81,10 @@ def mechanize(
     (6,)
     """
     who = "mechanize"
-    if not isinstance(base_optimizer, AnyTransformation):
-        raise not_a_transformation(who, "base_optimizer", base_optimizer)
+    base = as_inner(who, "base_optimizer", base_optimizer)
     (decay,) = nonnegative(who, weight_decay=weight_decay)
     eps, s_init = positive(who, eps=eps, s_init=s_init)
     (k,) = period(who, num_betas=num_betas)
-    base = with_extra_args_support(base_optimizer)
 
     def init(params: Params) -> MechanicState:
         real = wide_dtype(jax.tree.leaves(params))

@@ -13,10 +13,10 @@ from jaxtyping import Array, Int
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     EmptyState,
     GradientTransformationExtraArgs,
     missing,
-    not_a_transformation,
     OptState,
     Params,
     period,
@@ -24,7 +24,6 @@ from ..core import (
     Rule,
     Step,
     Updates,
-    with_extra_args_support,
 )
 from ..engine import apply_updates, lift, map_leaves, map_wide, wide, wrapping
 from ..numerics import copy_of, quotient, root, sum_of_squares, zero_count
@@ -96,12 +95,9 @@ def sam(
         batch_axis_name: in opaque mode, the name of a mapped axis to average the
             gradients of `grad_fn` over.
     """
-    pair = {"optimizer": optimizer, "adv_optimizer": adv_optimizer}
-    for name, tx in pair.items():
-        if not isinstance(tx, AnyTransformation):
-            raise not_a_transformation("sam", name, tx)
+    down = as_inner("sam", "optimizer", optimizer)
+    up = as_inner("sam", "adv_optimizer", adv_optimizer)
     (sync_period,) = period("sam", sync_period=sync_period)
-    down, up = (with_extra_args_support(tx) for tx in pair.values())
 
     def init(params: Params) -> SAMState:
         cache = None if opaque_mode else jax.tree.map(copy_of, params)

@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
     AnyTransformation,
+    as_inner,
     fraction,
     GradientTransformationExtraArgs,
     missing,
     nonnegative,
-    not_a_transformation,
     OptState,
     Params,
     period,
@@ -32,9 +31,8 @@ from ..core import (
     ScalarOrSchedule,
     Step,
     Updates,
-    with_extra_args_support,
 )
-from ..engine import lift, map_wide, MaskOrFn, wide
+from ..engine import branch, lift, map_wide, MaskOrFn, wide
 from ..numerics import (
     debias,
     ema,
@@ -157,9 +155,7 @@ def sophia(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    if not isinstance(hessian_diagonal_fn, AnyTransformation):
-        raise not_a_transformation("sophia", "hessian_diagonal_fn", hessian_diagonal_fn)
-    estimator = with_extra_args_support(hessian_diagonal_fn)
+    estimator = as_inner("sophia", "hessian_diagonal_fn", hessian_diagonal_fn)
     direction = _direction(b1, eps, gamma, clip_threshold, mu_dtype)
     (b2,) = fraction("sophia", b2=b2)
     (interval,) = period("sophia", update_interval=update_interval)
@@ -194,7 +190,7 @@ def sophia(
         u, new = direction.update(updates, old, params)
         if verbose and clip_threshold is not None:
             _print_win_rate(u, clip_threshold, new.count, every)
-        nu, kept = _either(state.count % interval == 0, look, hold)
+        nu, kept = branch(state.count % interval == 0, look, hold)
         return u, SophiaState(new.count, new.mu, nu, kept)
 
     return chain(
@@ -244,13 +240,6 @@ def _direction(
 
 # A leaf without a gradient keeps its nu: so the gradient is there too.
 _follow = wide(lambda b2, g, h, nu: ema(nu, h, b2))
-
-
-def _either(due: Any, look: Callable[[], Any], hold: Callable[[], Any]) -> Any:
-    """`look()` if `due`, else `hold()`; known before tracing, without a condition."""
-    if isinstance(due, Tracer):
-        return jax.lax.cond(due, look, hold)
-    return look() if due else hold()
 
 
 def _print_win_rate(u: Updates, top: Real, t: Array, every: Any) -> None:

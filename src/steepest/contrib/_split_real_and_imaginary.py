@@ -7,12 +7,11 @@ import jax.numpy as jnp
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     GradientTransformationExtraArgs,
-    not_a_transformation,
     OptState,
     Params,
     Updates,
-    with_extra_args_support,
 )
 
 
@@ -47,9 +46,7 @@ def split_real_and_imaginary(
     >>> complex(updates[0].round(3))
     (-0.10000000149011612-0.10000000149011612j)
     """
-    if not isinstance(inner, AnyTransformation):
-        raise not_a_transformation("split_real_and_imaginary", "inner", inner)
-    tx = with_extra_args_support(inner)
+    tx = as_inner("split_real_and_imaginary", "inner", inner)
 
     def init(params: Params) -> SplitRealAndImaginaryState:
         return SplitRealAndImaginaryState(tx.init(jax.tree.map(_split, params)))

@@ -12,6 +12,7 @@ from ._numbers import (
 from ._rule import Rule as Rule, Step as Step
 from ._transformation import (
     AnyTransformation as AnyTransformation,
+    as_inner as as_inner,
     EmptyState as EmptyState,
     GradientTransformation as GradientTransformation,
     GradientTransformationExtraArgs as GradientTransformationExtraArgs,

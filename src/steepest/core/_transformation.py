@@ -111,10 +111,23 @@ def with_extra_args_support(
         tx: any transformation; one that takes extra arguments comes back unchanged.
             A pair of another library takes them if its `update` has a `**`.
     """
+    return as_inner("with_extra_args_support", "tx", tx)
+
+
+def as_inner(
+    who: str, place: str, tx: AnyTransformation
+) -> GradientTransformationExtraArgs:
+    """`with_extra_args_support`, of what another transformation was given to wrap.
+
+    Args:
+        who: who speaks in an error.
+        place: which of its arguments this is.
+        tx: any transformation; what is none is refused.
+    """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
     if not isinstance(tx, AnyTransformation):
-        raise not_a_transformation("with_extra_args_support", "tx", tx)
+        raise not_a_transformation(who, place, tx)
     if not isinstance(tx, GradientTransformation) and _has_double_star(tx.update):
         return GradientTransformationExtraArgs(tx.init, tx.update)
 

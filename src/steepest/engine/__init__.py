@@ -17,6 +17,7 @@ from ._leaves import (
     map_wide as map_wide,
     MaskedNode as MaskedNode,
 )
+from ._loops import branch as branch, loop as loop
 from ._masks import Mask as Mask, MaskedState as MaskedState, MaskOrFn as MaskOrFn
 from ._plan import (
     lift as lift,

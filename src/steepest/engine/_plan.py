@@ -14,14 +14,13 @@ from typing import Any
 
 from ..core import (
     AnyTransformation,
+    as_inner,
     EmptyState,
     GradientTransformationExtraArgs,
-    not_a_transformation,
     OptState,
     Params,
     Rule,
     Updates,
-    with_extra_args_support,
 )
 from ._leaves import Leaves
 from ._masks import Mask, MaskedState
@@ -75,12 +74,11 @@ def plan_of(who: str, place: str, tx: AnyTransformation) -> Plan:
         place: which of its arguments this is.
         tx: any transformation, also of another library.
     """
-    if not isinstance(tx, AnyTransformation):
-        raise not_a_transformation(who, place, tx)
+    tx = as_inner(who, place, tx)
     owner = getattr(tx.init, "__self__", None)
     if isinstance(owner, Plan) and getattr(tx.update, "__self__", None) is owner:
         return owner
-    return _single(with_extra_args_support(tx))
+    return _single(tx)
 
 
 def lift(rule: Rule) -> GradientTransformationExtraArgs:

@@ -4,10 +4,11 @@ import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
+
+from ..numerics import promoted
 
 Numbers: TypeAlias = bool | int | float | complex | np.generic | np.ndarray | Array
 Axis: TypeAlias = int | np.integer | Sequence[int] | None
@@ -51,12 +52,6 @@ def integers(who: str, name: str, x: Any) -> Array:
             "number of a class, from 0"
         )
     return x
-
-
-def promoted(*xs: Any) -> Any:
-    """The dtype that `xs` have together, also while promotion is strict."""
-    with jax.numpy_dtype_promotion("standard"):
-        return jnp.result_type(*xs)
 
 
 def wide(dtype: Any) -> Any:

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
 from ..core import nonnegative
-from ._arrays import array, floating, meet, Numbers, promoted, same_shape, spread, times
+from ..numerics import promoted
+from ._arrays import array, floating, meet, Numbers, same_shape, spread, times
 
 
 def sigmoid_binary_cross_entropy(

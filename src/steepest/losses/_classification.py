@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..numerics import promoted
 from ._arrays import (
     array,
     axes,
@@ -19,7 +20,6 @@ from ._arrays import (
     integers,
     meet,
     Numbers,
-    promoted,
     ShapesDiffer,
     spread,
     times,

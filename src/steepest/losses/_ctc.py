@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._arrays import array, Numbers, promoted, ShapesDiffer
+from ..numerics import promoted
+from ._arrays import array, Numbers, ShapesDiffer
 
 _NEVER = -1e30  # times any number of steps it is still finite in float32
 

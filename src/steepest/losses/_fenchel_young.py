@@ -9,7 +9,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Shaped
 
-from ._arrays import array, meet, Numbers, promoted, spread
+from ..numerics import promoted
+from ._arrays import array, meet, Numbers, spread
 
 
 def make_fenchel_young_loss(

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._arrays import array, floating, mask, meet, Numbers, promoted, spread, times
+from ..numerics import promoted
+from ._arrays import array, floating, mask, meet, Numbers, spread, times
 
 
 def ranking_softmax_loss(

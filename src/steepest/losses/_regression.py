@@ -7,17 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..core import nonnegative
-from ._arrays import (
-    array,
-    axes,
-    Axis,
-    floating,
-    mask,
-    meet,
-    Numbers,
-    promoted,
-    same_shape,
-)
+from ..numerics import promoted
+from ._arrays import array, axes, Axis, floating, mask, meet, Numbers, same_shape
 
 Loss = Float[Array, "..."]
 

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ._arrays import array, axes, Axis, meet, Numbers, promoted, same_shape, spread
+from ..numerics import promoted
+from ._arrays import array, axes, Axis, meet, Numbers, same_shape, spread
 
 Loss = Float[Array, "..."]
 _NO_VOLUME = 1e-7  # added to a squared volume, so that a missing class has a weight

@@ -7,17 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..core import positive
-from ._arrays import (
-    array,
-    axes,
-    Axis,
-    floating,
-    meet,
-    Numbers,
-    promoted,
-    ShapesDiffer,
-    spread,
-)
+from ..numerics import promoted
+from ._arrays import array, axes, Axis, floating, meet, Numbers, ShapesDiffer, spread
 from ._regression import unit
 
 

@@ -10,7 +10,8 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._arrays import array, axes, Axis, floating, Numbers, promoted, spread, wide
+from ..numerics import promoted
+from ._arrays import array, axes, Axis, floating, Numbers, spread, wide
 
 
 def smooth_labels(

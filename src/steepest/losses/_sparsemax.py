@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..numerics import simplex
-from ._arrays import array, integers, Numbers, promoted, ShapesDiffer
+from ..numerics import promoted, simplex
+from ._arrays import array, integers, Numbers, ShapesDiffer
 
 
 def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, "..."]:

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import GradientTransformationExtraArgs, Params, Real, real, Updates
+from ..engine import branch, loop
 from ..tree import zeros_like
 from ._along import beginning, Line, needed, number_dtype, ValueFn
-from ._loops import branch, loop
 
 
 class BacktrackingLinesearchInfo(NamedTuple):

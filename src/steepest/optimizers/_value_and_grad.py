@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from ..core import OptState, Params, Updates
+from ..engine import branch
 from ..tree import cast_like, get, get_all_with_path, NamedTupleKey
 from ._along import ValueFn
-from ._loops import branch
 
 
 def value_and_grad_from_state(

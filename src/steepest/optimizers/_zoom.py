@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import GradientTransformationExtraArgs, Params, Real, real, Updates
+from ..engine import branch
 from ..tree import map_trees, zeros_like
 from ._along import beginning, Line, needed, number_dtype, ValueFn
-from ._loops import branch
 from ._zoom_steps import Point, Search, search, taken, Wanted
 
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ..core import Updates
-from ._loops import loop
+from ..engine import loop
 
 
 class Point(NamedTuple):

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from steepest.optimizers._loops import branch, loop
+from steepest.engine import branch, loop
 
 
 def _halvings(x, least=1.0):
