@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import jax
 from jax.core import Tracer
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ def loop(goes_on: Callable[[T], Array], body: Callable[[T], T], start: T) -> T:
         state = body(state)
 
 
-def branch(condition: Array, yes: Callable[[], T], no: Callable[[], T]) -> T:
+def branch(condition: ArrayLike, yes: Callable[[], T], no: Callable[[], T]) -> T:
     """`jax.lax.cond`, and a condition of Python if it is not traced.
 
     Args:
