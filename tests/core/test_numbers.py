@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from steepest.core import fraction, nonnegative, number, period, positive, real
+from steepest.core import (
+    finite,
+    fraction,
+    nonnegative,
+    number,
+    period,
+    positive,
+    real,
+    share,
+    whole,
+)
 
 inf, nan = math.inf, math.nan
 dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
@@ -18,6 +28,9 @@ dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float3
 CHECKS = [
     (real, "that is not NaN", [-inf, -1, 0, 2.5, inf], [nan]),
     (fraction, "in [0, 1)", [0, 0.0, 0.999], [-1e-9, 1, 1.5, inf, nan]),
+    (share, "in [0, 1]", [0, 0.5, 1], [-1e-9, 1.5, inf, nan]),
+    (finite, "that is finite", [-3, 0, 1e300], [-inf, inf, nan]),
+    (whole, "that is whole and at least 0", [0, 3, 2.0], [-1, 0.5, nan, inf]),
     (nonnegative, "of at least 0", [0, 1e-30, 3, inf], [-1e-9, -1, -inf, nan]),
     (positive, "above 0", [1e-30, 3, inf], [0, 0.0, -1, nan]),
     (period, "that is whole and at least 1", [1, 7, 2.0], [0, -1, 0.5, 1.5, nan, inf]),
@@ -163,3 +176,8 @@ def test_several_numbers_keep_their_order(check, wanted):
     del wanted
     a, b = check("who", a=jnp.array(1.0), b=jnp.array(2.0))
     assert (float(a), float(b)) == (1.0, 2.0)
+
+
+def test_periods_are_whole_and_can_be_reached_by_a_count():
+    found = period("who", a=2.0, b=10**12)
+    assert found == [2, 2**31 - 1] and all(isinstance(x, int) for x in found)

@@ -33,7 +33,6 @@ def _same(a, b, rtol, *arguments, **options):
         dict(iters=7, unroll=True),
         dict(iters=40, unroll=4),
         dict(iters=5, L=50.0),
-        dict(iters=-1),
         dict(iters=3.5),
     ],
     ids=str,
@@ -88,3 +87,27 @@ def test_whole_numbers_lists_and_mixed_dtypes():
 def test_shapes_must_fit(shapes):
     with pytest.raises(ValueError, match=r"^nnls: A has shape"):
         steepest.nnls(jnp.ones(shapes[0]), jnp.ones(shapes[1]), 3)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (
+            dict(iters=-1),
+            "iters is -1, and a number of at least 0 and below infinity is",
+        ),
+        (dict(iters="a"), "iters is a str, and a number of at least 0 and below"),
+        (dict(iters=3, unroll="a"), "unroll is a str, and a number of at least 0"),
+        (dict(iters=3, L=0.0), "L is 0.0, and a number above 0 is wanted."),
+    ],
+    ids=["steps", "text", "unroll", "bound"],
+)
+def test_numbers_that_cannot_be_are_refused(options, said, as_users_do):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        steepest.nnls(jnp.eye(2), jnp.ones(2), **options)
+    assert str(caught.value).startswith(f"nnls: {said}")
+
+
+def test_complex_numbers_have_no_sign():
+    with pytest.raises(ValueError, match=r"^nnls: A has dtype complex64 and b float32"):
+        steepest.nnls(jnp.array([[1j]]), jnp.ones(1), 3)

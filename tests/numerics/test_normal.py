@@ -62,3 +62,29 @@ def test_the_score_is_the_derivative():
 def test_shapes_that_do_not_meet():
     with pytest.raises(ValueError):
         multi_normal(jnp.zeros(3), jnp.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (lambda n: multi_normal("a", 0.0), ": loc is a str, and an array of"),
+        (
+            lambda n: n.sample(3, jax.random.key(0)),
+            ".sample: shape is 3, and a sequence of whole",
+        ),
+        (lambda n: n.sample((3,), 0), ".sample: key is a int, and one random key is"),
+        (
+            lambda n: n.log_prob(jnp.ones(3)),
+            ": x has shape (3,) and the mean (2,), and",
+        ),
+        (
+            lambda n: n.log_prob("a"),
+            ".log_prob: x is a str, and an array of numbers is",
+        ),
+    ],
+    ids=["loc", "shape", "key", "point", "text"],
+)
+def test_what_cannot_be_is_refused(call, said, as_users_do):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(multi_normal(jnp.zeros(2), jnp.zeros(2)))
+    assert str(caught.value).startswith(f"multi_normal{said}")

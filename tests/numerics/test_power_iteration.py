@@ -111,3 +111,38 @@ def test_a_square_matrix_is_wanted(shape):
 def test_a_function_needs_a_beginning():
     with pytest.raises(ValueError, match="power_iteration: matrix is a function"):
         steepest.power_iteration(lambda v: v)
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (dict(matrix="a"), "matrix is a str, and an array of numbers is wanted."),
+        (
+            dict(matrix=jnp.eye(2), v0=jnp.ones(3)),
+            "v0 has shape (3,) and matrix (2, 2)",
+        ),
+        (
+            dict(matrix=jnp.eye(2), num_iters=-1),
+            "num_iters is -1, and a number that is",
+        ),
+        (
+            dict(matrix=jnp.eye(2), error_tolerance="a"),
+            "error_tolerance is a str, and a",
+        ),
+        (dict(matrix=jnp.eye(2), key=0), "key is a int, and one random key is wanted."),
+        (
+            dict(matrix=jnp.eye(2, dtype=int)),
+            "matrix has dtype int32, and real numbers",
+        ),
+        (dict(matrix=lambda v: v, v0={"w": "a"}), "leaf ['w'] of v0 is a str, and an"),
+        (
+            dict(matrix=lambda v: v["w"], v0={"w": jnp.ones(2)}),
+            "of v0, PyTreeDef({'w': *}) with the shapes [(2,)], the function makes Py",
+        ),
+    ],
+    ids=["text", "v0", "steps", "tolerance", "key", "integers", "leaf", "structure"],
+)
+def test_what_cannot_be_is_refused(arguments, said, as_users_do):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        steepest.power_iteration(**arguments)
+    assert str(caught.value).startswith(f"power_iteration: {said}")

@@ -21,7 +21,6 @@ POLYNOMIAL = [
     dict(
         init_value=1.0, end_value=0.5, power=2, transition_steps=9, transition_begin=-3
     ),
-    dict(init_value=1.0, end_value=0.5, power=-1, transition_steps=150),
     dict(init_value=3, end_value=1, power=1, transition_steps=50),
     dict(init_value=1.0, end_value=0.0, power=1, transition_steps=12.5),
 ]
@@ -35,7 +34,7 @@ COSINE = [
     dict(init_value=0.3, decay_steps=90, alpha=0.2, exponent=2.0),
     dict(init_value=1.0, decay_steps=130, exponent=0.5),
     dict(init_value=1.0, decay_steps=1),
-    dict(init_value=1.0, decay_steps=130, alpha=2.0, exponent=-1.0),
+    dict(init_value=1.0, decay_steps=130, alpha=2.0),
     dict(init_value=2, decay_steps=50.5),
 ]
 OPTIONS = [
@@ -241,7 +240,20 @@ def test_cosine_never_rises():
             lambda: steepest.cosine_decay_schedule(1.0, -5.0),
             "cosine_decay_schedule: decay_steps is -5.0, and a number above 0",
         ),
+        (
+            lambda: steepest.polynomial_schedule(1.0, 0.1, -1, 5),
+            "polynomial_schedule: power is -1, and a number of at least 0",
+        ),
+        (
+            lambda: steepest.linear_schedule(1.0, 0.1, 5, float("inf")),
+            "linear_schedule: transition_begin is inf, and a number that is finite",
+        ),
+        (
+            lambda: steepest.cosine_decay_schedule(1.0, 5, exponent=-1.0),
+            "cosine_decay_schedule: exponent is -1.0, and a number of at least 0",
+        ),
     ],
+    ids=lambda x: x[:40] if isinstance(x, str) else "said",
 )
 def test_impossible_arguments_are_refused_by_name(make, said):
     with pytest.raises(ValueError, match=said):
@@ -254,3 +266,8 @@ def test_cosine_takes_more_steps_than_an_int32_has():
     np.testing.assert_allclose(
         schedule(2**31 - 1), np.cos(np.pi * 0.2147483647 / 2) ** 2
     )
+
+
+def test_without_end_it_stays_at_its_beginning():
+    """As in Optax; `inf / inf` would be NaN."""
+    assert float(steepest.linear_schedule(1.0, 0.1, float("inf"))(7)) == 1.0

@@ -126,6 +126,14 @@ def test_it_keeps_the_signature_and_refuses_what_is_not_in_it(as_users_do):
     assert inspect.signature(maker) == inspect.signature(steepest.adam)
     with pytest.raises(TypeError, match="b3"):
         maker(0.1, b3=0.5)
+    with pytest.raises(ValueError, match=r"scale_by_adam: b2 is 2.0, and a number in"):
+        steepest.inject_hyperparams(steepest.adam)(lambda t: 0.1, b2=2.0)
+    with pytest.raises(TypeError, match="static_args is a int, and a name or several"):
+        steepest.inject_hyperparams(steepest.adam, static_args=3)
+    with pytest.raises(
+        TypeError, match="hyperparam_dtype is 'float33', and a dtype of"
+    ):
+        steepest.inject_hyperparams(steepest.adam, hyperparam_dtype="float33")
     with pytest.raises(ValueError, match=r"static_args names \['foo'\]"):
         steepest.inject_hyperparams(steepest.adam, static_args="foo")
 
@@ -146,3 +154,50 @@ def test_random_keys_are_no_numbers():
     state = tx.init(P)
     assert list(state.hyperparams) == ["learning_rate"]
     jax.jit(tx.update)(P, state, P)
+
+
+FAMILIES = {
+    "adamw": lambda f: f(steepest.adamw)(0.1, weight_decay=0.01),
+    "nadam": lambda f: f(steepest.nadam)(0.1),
+    "lion": lambda f: f(steepest.lion)(0.1),
+    "rmsprop": lambda f: f(steepest.rmsprop)(0.1, centered=True, momentum=0.9),
+    "adan": lambda f: f(steepest.adan)(0.1),
+    "radam": lambda f: f(steepest.radam)(0.1),
+    "yogi": lambda f: f(steepest.yogi)(0.1),
+    "ademamix": lambda f: f(steepest.contrib.ademamix)(0.1),
+    "adopt": lambda f: f(steepest.contrib.adopt)(0.1),
+    "muon": lambda f: f(steepest.contrib.muon)(0.1),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_it_follows_the_optimizer_bit_for_bit(name):
+    """In float32, `1 - 0.999` is not `0.001`: what Python knew is not forgotten."""
+    p = {"w": jnp.array([[1.0, 2.0], [-0.3, 0.7]])}
+    plain, ours = (
+        FAMILIES[name](lambda f: f),
+        FAMILIES[name](steepest.inject_hyperparams),
+    )
+    state, injected = plain.init(p), ours.init(p)
+    update = jax.jit(plain.update)
+    for t in range(3):
+        g = jax.tree.map(lambda x, t=t: jnp.cos(x + t), p)
+        u, state = update(g, state, p)
+        v, injected = ours.update(g, injected, p)
+        jax.tree.map(
+            np.testing.assert_array_equal, (u, state), (v, injected.inner_state)
+        )
+
+
+def test_a_number_that_was_changed_is_no_longer_what_it_was():
+    tx = steepest.inject_hyperparams(steepest.scale_by_adam)(b2=0.5)
+    state = tx.init(P)
+    state.hyperparams["b2"] = jnp.array(0.999)
+    _, state = tx.update(P, state, P)
+    np.testing.assert_allclose(state.inner_state.nu["w"], 0.001 * P["w"] ** 2, 2e-5)
+
+
+def test_what_shapes_the_program_is_left_alone():
+    """Our own functions say which arguments may be arrays."""
+    tx = steepest.inject_hyperparams(steepest.contrib.galore)(0.1, rank=1)
+    assert "rank" not in tx.init({"w": jnp.ones((2, 3))}).hyperparams

@@ -77,6 +77,22 @@ def test_schedules_and_boundaries_must_fit():
         steepest.join_schedules([lambda t: t, lambda t: t], [1, 2])
 
 
+@pytest.mark.parametrize(
+    "schedules, boundaries, said",
+    [
+        ([0.1, 0.2], [5], r"schedules\[0\] is a float, and a function is wanted"),
+        (len, [], "schedules is a builtin_function_or_method, and a list is wanted"),
+        ([len, len], 5, "boundaries is a int, and a list is wanted"),
+        ([len, len], ["5"], r"boundaries\[0\] is a str, and a number"),
+        ([len] * 3, [10, 5], r"boundaries are \[10, 5\], and each at or after the one"),
+    ],
+    ids=["numbers", "one function", "one number", "text", "backwards"],
+)
+def test_what_cannot_be_joined_is_refused(schedules, boundaries, said, as_users_do):
+    with pytest.raises((TypeError, ValueError), match=f"^join_schedules: {said}"):
+        steepest.join_schedules(schedules, boundaries)
+
+
 def test_values_keep_their_dtype():
     """Whole numbers stay whole, as in Optax, and one schedule alone is untouched."""
     whole = steepest.join_schedules([lambda t: 1, lambda t: 2], [5])

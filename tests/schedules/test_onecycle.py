@@ -30,12 +30,14 @@ names = pytest.mark.parametrize("name", BOTH)
 @names
 @pytest.mark.parametrize("options", OPTIONS)
 def test_same_as_optax_at_every_step(name, options):
-    same_at_every_step(name, OPTIONS[options])
+    given = dict(OPTIONS[options])
+    if name == BOTH[0] and given.get("pct_start", 0) > 0.85:
+        given["pct_final"] = given["pct_start"]  # it may not fall before it has risen
+    same_at_every_step(name, given)
 
 
 def test_same_as_optax_where_the_fall_comes_early():
     same_at_every_step(BOTH[0], dict(**OPTIONS["plain"], pct_start=0.5, pct_final=0.5))
-    same_at_every_step(BOTH[0], dict(**OPTIONS["plain"], pct_start=0.7, pct_final=0.4))
 
 
 @names
@@ -68,13 +70,24 @@ def test_hyperparameters_may_be_mapped_over(name, argument):
     [
         dict(transition_steps=0),
         dict(transition_steps=-1),
+        dict(transition_steps=float("inf")),
+        dict(peak_value=float("inf")),
+        dict(pct_start=1.5),
+        dict(pct_start=float("nan")),
         dict(div_factor=0.0),
+        dict(div_factor=float("inf")),
         dict(final_div_factor=-1.0),
     ],
-    ids=["no steps", "less than none", "div 0", "final div below 0"],
+    ids=str,
 )
 def test_impossible_arguments_are_refused_by_name(name, change):
     ((argument, value),) = change.items()
-    said = f"{name}: {argument} is {value}, and a number above 0 is wanted"
+    said = f"^{name}: {argument} is {value}, and a number .* is wanted"
     with pytest.raises(ValueError, match=said):
         getattr(steepest, name)(**{**OPTIONS["plain"], **change})
+
+
+def test_the_fall_comes_after_the_rise():
+    said = "linear_onecycle_schedule: pct_start is 0.7 and pct_final 0.4"
+    with pytest.raises(ValueError, match=said):
+        steepest.linear_onecycle_schedule(100, 1.0, pct_start=0.7, pct_final=0.4)

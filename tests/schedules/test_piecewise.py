@@ -117,11 +117,26 @@ def test_values_and_scales_may_be_traced():
         ),
         (
             lambda: steepest.piecewise_interpolate_schedule("spline", 1.0),
-            "interpolate_type is 'spline', and one of 'linear', 'cosine' is wanted",
+            "interpolate_type is 'spline', and one of linear, cosine is wanted",
+        ),
+        (
+            lambda: steepest.piecewise_constant_schedule(1.0, {float("nan"): 1.0}),
+            "boundary 0 in boundaries_and_scales is nan, and a number that is finite",
+        ),
+        (
+            lambda: steepest.piecewise_constant_schedule(float("inf")),
+            "piecewise_constant_schedule: init_value is inf",
         ),
     ],
-    ids=["constant", "nan", "interpolated", "way"],
+    ids=["constant", "nan", "interpolated", "way", "boundary", "value"],
 )
 def test_impossible_arguments_are_refused_by_name(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@pytest.mark.parametrize("given", [[(5, 0.5)], 5, "ab"], ids=["list", "int", "str"])
+def test_boundaries_are_a_dict(given, as_users_do):
+    said = rf"boundaries_and_scales is a {type(given).__name__}, and a dict {{step"
+    with pytest.raises(TypeError, match=said):
+        steepest.piecewise_constant_schedule(1.0, given)

@@ -22,13 +22,11 @@ COSINE = [
     dict(init_value=0.5, peak_value=1.0, warmup_steps=0, decay_steps=90, end_value=0.2),
     dict(init_value=0.5, peak_value=0.0, warmup_steps=9, decay_steps=50),
     dict(init_value=0.0, peak_value=1.0, warmup_steps=5, decay_steps=110, exponent=0.5),
-    dict(init_value=0.0, peak_value=1.0, warmup_steps=-2, decay_steps=30),
 ]
 EXPONENTIAL = [
     dict(transition_steps=10, decay_rate=0.5),
     dict(transition_steps=10, decay_rate=0.5, transition_begin=15, staircase=True),
     dict(transition_steps=7, decay_rate=0.9, end_value=0.4, warmup_steps=0),
-    dict(transition_steps=7, decay_rate=0.9, warmup_steps=-3),
     dict(transition_steps=0, decay_rate=0.9),
     dict(transition_steps=5, decay_rate=0),
 ]
@@ -122,7 +120,25 @@ def test_the_decay_must_outlast_the_warmup(warmup_steps, decay_steps):
     [
         (
             lambda: steepest.warmup_constant_schedule(0.0, float("nan"), 5),
-            "^warmup_constant_schedule: end_value is nan",
+            "^warmup_constant_schedule: peak_value is nan",
+        ),
+        (
+            lambda: steepest.warmup_constant_schedule(0.0, 1.0, float("inf")),
+            "^warmup_constant_schedule: warmup_steps is inf",
+        ),
+        (
+            lambda: steepest.warmup_cosine_decay_schedule(0.0, 1.0, -2, 30),
+            "^warmup_cosine_decay_schedule: warmup_steps is -2, and a number of at",
+        ),
+        (
+            lambda: steepest.warmup_cosine_decay_schedule(
+                0.0, 1.0, 5, 9, end_value=float("nan")
+            ),
+            "^warmup_cosine_decay_schedule: end_value is nan",
+        ),
+        (
+            lambda: steepest.warmup_exponential_decay_schedule(0.0, 1.0, -3, 9, 0.5),
+            "^warmup_exponential_decay_schedule: warmup_steps is -3",
         ),
         (
             lambda: steepest.warmup_cosine_decay_schedule(
@@ -135,8 +151,12 @@ def test_the_decay_must_outlast_the_warmup(warmup_steps, decay_steps):
             "^warmup_exponential_decay_schedule: decay_rate is -0.5",
         ),
         (lambda: steepest.sgdr_schedule([]), "^sgdr_schedule: got no cycles"),
+        (
+            lambda: steepest.sgdr_schedule([COSINE[0], {**COSINE[0], "exponent": -1}]),
+            r"^sgdr_schedule: cosine_kwargs\[1\]: exponent is -1, and a number of at",
+        ),
     ],
-    ids=["constant", "cosine", "exponential", "sgdr"],
+    ids=lambda x: x[1:40] if isinstance(x, str) else "said",
 )
 def test_impossible_arguments_are_refused_by_name(make, said):
     with pytest.raises(ValueError, match=said):
@@ -147,5 +167,5 @@ def test_impossible_arguments_are_refused_by_name(make, said):
     "options", [dict(init_value=0.0), dict(**COSINE[0], alpha=1.0)], ids=["few", "many"]
 )
 def test_restarts_take_the_arguments_of_the_cosine(options):
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"^sgdr_schedule: cosine_kwargs\[0\]: .*argum"):
         steepest.sgdr_schedule([options])

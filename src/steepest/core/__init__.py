@@ -1,15 +1,45 @@
 """What everybody agrees on: the types, the pair, the rule, the errors."""
 
 from ._errors import missing as missing, not_a_transformation as not_a_transformation
+from ._given import (
+    any_dtype as any_dtype,
+    array as array,
+    axes as axes,
+    is_number as is_number,
+    key as key,
+    one_number as one_number,
+    said_of as said_of,
+    sizes as sizes,
+    WrongArgument as WrongArgument,
+)
+from ._known import knowing as knowing, Known as Known
 from ._numbers import (
+    amount as amount,
+    finite as finite,
     fraction as fraction,
+    inside as inside,
+    loss as loss,
+    measurable as measurable,
+    negative as negative,
     nonnegative as nonnegative,
     number as number,
     period as period,
     positive as positive,
     real as real,
+    share as share,
+    unless_array as unless_array,
+    whole as whole,
 )
-from ._rule import Rule as Rule, Step as Step
+from ._options import (
+    choice as choice,
+    dtype as dtype,
+    flag as flag,
+    function as function,
+    has_fields as has_fields,
+    rate_given as rate_given,
+    state_of as state_of,
+)
+from ._rule import only_real as only_real, Rule as Rule, Step as Step
 from ._transformation import (
     AnyTransformation as AnyTransformation,
     as_inner as as_inner,

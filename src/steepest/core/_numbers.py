@@ -10,11 +10,10 @@ traced or not, is made so, and is not checked, since its value may not be known 
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ._known import Known, known, weak
 from ._types import Real
 
 Check = Callable[..., list[Any]]
@@ -26,12 +25,32 @@ def number(x: Any) -> Any:
         return x.item()
     if not isinstance(x, Array):
         return x
-    blank = 0 if jnp.issubdtype(x.dtype, jnp.integer) else 0.0
-    # The only public way to a weakly typed array: fill one that is weak already.
-    return jax.lax.full_like(jnp.asarray(blank), x)
+    return weak(x)
 
 
-def _check(wanted: str, holds: Callable[[float], bool]) -> Check:
+def decay(x: Any) -> Any:
+    """`x` as a `number`, with what is known of it: `1 - x` wants all its digits."""
+    return (isinstance(x, Array) and known(x)) or number(x)
+
+
+def _whole(x: Any) -> Any:
+    """`x` as a `number`; a whole float as an int, and none that a count cannot reach.
+
+    Counts are int32 and stop at their largest value: what is longer lasts as long.
+    """
+    x = number(x)
+    if isinstance(x, int | float) and x % 1 == 0:
+        return min(int(x), 2**31 - 1)
+    return x
+
+
+def _is_whole(x: int | float) -> bool:
+    return x >= 0 and x % 1 == 0
+
+
+def _check(
+    wanted: str, holds: Callable[[float], bool], made: Callable[[Any], Any] = number
+) -> Check:
     def check(who: str, **values: Real) -> list[Any]:
         for name, x in values.items():
             if np.ndim(x) > 0:
@@ -39,13 +58,13 @@ def _check(wanted: str, holds: Callable[[float], bool]) -> Check:
                     f"{who}: {name} has shape {np.shape(x)}, "
                     f"and one number {wanted} is wanted."
                 )
-        numbers = [number(x) for x in values.values()]
+        numbers = [made(x) for x in values.values()]
         for name, x in zip(values, numbers, strict=True):
             if isinstance(x, int | float) and not holds(x):
                 raise ValueError(
                     f"{who}: {name} is {x}, and a number {wanted} is wanted."
                 )
-            if not isinstance(x, int | float | Array):
+            if not isinstance(x, int | float | Array | Known):
                 raise TypeError(
                     f"{who}: {name} is a {type(x).__name__}, "
                     f"and a number {wanted} is wanted."
@@ -56,8 +75,31 @@ def _check(wanted: str, holds: Callable[[float], bool]) -> Check:
     return check
 
 
+loss = _check("that is the loss", lambda x: True)
 real = _check("that is not NaN", lambda x: x == x)
-fraction = _check("in [0, 1)", lambda x: 0 <= x < 1)
+fraction = _check("in [0, 1)", lambda x: 0 <= x < 1, decay)
+share = _check("in [0, 1]", lambda x: 0 <= x <= 1)
+finite = _check("that is finite", lambda x: abs(x) < float("inf"))
 nonnegative = _check("of at least 0", lambda x: x >= 0)
 positive = _check("above 0", lambda x: x > 0)
-period = _check("that is whole and at least 1", lambda x: x >= 1 and x % 1 == 0)
+negative = _check("below 0", lambda x: x < 0)
+measurable = _check("above 0 and below infinity", lambda x: 0 < x < float("inf"))
+amount = _check("of at least 0 and below infinity", lambda x: 0 <= x < float("inf"))
+inside = _check("above 0 and below 1", lambda x: 0 < x < 1)
+whole = _check("that is whole and at least 0", _is_whole, _whole)
+period = _check(
+    "that is whole and at least 1", lambda x: x >= 1 and _is_whole(x), _whole
+)
+
+
+def unless_array(check: Check, who: str, **values: Any) -> None:
+    """`check` those values that are no arrays: one that is may have any shape.
+
+    Args:
+        check: one of the checks above.
+        who: who speaks in an error.
+        values: by name, numbers and arrays.
+    """
+    for name, x in values.items():
+        if not isinstance(x, Array | np.ndarray):
+            check(who, **{name: x})

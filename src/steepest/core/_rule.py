@@ -17,9 +17,12 @@ The engine runs it on every tree and dtype: neither appears in a rule.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, get_args, Literal, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array
+
+from ._options import choice, function
 
 Kind = Literal["elementwise", "whole", "stackable"]
 
@@ -56,3 +59,32 @@ class Rule(NamedTuple):
     #   whole: needs all of the array, one leaf at a time
     #   stackable: heavy, for matrices: equal shapes may be stacked and `vmap`ped
     kind: Kind = "elementwise"
+    shows: Callable[..., Mapping[str, Any]] | None = None  # (*shared) -> for people
+    Counted: type | None = None  # the State it has with a schedule for its number
+    # Whether its word is the last: after all that follows it in a chain it is applied
+    # once more. Only for a rule that keeps nothing and needs nothing.
+    lasting: bool = False
+    # g -> what is wrong with it, to be read after "leaf ['w']"; `None` where nothing is
+    refuse: Callable[[Any], str | None] | None = None
+
+    def check(self) -> None:
+        """That the parts belong together: functions, and fields for what is kept."""
+        function(self.name, leaf=self.leaf, **self.remember, **self.shared)
+        kept = (*self.shared, *self.remember)
+        fields = getattr(self.State, "_fields", ())
+        if set(kept) != set(fields):
+            raise TypeError(
+                f"{self.name}: State has the fields {fields}, and the rule keeps "
+                f"{kept}: a NamedTuple with a field for each is wanted."
+            )
+        choice(self.name, get_args(Kind), kind=self.kind)
+
+
+def only_real(g: Any) -> str | None:
+    """For `refuse`: what is wrong with a complex leaf where numbers are compared."""
+    if not jnp.issubdtype(g.dtype, jnp.complexfloating):
+        return None
+    return (
+        f"is {g.dtype}, and a real one is wanted: complex numbers have no order. Put "
+        "`contrib.split_real_and_imaginary` around the transformation."
+    )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ._errors import not_a_transformation
+from ._options import function
 from ._types import OptState, Params, Updates
 
 
@@ -89,6 +90,8 @@ def stateless(
     >>> halve.update(jnp.array([2.0, 4.0]), halve.init(None))[0].tolist()
     [1.0, 2.0]
     """
+
+    function("stateless", f=f)
 
     def update(
         updates: Updates,

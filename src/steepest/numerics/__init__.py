@@ -28,10 +28,12 @@ from ._lengths import (
 )
 from ._moments import (
     abs_sq as abs_sq,
+    before as before,
     debias as debias,
     ema as ema,
     first_moment as first_moment,
     increment as increment,
+    is_chosen as is_chosen,
     second_moment as second_moment,
     zero_count as zero_count,
 )
@@ -46,6 +48,7 @@ from ._polar import (
 from ._power_iteration import power_iteration as power_iteration
 from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype
 from ._products import inner as inner, quotient as quotient
+from ._rounding import rounded as rounded
 from ._safe import (
     safe_increment as safe_increment,
     safe_int32_increment as safe_int32_increment,

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
 from ..core import Real, ScalarOrSchedule, Schedule
+from ._moments import chosen
 from ._precision import wide_dtype
 
 Leaf = Inexact[Array, "..."]
@@ -33,7 +34,7 @@ def wide_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
         whole = jnp.issubdtype(p.dtype, jnp.complexfloating)
         return jnp.zeros_like(p, dtype=dtype or (p.dtype if whole else real))
 
-    return begin
+    return chosen(dtype, begin)
 
 
 def scalar(value: Real = 0.0) -> Callable[[], Inexact[Array, ""]]:
@@ -61,4 +62,4 @@ def scheduled(
     if callable(found):
         return lambda count: jnp.asarray(found(count), float)
     (constant,) = check(who, **{name: found})
-    return lambda count: constant
+    return lambda count: jnp.asarray(constant)

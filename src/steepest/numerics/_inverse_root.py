@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..core import array, nonnegative, period, real, whole
 from ._half import at_least_float32
 from ._power_iteration import power_iteration
 
@@ -35,9 +36,9 @@ def matrix_inverse_pth_root(
     Args:
         matrix: symmetric, with eigenvalues of at least 0.
         p: which root, a whole number of at least 1.
-        num_iters: how many steps at most.
+        num_iters: how many steps at most, a whole number.
         ridge_epsilon: how much is added to the diagonal, as a share of the largest
-            eigenvalue; keeps the root of a singular matrix finite.
+            eigenvalue, at least 0; keeps the root of a singular matrix finite.
         error_tolerance: it stops when no element of `M - I` is larger.
         precision: of the products, on devices that have a choice.
 
@@ -49,7 +50,7 @@ def matrix_inverse_pth_root(
     [0.5, 0.0, 0.0, 0.5]
     """
     who = "matrix_inverse_pth_root"
-    given = jnp.asarray(matrix)
+    (given,) = array(who, matrix=matrix)
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise ValueError(
             f"{who}: matrix has shape {given.shape}, and a square matrix is wanted. "
@@ -57,9 +58,15 @@ def matrix_inverse_pth_root(
         )
     if not jnp.issubdtype(given.dtype, jnp.floating):
         raise ValueError(
-            f"{who}: matrix is {given.dtype}, and real numbers are wanted."
+            f"{who}: matrix is {given.dtype}, and real numbers are wanted. Convert it "
+            "with `.astype(float)`."
         )
-    p = p if isinstance(p, Tracer) else _whole(who, p)
+    if isinstance(p, Array) and not isinstance(p, Tracer) and p.ndim == 0:
+        p = p.item()
+    (p,) = period(who, p=p)
+    whole(who, num_iters=num_iters)
+    nonnegative(who, ridge_epsilon=ridge_epsilon)
+    real(who, error_tolerance=error_tolerance)
     a = at_least_float32(given)
     eye = jnp.eye(len(a), dtype=a.dtype)
     # Computed for a matrix with elements of at most 1: no square of it is too large or
@@ -111,14 +118,6 @@ def matrix_inverse_pth_root(
     )
     _, _, h, error, _ = jax.lax.while_loop(going, step, start)
     return (scale**-share * h).astype(given.dtype), error
-
-
-def _whole(who: str, p: Any) -> int:
-    if jnp.ndim(p) > 0 or p != p or p < 1 or p != int(p):
-        raise ValueError(
-            f"{who}: p is {p}, and a whole number of at least 1 is wanted."
-        )
-    return int(p)
 
 
 def _power(x: Array, p: Any, times: Any) -> Array:

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 
@@ -29,9 +30,23 @@ def key_from(who: str, key: Any, seed: int | None = None) -> Array:
         said = f"{who}: got no `key`, and takes 0. Pass `key=0` to say so."
         warnings.warn(said, UserWarning, stacklevel=3)
         key = 0
+    if not _is_key_or_whole(key):
+        raise TypeError(
+            f"{who}: key is {key!r}, and a whole number or a key is wanted. Make one "
+            "with `jax.random.key(0)`."
+        )
     key = jnp.asarray(key)
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     if key.dtype == jnp.uint32 and key.ndim == 1:
         return jax.random.wrap_key_data(key)
     return jax.random.key(key)
+
+
+def _is_key_or_whole(key: Any) -> bool:
+    if isinstance(key, bool) or not (isinstance(key, int) or hasattr(key, "dtype")):
+        return False
+    dtype = jnp.result_type(key)
+    is_key = jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    old = dtype == jnp.uint32 and np.ndim(key) == 1
+    return is_key or old or (jnp.issubdtype(dtype, jnp.integer) and np.ndim(key) == 0)

@@ -14,7 +14,7 @@ Leaf = Inexact[Array, "..."]
 
 def first_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
     """Where a mean of gradients begins: zeros like `p`, in `dtype` where given."""
-    return lambda p: jnp.zeros_like(p, dtype=dtype or jnp.result_type(p))
+    return chosen(dtype, lambda p: jnp.zeros_like(p, dtype=dtype or jnp.result_type(p)))
 
 
 def second_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
@@ -27,7 +27,18 @@ def second_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
     def begin(p: Any) -> Leaf:
         return jnp.zeros_like(p, dtype=dtype or wide_dtype([p]))
 
+    return chosen(dtype, begin)
+
+
+def chosen(dtype: Any, begin: Callable[[Any], Leaf]) -> Callable[[Any], Leaf]:
+    """`begin`, which is known by `is_chosen` if somebody chose the dtype."""
+    begin.chosen = dtype is not None  # pyright: ignore[reportFunctionMemberAccess]
     return begin
+
+
+def is_chosen(begin: Callable[[Any], Leaf]) -> bool:
+    """Whether the dtype of what begins here was chosen by the user."""
+    return getattr(begin, "chosen", False)
 
 
 def ema(mean: Leaf, x: Leaf, decay: Real) -> Leaf:
@@ -59,3 +70,8 @@ def increment(count: Num[Array, ""]) -> Num[Array, ""]:
         return count + 1
     last = jnp.array(jnp.iinfo(count.dtype).max - 1, count.dtype)
     return jnp.minimum(count, last) + 1
+
+
+def before(count: Num[Array, ""]) -> Num[Array, ""]:
+    """The count in the step that led to this one; 0 where there was none."""
+    return jnp.maximum(count, 1) - 1

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..core import amount, array, positive
 from ._half import at_least_float32, promoted
 from ._lengths import length
 
@@ -26,7 +27,7 @@ def nnls(
     Args:
         A: a matrix, `m x n`.
         b: a vector of length `m`, or `m x k` for `k` problems at once.
-        iters: how many steps.
+        iters: how many steps, at least 0.
         unroll: how many of them are compiled in a row, as for `jax.lax.scan`.
         L: at least the largest eigenvalue of `A^T A`; by default its Frobenius norm.
 
@@ -36,12 +37,19 @@ def nnls(
     >>> [round(float(x), 3) for x in nnls(jnp.eye(2), jnp.array([3.0, -1.0]), 100)]
     [3.0, 0.0]
     """
-    A, b = jnp.asarray(A), jnp.asarray(b)
+    A, b = array("nnls", A=A, b=b)
     if A.ndim != 2 or b.ndim not in (1, 2) or A.shape[0] != b.shape[0]:
         raise ValueError(
             f"nnls: A has shape {A.shape} and b {b.shape}, and shapes (m, n) and (m,) "
             "or (m, k) are wanted. Map over more problems with `jax.vmap`."
         )
+    if jnp.iscomplexobj(A) or jnp.iscomplexobj(b):
+        raise ValueError(
+            f"nnls: A has dtype {A.dtype} and b {b.dtype}, and real numbers are wanted."
+        )
+    amount("nnls", iters=iters, unroll=unroll)
+    if L is not None:
+        positive("nnls", L=L)
     dtype = promoted(A, b, 1.0)
     wide = at_least_float32(jnp.zeros((), dtype)).dtype
     A, b = A.astype(wide), b.astype(wide)

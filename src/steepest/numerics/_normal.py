@@ -8,7 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
+from ..core import array, key as random_key, sizes, WrongArgument
 from ._half import promoted
+
+_WHO = "multi_normal"
 
 
 class MultiNormal:
@@ -18,10 +21,8 @@ class MultiNormal:
     """
 
     def __init__(self, loc: Any, log_scale: Any):
-        self._loc = jnp.asarray(loc)
-        self._log_scale = jnp.asarray(log_scale)
-        # Both have this shape; an error here if there is none.
-        self._shape = jnp.broadcast_shapes(self._loc.shape, self._log_scale.shape)
+        self._loc, self._log_scale = array(_WHO, loc=loc, log_scale=log_scale)
+        self._shape = _common("loc", self._loc, "log_scale", self._log_scale)
 
     @property
     def params(self) -> list[Array]:
@@ -40,7 +41,9 @@ class MultiNormal:
             shape: how many samples, as the leading axes of the result.
             key: a key of `jax.random`.
         """
-        full = (*shape, *self._shape)
+        random_key(f"{_WHO}.sample", key=key)
+        (leading,) = sizes(f"{_WHO}.sample", shape=shape)
+        full = (*leading, *self._shape)
         dtype = promoted(jnp.zeros(()), self._loc, self._log_scale)
         z = jax.random.normal(key, full, dtype)
         loc, log_scale = self._broadcast(full, dtype)
@@ -52,9 +55,10 @@ class MultiNormal:
         Args:
             x: one or more points; the trailing axes are those of the params.
         """
+        (x,) = array(f"{_WHO}.log_prob", x=x)
         dtype = promoted(x, self._loc, self._log_scale, 1.0)
         wide = promoted(dtype, jnp.float32)
-        full = jnp.broadcast_shapes(jnp.shape(x), self._shape)
+        full = _common("x", x, "the mean", jnp.empty(self._shape))
         loc, log_scale = self._broadcast(full, wide)
         z = (jnp.broadcast_to(x, full).astype(wide) - loc) * jnp.exp(-log_scale)
         logs = -0.5 * z * z - log_scale - 0.5 * math.log(2 * math.pi)
@@ -67,6 +71,17 @@ class MultiNormal:
             jnp.broadcast_to(loc.astype(dtype), shape),
             jnp.broadcast_to(log_scale.astype(dtype), shape),
         )
+
+
+def _common(name: str, x: Array, other: str, y: Array) -> tuple[int, ...]:
+    """The shape in which two arrays meet."""
+    try:
+        return jnp.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        raise WrongArgument(
+            f"{_WHO}: {name} has shape {x.shape} and {other} {y.shape}, and shapes "
+            "that broadcast are wanted."
+        ) from None
 
 
 def multi_normal(loc: Any, log_scale: Any) -> MultiNormal:

@@ -10,8 +10,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from ..core import (
+    array,
+    is_number,
+    key as random_key,
+    real,
+    said_of,
+    whole,
+    WrongArgument,
+)
 from ._half import at_least_float32, promoted
 from ._products import inner, quotient
+
+_WHO = "power_iteration"
 
 
 def power_iteration(
@@ -43,29 +54,61 @@ def power_iteration(
     >>> round(float(value), 4)
     3.0
     """
+    whole(_WHO, num_iters=num_iters)
+    real(_WHO, error_tolerance=error_tolerance)
+    if key is not None:
+        random_key(_WHO, key=key)
     if callable(matrix):
         if v0 is None:
             raise ValueError(
                 "power_iteration: matrix is a function and v0 is missing, from which "
                 "it would begin. Pass `v0`, a tree like the argument of the function."
             )
+        for path, x in jax.tree_util.tree_leaves_with_path(v0):
+            if not is_number(x):
+                where = jax.tree_util.keystr(path) or "(the tree itself)"
+                raise WrongArgument(
+                    f"{_WHO}: leaf {where} of v0 {said_of(x)}, and an array is wanted."
+                )
         start = jax.tree.map(lambda x: jnp.asarray(x, promoted(x, 1.0)), v0)
         return _iterate(matrix, start, start, num_iters, error_tolerance)
-    matrix = jnp.asarray(matrix)
+    (matrix,) = array(_WHO, matrix=matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"power_iteration: matrix has shape {matrix.shape}, and a square matrix is "
             "wanted. Map over more of them with `jax.vmap`."
         )
     if v0 is None:
+        if not jnp.issubdtype(matrix.dtype, jnp.inexact):
+            raise ValueError(
+                f"{_WHO}: matrix has dtype {matrix.dtype}, and real numbers are "
+                "wanted. Convert it with `.astype(float)`, or pass `v0`."
+            )
         key = jax.random.key(0) if key is None else key
         v0 = jax.random.uniform(key, matrix.shape[-1:], matrix.dtype, -1, 1)
-    v0 = jnp.asarray(v0)
+    (v0,) = array(_WHO, v0=v0)
+    if v0.shape != matrix.shape[1:]:
+        raise WrongArgument(
+            f"{_WHO}: v0 has shape {v0.shape} and matrix {matrix.shape}, and shape "
+            f"{matrix.shape[1:]} is wanted."
+        )
     like = jnp.zeros_like(v0, dtype=promoted(matrix, v0, 1.0))
     wide = at_least_float32(like).dtype
     a = matrix.astype(wide)
     times = lambda v: jnp.matmul(a, v, precision=precision)
     return _iterate(times, v0.astype(wide), like, num_iters, error_tolerance)
+
+
+def _check_like(v: PyTree, found: PyTree) -> None:
+    """That a function gives back what it takes."""
+    shapes = lambda tree: [jnp.shape(x) for x in jax.tree.leaves(tree)]
+    same = jax.tree.structure(v) == jax.tree.structure(found)
+    if not same or shapes(v) != shapes(found):
+        raise WrongArgument(
+            f"{_WHO}: of v0, {jax.tree.structure(v)} with the shapes {shapes(v)}, the "
+            f"function makes {jax.tree.structure(found)} with the shapes "
+            f"{shapes(found)}, and a tree like v0 is wanted."
+        )
 
 
 def _iterate(
@@ -114,7 +157,9 @@ def _iterate(
     if sum(a.size for a in leaves(v0)) == 0:
         return jnp.zeros((), promoted(*leaves(like), 0.0)), v0
     v0 = unit(v0, v0)
-    z0 = jax.tree.map(lambda a, b: a.astype(b.dtype), times(v0), v0)
+    z0 = times(v0)
+    _check_like(v0, z0)
+    z0 = jax.tree.map(lambda a, b: a.astype(b.dtype), z0, v0)
     s0 = jnp.zeros_like(dot(v0, v0))
     start = (jnp.zeros((), jnp.int32), v0, z0, s0, jnp.asarray(False))
     _, v, z, s, _ = jax.lax.while_loop(going, step, start)

@@ -6,7 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Num
 
-from ..core import Real
+from ..core import array, Real, real, unless_array, WrongArgument
 from ._half import at_least_float32, promoted
 from ._lengths import rms
 
@@ -31,14 +31,25 @@ def safe_norm(
         keepdims: whether the axes stay, with size one.
     """
 
+    who = "safe_norm"
+    (x,) = array(who, x=x)
+
     def length(x: Array, keepdims: bool = keepdims) -> Array:
-        return jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)
+        try:
+            return jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)
+        except (TypeError, ValueError):
+            raise WrongArgument(
+                f"{who}: ord is {ord!r}, axis is {axis!r} and x has shape {x.shape}, "
+                "and a norm of `jnp.linalg.norm` along one or two of its axes is "
+                "wanted."
+            ) from None
 
     def safe_length(x: Array) -> Array:
         zero = length(x, keepdims=True) == 0
         some = length(jnp.where(zero, 1, x))
         return jnp.where(zero.reshape(some.shape), 0, some)
 
+    unless_array(real, who, min_norm=min_norm)
     return _floored(safe_length, x, min_norm)
 
 
@@ -49,6 +60,9 @@ def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
         x: an array; without entries, its mean is zero.
         min_rms: the smallest value that is returned.
     """
+    who = "safe_root_mean_squares"
+    (x,) = array(who, x=x)
+    unless_array(real, who, min_rms=min_rms)
     return _floored(rms, x, min_rms)
 
 
@@ -58,14 +72,18 @@ def safe_increment(count: Any) -> Num[Array, "..."]:
     Args:
         count: an integer or real number, or an array of them.
     """
-    found = jnp.asarray(count)
+    return _increment("safe_increment", count)
+
+
+def _increment(who: str, count: Any) -> Array:
+    (found,) = array(who, count=count)
     if jnp.issubdtype(found.dtype, jnp.integer):
         top = jnp.iinfo(found.dtype).max
     elif jnp.issubdtype(found.dtype, jnp.floating):
         top = jnp.finfo(found.dtype).max
     else:
         raise ValueError(
-            f"safe_increment: count has dtype {found.dtype}, and an integer or a real "
+            f"{who}: count has dtype {found.dtype}, and an integer or a real "
             "dtype is wanted. Count with `jnp.zeros([], jnp.int32)`."
         )
     last = jnp.full(found.shape, top, found.dtype)
@@ -78,12 +96,11 @@ def safe_int32_increment(count: Any) -> Num[Array, "..."]:
     Args:
         count: as for `safe_increment`.
     """
-    return safe_increment(count)
+    return _increment("safe_int32_increment", count)
 
 
-def _floored(length: Callable[[Array], Array], x: Any, least: Real) -> Array:
+def _floored(length: Callable[[Array], Array], x: Array, least: Real) -> Array:
     """`max(length(x), least)`; where they are equal, the slope is that of `least`."""
-    x = jnp.asarray(x)
     wide = at_least_float32(x)
     if not jnp.issubdtype(wide.dtype, jnp.inexact):
         wide = wide.astype(float)

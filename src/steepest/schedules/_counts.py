@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from ..core import Schedule
@@ -18,7 +19,7 @@ def of_count(formula: Callable[[Array], Any]) -> Schedule:
     """
 
     def schedule(count: Any) -> Any:
-        count = jnp.asarray(count)
+        count = jnp.asarray(_held(count))
         value = formula(at_least_float32(exact(count)))
         return value.astype(count.dtype) if _is_half(count) else value
 
@@ -31,6 +32,7 @@ def exact(count: Any) -> Any:
     Whole ones are at least int32 and signed: an unsigned 3 - 5 is four billion. All
     others stay as they are.
     """
+    count = _held(count)
     if isinstance(count, int | float):
         return count
     count = jnp.asarray(count)
@@ -42,6 +44,15 @@ def exact(count: Any) -> Any:
             count = jnp.minimum(count, top)
         return count.astype(jnp.int32)
     return count if count.dtype.itemsize >= 4 else count.astype(jnp.int32)
+
+
+def reachable(steps: Any) -> Any:
+    """A number of steps that can meet any count: too large a whole one is a float.
+
+    Args:
+        steps: a beginning, a length or a boundary.
+    """
+    return float(steps) if isinstance(steps, int) and steps > _largest() else steps
 
 
 def among(count: Array, *numbers: Any) -> Array:
@@ -65,6 +76,24 @@ def as_float(count: Any) -> Any:
     if jnp.issubdtype(count.dtype, jnp.floating):
         return at_least_float32(count)
     return count * 1.0 if count.weak_type else count.astype(float)
+
+
+def _held(count: Any) -> Any:
+    """A count outside JAX, no larger than an integer in JAX can be: there it stops.
+
+    JAX refuses a larger one of Python, and of NumPy it keeps the last 32 bits.
+    """
+    top = _largest()
+    if isinstance(count, int):
+        return min(count, top)
+    if isinstance(count, np.ndarray | np.generic) and count.dtype.kind in "iu":
+        return np.minimum(count, top) if np.iinfo(str(count.dtype)).max > top else count
+    return count
+
+
+def _largest() -> int:
+    """The largest integer there is in JAX: of 64 bits, where they are enabled."""
+    return int(jnp.iinfo(jnp.result_type(int)).max)
 
 
 def _is_half(count: Array) -> bool:

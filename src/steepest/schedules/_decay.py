@@ -9,10 +9,11 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from ..core import positive, Real, real, Schedule
-from ._counts import among, as_float, of_count
+from ..core import finite, nonnegative, positive, Real, real, Schedule
+from ._counts import among, as_float, of_count, reachable
 
 _log = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ def constant_schedule(value: Any) -> Schedule:
     >>> constant_schedule(0.1)(1000)
     0.1
     """
-    if isinstance(value, int | float):
+    if np.ndim(value) == 0:
         real("constant_schedule", value=value)
     return lambda count: value
 
@@ -47,7 +48,8 @@ def polynomial_schedule(
         init_value: the value until `transition_begin`.
         end_value: the value from `transition_begin + transition_steps` on.
         power: 1 for a straight line; more, and most of the way is gone at the start.
-        transition_steps: how many steps it takes; 0 or less to stay at `init_value`.
+        transition_steps: how many steps it takes; 0 or less, or infinity, to stay at
+            `init_value`.
         transition_begin: the first of them; below 0 it is taken as 0.
     """
     return polynomial(
@@ -75,17 +77,17 @@ def polynomial(
         init_value, end_value, power, transition_steps, transition_begin: as for
             `polynomial_schedule`.
     """
-    init_value, end_value, power, steps, begin = real(
+    init_value, end_value, begin = finite(
         who,
         init_value=init_value,
         end_value=end_value,
-        power=power,
-        transition_steps=transition_steps,
         transition_begin=transition_begin,
     )
+    (power,) = nonnegative(who, power=power)
+    (steps,) = real(who, transition_steps=transition_steps)
     if not some_steps(who, steps):
         return lambda count: init_value
-    begin = from_zero(who, begin)
+    begin, steps = from_zero(who, begin), reachable(steps)
 
     def formula(count: Array) -> Any:
         t = jnp.maximum(among(count, begin, steps), begin) - begin
@@ -147,9 +149,8 @@ def cosine(
         who: the schedule the user called.
         init_value, decay_steps, alpha, exponent: as for `cosine_decay_schedule`.
     """
-    init_value, alpha, exponent = real(
-        who, init_value=init_value, alpha=alpha, exponent=exponent
-    )
+    init_value, alpha = finite(who, init_value=init_value, alpha=alpha)
+    (exponent,) = nonnegative(who, exponent=exponent)
     (decay_steps,) = positive(who, decay_steps=decay_steps)
     if isinstance(decay_steps, int):
         decay_steps = float(decay_steps)  # 10**10 is no int32
@@ -169,7 +170,7 @@ def some_steps(who: str, steps: Any) -> bool:
         who: the schedule the user called.
         steps: its `transition_steps`.
     """
-    none = isinstance(steps, int | float) and steps <= 0
+    none = isinstance(steps, int | float) and not 0 < steps < math.inf
     if none:
         _log.info("%s: transition_steps is %s: it stays at init_value.", who, steps)
     return not none
@@ -186,4 +187,4 @@ def from_zero(who: str, begin: Any) -> Any:
         return jnp.maximum(begin, 0)
     if begin < 0:
         _log.info("%s: transition_begin is %s: it begins at 0.", who, begin)
-    return max(begin, 0)
+    return reachable(max(begin, 0))

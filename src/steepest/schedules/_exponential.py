@@ -5,8 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import Real, real, Schedule
-from ._counts import among, as_float, of_count
+from ..core import finite, flag, Real, real, Schedule
+from ._counts import among, as_float, of_count, reachable
 from ._decay import from_zero, some_steps
 
 
@@ -25,7 +25,8 @@ def exponential_decay(
 
     Args:
         init_value: the value until `transition_begin`.
-        transition_steps: how many steps one factor takes; 0 or less to stay.
+        transition_steps: how many steps one factor takes; 0 or less, or infinity, to
+            stay.
         decay_rate: the factor; 0 to stay at `init_value`. Below 0 only with
             `staircase`: the powers between have no sign.
         transition_begin: where it begins; below 0 it is taken as 0.
@@ -64,14 +65,15 @@ def exponential(
         init_value, transition_steps, decay_rate, transition_begin, staircase,
             end_value: as for `exponential_decay`.
     """
-    init_value, steps, rate, begin = real(
+    init_value, rate, begin = finite(
         who,
         init_value=init_value,
-        transition_steps=transition_steps,
         decay_rate=decay_rate,
         transition_begin=transition_begin,
     )
-    end = None if end_value is None else real(who, end_value=end_value)[0]
+    (steps,) = real(who, transition_steps=transition_steps)
+    end = None if end_value is None else finite(who, end_value=end_value)[0]
+    flag(who, staircase=staircase)
     known = isinstance(rate, int | float)
     if not some_steps(who, steps) or (known and rate == 0):
         return lambda count: init_value
@@ -80,7 +82,7 @@ def exponential(
             f"{who}: decay_rate is {rate}, and a number of at least 0 is wanted: a "
             "power of a negative number is not real. With `staircase` it may be so."
         )
-    begin = from_zero(who, begin)
+    begin, steps = from_zero(who, begin), reachable(steps)
 
     def formula(count: Array) -> Any:
         t = jnp.maximum(among(count, begin, steps), begin) - begin

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, get_args, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,10 +10,13 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from ..core import (
+    dtype as check_dtype,
     GradientTransformation,
     GradientTransformationExtraArgs,
+    knowing,
     OptState,
     Params,
+    state_of,
     StatefulSchedule,
     Updates,
     with_extra_args_support,
@@ -71,25 +74,46 @@ def inject_hyperparams(
     >>> float(updates[0])
     -0.5
     """
+    who = "inject_hyperparams"
+    if not callable(inner_factory):
+        raise TypeError(
+            f"{who}: inner_factory is a {type(inner_factory).__name__}, and a function "
+            "that makes a transformation is wanted. Pass it uncalled, and its "
+            f"arguments afterwards: `{who}(steepest.adam)(learning_rate=0.1)`."
+        )
+    if not isinstance(static_args, Iterable):
+        raise TypeError(
+            f"{who}: static_args is a {type(static_args).__name__}, and a name or "
+            "several are wanted."
+        )
+    check_dtype(who, hyperparam_dtype=hyperparam_dtype)
     static = {static_args} if isinstance(static_args, str) else set(static_args)
     signature = inspect.signature(inner_factory)
+    fixed = _fixed(inner_factory, signature)
     unknown = sorted(static - set(signature.parameters))
     if unknown:
         raise ValueError(
-            f"inject_hyperparams: static_args names {unknown}, and "
+            f"{who}: static_args names {unknown}, and "
             f"{getattr(inner_factory, '__name__', 'the factory')} has the arguments "
             f"{list(signature.parameters)}. Name some of those."
         )
 
     def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
-        bound = signature.bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"{who}: {make.__name__} was called with wrong arguments: {error}. It "
+                f"has {list(signature.parameters)}."
+            ) from None
         bound.apply_defaults()
-        numbers, schedules = _sorted(bound.arguments, static)
+        numbers, schedules = _sorted(bound.arguments, static | fixed)
 
         def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
             given = {**bound.arguments, **hyperparams}
             now = inspect.BoundArguments(signature, given)  # pyright: ignore
-            return with_extra_args_support(inner_factory(*now.args, **now.kwargs))
+            with knowing(bound.arguments, hyperparams):
+                return with_extra_args_support(inner_factory(*now.args, **now.kwargs))
 
         def kept(found: Mapping[str, Any], tree: Params) -> dict[str, Any]:
             dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
@@ -129,10 +153,13 @@ def inject_hyperparams(
             **extra_args: Any,
         ) -> tuple[Updates, InjectStatefulHyperparamsState]:
             """Whoever puts in a Python number does not compile again for it."""
+            state_of(who, InjectStatefulHyperparamsState, state)
             values = {**state.hyperparams, **kept(state.hyperparams, (updates, params))}
             state = state._replace(hyperparams=values)
             return compiled.update(updates, state, params, **extra_args)
 
+        # Once as it was given: what is impossible is said now, before it is an array.
+        inner({name: f(f.init()) for name, f in schedules.items()})
         compiled = wrapping(init, update)
         return GradientTransformationExtraArgs(init, normal)
 
@@ -171,6 +198,14 @@ def _sorted(
         elif callable(x) and not _is_something_else(name, x):
             schedules[name] = WrappedSchedule(x)
     return numbers, schedules
+
+
+def _fixed(factory: Factory, signature: inspect.Signature) -> set[str]:
+    """Of a function of ours, the arguments that cannot be arrays: `rank: int`."""
+    if not getattr(factory, "__module__", "").startswith(__name__.split(".")[0] + "."):
+        return set()
+    kinds = {name: x.annotation for name, x in signature.parameters.items()}
+    return {name for name, kind in kinds.items() if Array not in get_args(kind)}
 
 
 def _is_key(x: Any) -> bool:

@@ -1,13 +1,13 @@
 """Schedules one after the other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from ..core import Real, Schedule
-from ._counts import exact
+from ..core import function, Real, real, Schedule
+from ._counts import exact, reachable
 
 
 def join_schedules(
@@ -17,22 +17,33 @@ def join_schedules(
 
     Args:
         schedules: in their order.
-        boundaries: the steps at which the second, the third, ... begin.
+        boundaries: the steps at which the second, the third, ... begin; none before
+            the one in front of it.
 
     >>> two = join_schedules([lambda t: 10.0, lambda t: t], [5])
     >>> float(two(4)), float(two(7))
     (10.0, 2.0)
     """
-    if len(schedules) != len(boundaries) + 1:
+    who = "join_schedules"
+    parts = function(who, **_named("schedules", schedules))
+    begins = real(who, **_named("boundaries", boundaries))
+    if len(parts) != len(begins) + 1:
         raise ValueError(
-            f"join_schedules: got {len(schedules)} schedules and {len(boundaries)} "
-            "boundaries, and one boundary between each two schedules is wanted."
+            f"{who}: got {len(parts)} schedules and {len(begins)} boundaries, and "
+            "one boundary between each two schedules is wanted."
         )
+    known = [x for x in begins if isinstance(x, int | float)]
+    if known != sorted(known):
+        raise ValueError(
+            f"{who}: boundaries are {known}, and each at or after the one before it "
+            "is wanted."
+        )
+    begins = [reachable(x) for x in begins]
 
     def schedule(count: Any) -> Any:
         count = exact(count)
-        value = schedules[0](count)
-        for boundary, after in zip(boundaries, schedules[1:], strict=True):
+        value = parts[0](count)
+        for boundary, after in zip(begins, parts[1:], strict=True):
             # Counts, boundaries and values are the user's: any two dtypes may meet.
             with jax.numpy_dtype_promotion("standard"):
                 since, before = count - boundary, count < boundary
@@ -42,3 +53,13 @@ def join_schedules(
         return value
 
     return schedule
+
+
+def _named(name: str, values: Any) -> dict[str, Any]:
+    """The values, each by the place it has in the argument."""
+    if not isinstance(values, Iterable):
+        raise TypeError(
+            f"join_schedules: {name} is a {type(values).__name__}, and a list is "
+            "wanted."
+        )
+    return {f"{name}[{k}]": x for k, x in enumerate(values)}

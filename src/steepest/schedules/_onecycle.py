@@ -4,7 +4,9 @@ Smith and Topin, Super-convergence: very fast training of neural networks using 
 learning rates, 2017, arXiv:1708.07120
 """
 
-from ..core import number, positive, Real, real, Schedule
+from typing import Any
+
+from ..core import finite, positive, Real, Schedule, share
 from ._piecewise import interpolated
 
 
@@ -36,17 +38,23 @@ def linear_onecycle_schedule(
     [0.04, 1.0, 0.04, 4e-06]
     """
     who = "linear_onecycle_schedule"
-    _check(who, transition_steps, div_factor, final_div_factor)
-    real(who, pct_start=pct_start, pct_final=pct_final)
-    div, final_div = number(div_factor), number(final_div_factor)
+    peak, steps, div, final_div = _checked(
+        who, peak_value, transition_steps, div_factor, final_div_factor
+    )
+    start, final = share(who, pct_start=pct_start, pct_final=pct_final)
+    if start > final:
+        raise ValueError(
+            f"{who}: pct_start is {start} and pct_final {final}, and a pct_final of at "
+            "least pct_start is wanted."
+        )
     return interpolated(
         who,
         "linear",
-        number(peak_value) / div,
+        peak / div,
         {
-            int(pct_start * transition_steps): div,
-            int(pct_final * transition_steps): 1.0 / div,
-            transition_steps: 1.0 / final_div,
+            int(start * steps): div,
+            int(final * steps): 1.0 / div,
+            steps: 1.0 / final_div,
         },
     )
 
@@ -69,24 +77,26 @@ def cosine_onecycle_schedule(
             `linear_onecycle_schedule`.
     """
     who = "cosine_onecycle_schedule"
-    _check(who, transition_steps, div_factor, final_div_factor)
-    real(who, pct_start=pct_start)
-    div, final_div = number(div_factor), number(final_div_factor)
+    peak, steps, div, final_div = _checked(
+        who, peak_value, transition_steps, div_factor, final_div_factor
+    )
+    (start,) = share(who, pct_start=pct_start)
     return interpolated(
         who,
         "cosine",
-        number(peak_value) / div,
-        {
-            int(pct_start * transition_steps): div,
-            int(transition_steps): 1.0 / (div * final_div),
-        },
+        peak / div,
+        {int(start * steps): div, int(steps): 1.0 / (div * final_div)},
     )
 
 
-def _check(who: str, transition_steps: Real, div: Real, final_div: Real) -> None:
-    positive(
-        who,
-        transition_steps=transition_steps,
-        div_factor=div,
-        final_div_factor=final_div,
-    )
+def _checked(
+    who: str, peak_value: Real, transition_steps: Real, div: Real, final_div: Real
+) -> list[Any]:
+    """What both have, in this order."""
+    more = {
+        "transition_steps": transition_steps,
+        "div_factor": div,
+        "final_div_factor": final_div,
+    }
+    positive(who, **more)
+    return finite(who, peak_value=peak_value, **more)

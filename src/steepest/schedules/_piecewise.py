@@ -8,9 +8,9 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import nonnegative, Real, real, Schedule
+from ..core import choice, finite, nonnegative, Real, Schedule
 from ..numerics import at_least_float32
-from ._counts import among, as_float, exact, of_count
+from ._counts import among, as_float, exact, of_count, reachable
 
 BoundariesAndScales = Mapping[Any, Any]
 
@@ -30,7 +30,7 @@ def piecewise_constant_schedule(
     [1.0, 0.5, 0.25]
     """
     who = "piecewise_constant_schedule"
-    (init_value,) = real(who, init_value=init_value)
+    (init_value,) = finite(who, init_value=init_value)
     parts = _sorted(who, boundaries_and_scales)
     if not parts:
         return lambda count: init_value
@@ -82,13 +82,9 @@ def interpolated(
         interpolate_type, init_value, boundaries_and_scales: as for
             `piecewise_interpolate_schedule`.
     """
-    if interpolate_type not in _WAYS:
-        raise ValueError(
-            f"{who}: interpolate_type is {interpolate_type!r}, and one of "
-            f"{', '.join(map(repr, _WAYS))} is wanted."
-        )
+    choice(who, _WAYS, interpolate_type=interpolate_type)
     way = _WAYS[interpolate_type]
-    (init_value,) = real(who, init_value=init_value)
+    (init_value,) = finite(who, init_value=init_value)
     corners: list[tuple[Any, Any]] = [(0, init_value)]
     for boundary, scale in _sorted(who, boundaries_and_scales):
         corners.append((boundary, corners[-1][1] * scale))
@@ -114,9 +110,18 @@ def _sorted(who: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any
         who: the schedule the user called.
         scales: its `boundaries_and_scales`.
     """
-    named = {f"boundaries_and_scales[{b!r}]": s for b, s in (scales or {}).items()}
+    if scales is None:
+        return []
+    if not isinstance(scales, Mapping):
+        raise TypeError(
+            f"{who}: boundaries_and_scales is a {type(scales).__name__}, and a dict "
+            "{step: factor} is wanted."
+        )
+    steps = {f"boundary {k} in boundaries_and_scales": b for k, b in enumerate(scales)}
+    named = {f"boundaries_and_scales[{b!r}]": s for b, s in scales.items()}
+    boundaries = [reachable(b) for b in finite(who, **steps)]
     factors = nonnegative(who, **named)
-    return sorted(zip(scales or {}, factors, strict=True), key=lambda pair: pair[0])
+    return sorted(zip(boundaries, factors, strict=True), key=lambda pair: pair[0])
 
 
 _WAYS = {

@@ -6,13 +6,14 @@ Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts, 201
 arXiv:1608.03983
 """
 
+import inspect
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
 import jax.numpy as jnp
 
-from ..core import number, Real, Schedule
+from ..core import finite, nonnegative, Real, Schedule
 from ._counts import as_float
 from ._decay import cosine, polynomial
 from ._exponential import exponential
@@ -50,26 +51,40 @@ def warmup_cosine_decay_schedule(
         end_value: where the decay ends.
         exponent: as for `cosine_decay_schedule`.
     """
-    who = "warmup_cosine_decay_schedule"
-    both = isinstance(decay_steps, int | float) and isinstance(
-        warmup_steps, int | float
+    return _warmup_cosine(
+        "warmup_cosine_decay_schedule",
+        init_value,
+        peak_value,
+        warmup_steps,
+        decay_steps,
+        end_value,
+        exponent,
     )
-    if both and not decay_steps > warmup_steps:
+
+
+def _warmup_cosine(
+    who: str,
+    init_value: Real,
+    peak_value: Real,
+    warmup_steps: Real,
+    decay_steps: Real,
+    end_value: Real,
+    exponent: Real,
+) -> Schedule:
+    """`warmup_cosine_decay_schedule` for the schedule `who`."""
+    up = _warmup(who, init_value, peak_value, warmup_steps)
+    peak_value, end_value = finite(who, peak_value=peak_value, end_value=end_value)
+    warmup, steps = nonnegative(who, warmup_steps=warmup_steps, decay_steps=decay_steps)
+    known = isinstance(steps, int | float) and isinstance(warmup, int | float)
+    if known and not steps > warmup:
         raise ValueError(
-            f"{who}: decay_steps is {decay_steps} and "
-            f"warmup_steps {warmup_steps}, and more decay_steps than warmup_steps are "
-            "wanted: they count the warm-up too."
+            f"{who}: decay_steps is {steps} and warmup_steps {warmup}, and more "
+            "decay_steps than warmup_steps are wanted: they count the warm-up too."
         )
-    peak = as_float(number(peak_value))
-    share = jnp.where(peak == 0, 0, number(end_value) / jnp.where(peak == 0, 1, peak))
-    after = number(decay_steps) - number(warmup_steps)
-    return join_schedules(
-        [
-            _warmup(who, init_value, peak_value, warmup_steps),
-            cosine(who, peak_value, after, share, exponent),
-        ],
-        [number(warmup_steps)],
-    )
+    peak = as_float(peak_value)
+    share = jnp.where(peak == 0, 0, end_value / jnp.where(peak == 0, 1, peak))
+    down = cosine(who, peak_value, steps - warmup, share, exponent)
+    return join_schedules([up, down], [warmup])
 
 
 def warmup_exponential_decay_schedule(
@@ -92,21 +107,17 @@ def warmup_exponential_decay_schedule(
         transition_begin: how many steps after the warm-up the decay begins.
     """
     who = "warmup_exponential_decay_schedule"
-    return join_schedules(
-        [
-            _warmup(who, init_value, peak_value, warmup_steps),
-            exponential(
-                who,
-                peak_value,
-                transition_steps,
-                decay_rate,
-                transition_begin,
-                staircase,
-                end_value,
-            ),
-        ],
-        [number(warmup_steps)],
+    up = _warmup(who, init_value, peak_value, warmup_steps)
+    down = exponential(
+        who,
+        peak_value,
+        transition_steps,
+        decay_rate,
+        transition_begin,
+        staircase,
+        end_value,
     )
+    return join_schedules([up, down], nonnegative(who, warmup_steps=warmup_steps))
 
 
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
@@ -121,15 +132,39 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     >>> [float(schedule(count)) for count in (2, 10, 12)]
     [1.0, 0.0, 0.5]
     """
+    if not isinstance(cosine_kwargs, Iterable):
+        raise TypeError(
+            f"sgdr_schedule: cosine_kwargs is a {type(cosine_kwargs).__name__}, and a "
+            "list of dicts is wanted."
+        )
     cycles = list(cosine_kwargs)
     if not cycles:
         raise ValueError("sgdr_schedule: got no cycles, and one at least is wanted.")
-    parts = [warmup_cosine_decay_schedule(**cycle) for cycle in cycles]
+    parts = [_cycle(k, cycle) for k, cycle in enumerate(cycles)]
     ends = accumulate(cycle["decay_steps"] for cycle in cycles)
     return join_schedules(parts, list(ends)[:-1])
+
+
+def _cycle(k: int, cycle: Any) -> Schedule:
+    """The schedule of one cycle, which says in errors which it is."""
+    who = f"sgdr_schedule: cosine_kwargs[{k}]"
+    if not isinstance(cycle, Mapping):
+        raise TypeError(
+            f"{who} is a {type(cycle).__name__}, and a dict of the arguments of "
+            "`warmup_cosine_decay_schedule` is wanted."
+        )
+    try:
+        bound = inspect.signature(warmup_cosine_decay_schedule).bind(**cycle)
+    except TypeError as error:
+        raise TypeError(
+            f"{who}: {error}. Give the arguments of `warmup_cosine_decay_schedule`."
+        ) from None
+    bound.apply_defaults()
+    return _warmup_cosine(who, **bound.arguments)
 
 
 def _warmup(
     who: str, init_value: Real, peak_value: Real, warmup_steps: Real
 ) -> Schedule:
+    finite(who, init_value=init_value, peak_value=peak_value, warmup_steps=warmup_steps)
     return polynomial(who, init_value, peak_value, 1, warmup_steps)

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
-from ..core import Schedule
+from ..core import function, Schedule
 from ..numerics import increment, zero_count
 
 
@@ -27,7 +27,7 @@ class WrappedSchedule:
     """
 
     def __init__(self, schedule_fn: Schedule):
-        self.schedule_fn = schedule_fn
+        (self.schedule_fn,) = function("WrappedSchedule", schedule_fn=schedule_fn)
 
     def init(self) -> WrappedScheduleState:
         """No step taken."""

@@ -1,0 +1,101 @@
+"""Arguments that choose: a function, one of some names, yes or no, a dtype; states.
+
+    flag("scale_by_adam", nesterov=nesterov)
+
+refuses by name what is none of them, in the voice of the checks of numbers.
+"""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import jax.numpy as jnp
+import numpy as np
+
+T = TypeVar("T")
+
+
+def function(who: str, **values: Any) -> list[Any]:
+    """The values, each of which can be called."""
+    for name, f in values.items():
+        if not callable(f):
+            raise TypeError(
+                f"{who}: {name} is a {type(f).__name__}, and a function is wanted."
+            )
+    return list(values.values())
+
+
+def choice(who: str, options: Iterable[str], **values: Any) -> list[Any]:
+    """The values, each of which is one of the options."""
+    options = list(options)
+    for name, x in values.items():
+        if not isinstance(x, str) or x not in options:
+            raise ValueError(
+                f"{who}: {name} is {x!r}, and one of {', '.join(options)} is wanted."
+            )
+    return list(values.values())
+
+
+def flag(who: str, **values: Any) -> list[Any]:
+    """The values, each of which is `True` or `False`."""
+    for name, x in values.items():
+        if not isinstance(x, bool | int | np.bool_) or x not in (False, True):
+            raise TypeError(f"{who}: {name} is {x!r}, and True or False is wanted.")
+    return list(values.values())
+
+
+def dtype(who: str, **values: Any) -> list[Any]:
+    """The values as they are: each names a dtype that holds fractions, or is `None`."""
+    for name, x in values.items():
+        try:
+            holds = x is None or jnp.issubdtype(jnp.dtype(x), jnp.inexact)
+        except TypeError:
+            holds = False
+        if not holds:
+            raise TypeError(
+                f"{who}: {name} is {x!r}, and a dtype of real numbers, such as "
+                "`jnp.float32`, is wanted."
+            )
+    return list(values.values())
+
+
+def rate_given(who: str, learning_rate: Any) -> Any:
+    """The learning rate, which an optimizer must have.
+
+    Without, updates would pass as they are, and point up: what a missing line in a
+    configuration has done to many a run.
+
+    Args:
+        who: the optimizer, which speaks in the error.
+        learning_rate: a number, or a function of the count.
+    """
+    if learning_rate is None:
+        raise TypeError(
+            f"{who}: learning_rate is None, and a number of at least 0 or a function "
+            "of the count is wanted. For the direction alone, without a sign, use the "
+            "`scale_by_...` that this optimizer is made of."
+        )
+    return learning_rate
+
+
+def state_of(who: str, State: type[T], state: Any) -> T:
+    """The state, if it has the fields of `State`, perhaps of another library.
+
+    Args:
+        who: who speaks in an error.
+        State: a NamedTuple.
+        state: what `update` was given.
+    """
+    fields: tuple[str, ...] = State._fields  # pyright: ignore[reportAttributeAccessIssue]
+    if not has_fields(state, fields):
+        raise TypeError(
+            f"{who}: the state is a {type(state).__name__}, and a {State.__name__} is "
+            "wanted. Make the state with `tx.init` of the params the updates are for."
+        )
+    return state
+
+
+def has_fields(state: Any, names: Iterable[str]) -> bool:
+    """Whether a state has these fields; every tuple has a method called `count`."""
+    if isinstance(state, tuple):
+        return set(names) <= set(getattr(state, "_fields", ()))
+    return all(hasattr(state, name) for name in names)

@@ -1,0 +1,120 @@
+"""Arrays, keys, shapes, dtypes and axes: which are refused, and in which words."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.core import (
+    any_dtype,
+    array,
+    axes,
+    function,
+    is_number,
+    key,
+    one_number,
+    positive,
+    sizes,
+    unless_array,
+    WrongArgument,
+)
+
+KEY = "one random key is wanted. Make it with `jax.random.key(0)`"
+SIZES = "and a sequence of whole numbers of at least 0 is wanted, such as (2, 3)."
+AXIS = "and a whole number, a sequence of them or None is wanted."
+REFUSED = {
+    "text": (lambda: array("f", x="a"), "f: x is a str, and an array of numbers is"),
+    "nothing": (lambda: array("f", y=1.0, x=None), "f: x is a NoneType, and an array"),
+    "words": (
+        lambda: array("f", x=np.array(["a"])),
+        "f: x has dtype <U1, and an array",
+    ),
+    "keys": (lambda: array("f", x=jax.random.key(0)), "f: x has dtype key<fry>, and"),
+    "ragged": (lambda: array("f", x=[[1], [1, 2]]), "f: x is a list, and an array of"),
+    "no function": (lambda: function("f", g=len, h=3), "f: h is a int, and a function"),
+    "a seed": (lambda: key("f", k=3), f"f: k is a int, and {KEY}"),
+    "floats": (lambda: key("f", k=jnp.ones(2)), f"f: k has dtype float32, and {KEY}"),
+    "many keys": (
+        lambda: key("f", k=jax.random.split(jax.random.key(0))),
+        f"f: k is an array of the shape (2,), and {KEY}",
+    ),
+    "a size": (lambda: sizes("f", shape=3), f"f: shape is 3, {SIZES}"),
+    "below zero": (lambda: sizes("f", shape=(2, -1)), f"f: shape is (2, -1), {SIZES}"),
+    "a part": (lambda: sizes("f", shape=(1.5,)), f"f: shape is (1.5,), {SIZES}"),
+    "a name": (
+        lambda: any_dtype("f", t="float33"),
+        "f: t is 'float33', and a dtype is",
+    ),
+    "a number": (lambda: any_dtype("f", t=3), "f: t is 3, and a dtype is wanted"),
+    "an axis name": (lambda: axes("f", "a", 2), f"f: axis is 'a', {AXIS}"),
+    "half an axis": (lambda: axes("f", (0, 0.5), 2), f"f: axis is (0, 0.5), {AXIS}"),
+    "beyond": (
+        lambda: axes("f", 2, 2),
+        "f: axis is 2, and the array has 2 dimensions:",
+    ),
+    "no axes": (
+        lambda: axes("f", -1, 0),
+        "0 dimensions: an array with axes is wanted.",
+    ),
+    "twice": (
+        lambda: axes("f", (0, -2), 2),
+        "f: axis (0, -2) names an axis twice, and",
+    ),
+    "a vector": (
+        lambda: one_number("f", "loss", jnp.ones(2)),
+        "f: loss returns shape (2,), and one number is wanted. Return the sum or the",
+    ),
+    "no loss": (
+        lambda: one_number("f", "loss", None),
+        "f: loss returns a NoneType, and one number is wanted.",
+    ),
+    "numpy": (
+        lambda: unless_array(positive, "f", a=jnp.zeros(2), b=np.float32(0)),
+        "f: b is 0.0, and a number above 0 is wanted.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_by_name(name, as_users_do):
+    call, said = REFUSED[name]
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert said in str(caught.value)
+
+
+def test_what_fits_passes():
+    x, y = array("f", x=[1, 2], y=2.0)
+    assert x.shape == (2,) and y.weak_type
+    key("f", new=jax.random.key(0), old=jax.random.PRNGKey(0))
+    assert sizes("f", a=[np.int64(2)], b=()) == [(2,), ()]
+    any_dtype("f", a=None, b="bfloat16", c=int, d=jnp.complex64)
+    assert axes("f", (-1, 0), 3) == (2, 0) and axes("f", None, 2) == (0, 1)
+    assert one_number("f", "loss", 2.0) == 2.0
+    unless_array(positive, "f", a=-jnp.ones(2), b=1)
+
+
+def test_what_is_a_number():
+    shape = jax.ShapeDtypeStruct((2,), jnp.float32)
+    for x in (True, 1, 1j, np.float16(1), np.ones(2), jnp.ones(2), shape):
+        assert is_number(x)
+    for x in (None, "a", [1.0], jax.random.key(0), np.array(["a"])):
+        assert not is_number(x)
+
+
+def test_either_kind_of_error_is_caught():
+    """JAX raises one or the other for the same mistake."""
+    assert issubclass(WrongArgument, TypeError) and issubclass(
+        WrongArgument, ValueError
+    )
+
+
+def test_the_checks_look_at_nothing_traced():
+    def f(x, k):
+        array("f", x=x)
+        key("f", k=k)
+        one_number("f", "x", x)
+        unless_array(positive, "f", x=x)
+        return x
+
+    jax.eval_shape(f, -1.0, jax.random.key(0))

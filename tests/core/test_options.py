@@ -1,0 +1,55 @@
+"""Arguments that choose, and states: what is taken, and what is refused by name."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.core import choice, dtype, flag, only_real, rate_given, state_of
+
+
+class _State(NamedTuple):
+    count: int
+    mu: int
+
+
+class _Other(NamedTuple):
+    mu: int
+
+
+def test_what_is_taken():
+    assert choice("me", ("a", "b"), x="b") == ["b"]
+    assert flag("me", x=True, y=np.bool_(False)) == [True, False]
+    given = [None, "bfloat16", float, jnp.float16, np.dtype("complex64")]
+    for x in given:
+        assert dtype("me", x=x) == [x]
+    assert state_of("me", _State, _State(1, 2)) == (1, 2)
+    assert rate_given("me", 0.1) == 0.1
+    assert only_real(jnp.ones(3)) is None
+
+
+@pytest.mark.parametrize("bad", ["c", None, [], 1.0], ids=str)
+def test_no_such_choice(bad):
+    with pytest.raises(ValueError, match=r"me: x is .*, and one of a, b is wanted"):
+        choice("me", ("a", "b"), x=bad)
+
+
+@pytest.mark.parametrize("bad", ["yes", None, 2, 0.5], ids=str)
+def test_no_flag(bad):
+    with pytest.raises(TypeError, match=r"me: x is .*, and True or False is wanted"):
+        flag("me", x=bad)
+
+
+@pytest.mark.parametrize("bad", ["float33", jnp.int8, 0.5, bool, []], ids=str)
+def test_no_dtype_of_real_numbers(bad):
+    with pytest.raises(TypeError, match=r"me: x is .*, and a dtype of real numbers"):
+        dtype("me", x=bad)
+
+
+@pytest.mark.parametrize("bad", [None, (), _Other(1), {"mu": 1}], ids=str)
+def test_the_state_of_another(bad):
+    """Every tuple has a `count`, and it is not a field."""
+    said = f"me: the state is a {type(bad).__name__}, and a _State is wanted"
+    with pytest.raises(TypeError, match=said):
+        state_of("me", _State, bad)
