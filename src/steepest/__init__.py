@@ -30,7 +30,11 @@ from .combine import (
     ConditionallyMaskState as ConditionallyMaskState,
     ConditionallyTransformState as ConditionallyTransformState,
     ConditionFn as ConditionFn,
+    describe as describe,
+    Description as Description,
     flatten as flatten,
+    guard as guard,
+    GuardState as GuardState,
     lookahead as lookahead,
     LookaheadParams as LookaheadParams,
     LookaheadState as LookaheadState,
@@ -42,9 +46,13 @@ from .combine import (
     partition as partition,
     PartitionState as MultiTransformState,
     PartitionState as PartitionState,
+    read as read,
+    route as route,
     ShouldSkipUpdateFunction as ShouldSkipUpdateFunction,
     skip_large_updates as skip_large_updates,
     skip_not_finite as skip_not_finite,
+    watched as watched,
+    WatchedState as WatchedState,
 )
 from .core import (
     EmptyState as AdaptiveGradClipState,
@@ -74,6 +82,7 @@ from .core import (
 from .engine import (
     apply_updates as apply_updates,
     incremental_update as incremental_update,
+    keeping as keeping,
     lift as lift,
     make_step as make_step,
     MaskedNode as MaskedNode,
@@ -262,6 +271,8 @@ from .transforms import (
 from .tree import (
     bias_correction as bias_correction,
     global_norm as global_norm,
+    matching as matching,
+    not_matching as not_matching,
     scale_gradient as scale_gradient,
     update_infinity_moment as update_infinity_moment,
     update_moment as update_moment,

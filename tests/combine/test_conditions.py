@@ -1,5 +1,7 @@
 """Steps that are taken only under a condition."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,6 +31,27 @@ def test_too_many_in_a_row_are_let_through():
         seen.append((bool(np.isnan(u["w"][0])), int(state.notfinite_count)))
     assert seen == [(False, 1), (False, 2), (True, 3), (False, 0), (False, 1)]
     assert int(state.total_notfinite) == 4
+
+
+def test_the_count_begins_again_after_a_finite_gradient():
+    """So that the next row of bad ones is forgiven as the first was."""
+    tx = steepest.apply_if_finite(steepest.sgd(1.0), 2)
+    state, held, counts = tx.init(P), [], []
+    for g in (BAD, BAD, P, BAD, BAD, BAD, P, BAD):
+        u, state = tx.update(g, state)
+        held.append(not np.any(u["w"]))
+        counts.append(int(state.notfinite_count))
+    assert counts == [1, 2, 0, 1, 2, 3, 0, 1]
+    assert held == [True, True, False, True, True, False, False, True]
+
+
+def test_nothing_is_copied():
+    """Every array is written in place, as without the condition."""
+    leaf = jnp.ones((256, 256))
+    p, tx = [leaf, leaf + 1], steepest.apply_if_finite(steepest.adam(0.1), 2)
+    compiled = steepest.make_step(tx).lower(p, tx.init(p), p).compile()
+    assert not re.findall(r"= \w+\[256,256\]\S* copy\(", compiled.as_text())
+    assert compiled.memory_analysis().temp_size_in_bytes < leaf.nbytes
 
 
 def test_it_looks_at_the_gradient_not_at_the_step():
@@ -109,10 +132,34 @@ def test_a_step_compiles_once():
         lambda x: steepest.conditionally_mask(x, bool),
         lambda x: steepest.conditionally_transform(x, bool),
         lambda x: steepest.flatten(x),
+        lambda x: steepest.guard(x),
         lambda x: steepest.MultiSteps(x, 2),
     ],
-    ids=["apply_if_finite", "mask", "transform", "flatten", "MultiSteps"],
+    ids=["apply_if_finite", "mask", "transform", "flatten", "guard", "MultiSteps"],
 )
 def test_what_is_wrapped_must_be_a_transformation(make, as_users_do):
     with pytest.raises(TypeError, match="a gradient transformation"):
         make(steepest.adam)
+
+
+@pytest.mark.parametrize("name", ["conditionally_mask", "conditionally_transform"])
+def test_wrong_conditions_are_told_so(name, as_users_do):
+    make = getattr(steepest, name)
+    with pytest.raises(TypeError, match=f"{name}: should_transform_fn is a bool, and"):
+        make(steepest.sgd(1.0), True)
+    with pytest.raises(TypeError, match=f"{name}: forward_extra_args is None, and"):
+        make(steepest.sgd(1.0), bool, None)
+    for found, says in [(None, "nothing"), (np.ones(2), r"an array of shape \(2,\)")]:
+        tx = make(steepest.sgd(1.0), lambda step, found=found: found)
+        with pytest.raises(ValueError, match=f"{name}: .* returned {says}, and one"):
+            tx.update(P, tx.init(P))
+    with pytest.raises(TypeError, match=f"{name}: the state is a tuple"):
+        tx.update(P, (), P)
+
+
+def test_wrong_calls_of_apply_if_finite_are_told_so(as_users_do):
+    with pytest.raises(ValueError, match="max_consecutive_errors is -1, and"):
+        steepest.apply_if_finite(steepest.sgd(1.0), -1)
+    tx = steepest.apply_if_finite(steepest.sgd(1.0), float("inf"))
+    with pytest.raises(TypeError, match="apply_if_finite: the state is a tuple"):
+        tx.update(P, (), P)

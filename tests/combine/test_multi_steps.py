@@ -1,11 +1,14 @@
 """One step for several gradients."""
 
 import functools
+import re
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, PartitionSpec
 
 import steepest
 
@@ -38,7 +41,7 @@ def test_the_mean_of_k_gradients_is_one_gradient():
         inner,
         state.inner_opt_state,
     )
-    assert not np.any(state.acc_grads["w"]) and int(state.gradient_step) == 1
+    assert int(state.gradient_step) == 1 and int(state.mini_step) == 0
 
 
 def test_has_updated_says_when():
@@ -116,6 +119,150 @@ def test_it_is_a_transformation_as_it_stands():
     assert isinstance(ms.inner_opt, steepest.GradientTransformationExtraArgs)
 
 
-def test_k_must_be_a_count(as_users_do):
-    with pytest.raises(ValueError, match="MultiSteps: every_k_schedule is 0"):
-        steepest.MultiSteps(steepest.sgd(1.0), 0)
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_mean_of_half_precision_is_exact(dtype):
+    """Also where it is zero: 1 + 0 + 0 - 1 is nothing, and no rounding error."""
+    gs = jax.random.normal(jax.random.key(0), (4, 500)).astype(dtype)
+    gs = gs.at[:, 0].set(jnp.array([1, 0.1, -0.1, -1], dtype))
+    ms = steepest.MultiSteps(steepest.scale(1.0), 4)
+    state, us = jax.lax.scan(
+        lambda state, g: tuple(reversed(ms.update(g, state))), ms.init(gs[0]), gs
+    )
+    want = np.asarray(gs, np.float64).mean(0).astype(gs.dtype)
+    np.testing.assert_array_equal(us[-1], want)
+    assert us[-1][0] == 0 and not np.any(us[:-1])
+    assert state.acc_grads.dtype == jnp.float32
+
+
+def test_a_row_begins_without_what_the_last_one_has_left():
+    ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
+    rows, _ = _run(ms, [P, _times(jnp.nan), P, P])
+    assert np.isnan(rows[1]).all() and rows[3] == [-1, -2]
+    ms = steepest.MultiSteps(steepest.sgd(1.0), 2, use_grad_mean=False)
+    rows, state = _run(ms, [P] * 4)
+    assert rows[1] == rows[3] == [-2, -4] and not np.any(state.acc_grads["w"])
+
+
+def test_schedules_count_steps_not_gradients():
+    ms = steepest.MultiSteps(steepest.sgd(lambda count: count + 1), 2)
+    rows, state = _run(ms, [P] * 6)
+    assert rows[1::2] == [[-1, -2], [-2, -4], [-3, -6]]
+    assert int(state.inner_opt_state[-1].count) == 3
+
+
+def test_groups_and_masks_inside():
+    """The whole is held still between the steps, also what a mask lets pass."""
+    p = {"w": jnp.ones(2), "b": jnp.ones(2), "f": jnp.ones(2)}
+    groups = {
+        "a": steepest.sgd(1.0),
+        "b": steepest.masked(steepest.scale(5.0), {"w": False, "b": True, "f": False}),
+        "c": steepest.set_to_zero(),
+    }
+    ms = steepest.MultiSteps(
+        steepest.partition(groups, {"w": "a", "b": "b", "f": "c"}), 2
+    )
+    first, state = ms.update(p, ms.init(p), p)
+    assert not any(np.any(x) for x in jax.tree.leaves(first))
+    second, state = ms.update(jax.tree.map(lambda x: 3 * x, p), state, p)
+    assert [float(second[k][0]) for k in "wbf"] == [-2, 10, 0]
+
+
+@jax.tree_util.register_dataclass
+@dataclass
+class Module:
+    """As Equinox has them: a field that is no leaf, and one that is `None`."""
+
+    weight: jax.Array
+    bias: jax.Array | None
+    activation: str = field(default="relu", metadata=dict(static=True))
+
+
+def test_what_is_heavy_runs_in_a_branch():
+    """Muon's polar factors are taken for the mean alone, and come out the same."""
+    p = Module(jnp.array([[1.0, 2.0], [3.0, 5.0]]), None)
+    g = lambda c: Module(c * p.weight, None)
+    muon = steepest.contrib.muon(0.1)
+    ms = steepest.MultiSteps(muon, 2)
+    first, state = ms.update(g(1.0), ms.init(p), p)
+    second, state = ms.update(g(3.0), state, p)
+    want, inner = muon.update(g(2.0), muon.init(p), p)
+    assert not np.any(first.weight) and second.bias is None
+    close = lambda a, b: np.testing.assert_allclose(a, b, 1e-5)
+    jax.tree.map(close, (second, state.inner_opt_state), (want, inner))
+    assert "cond" in str(jax.make_jaxpr(ms.update)(g(1.0), state, p))
+
+
+@pytest.mark.parametrize("where", ["replicated", "sharded"])
+def test_under_shard_map(where):
+    """With gradients that are the same everywhere, and with a part on each device."""
+    mesh = jax.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
+    mine, everything = PartitionSpec("d"), PartitionSpec()
+    ms, p = steepest.MultiSteps(steepest.adam(0.1), 2), jnp.ones(8)
+    state = ms.init(p)
+    spec = mine if where == "sharded" else everything
+    specs = jax.tree.map(lambda x: spec if x.ndim else everything, state)
+
+    def two(gs, state):
+        for g in gs:
+            if where == "replicated":
+                g = jax.lax.pmean(jnp.zeros(8) + g, "d")
+            u, state = ms.update(g, state)
+        return u, state
+
+    shards = (mine, mine), specs
+    run = jax.shard_map(two, mesh=mesh, in_specs=shards, out_specs=(spec, specs))
+    gs = jnp.arange(8.0), 3 * jnp.arange(8.0)
+    u, state = jax.jit(run)(gs, state)
+    if where == "replicated":
+        gs = [jnp.full(8, jnp.mean(g)) for g in gs]
+    adam = steepest.adam(0.1)
+    want, inner = adam.update((gs[0] + gs[1]) / 2, adam.init(p))
+    close = lambda a, b: np.testing.assert_allclose(a, b, 1e-5)
+    jax.tree.map(close, (u, state.inner_opt_state), (want, inner))
+
+
+def test_the_accumulator_is_all_the_extra_memory():
+    """No array is copied, and none is kept beside the accumulator."""
+    leaf = jnp.ones((256, 256))
+    p = [leaf, leaf + 1, leaf + 2]
+    tx = steepest.chain(steepest.clip_by_global_norm(1.0), steepest.adamw(0.1))
+    ms = steepest.MultiSteps(tx, 4)
+    compiled = steepest.make_step(ms).lower(p, ms.init(p), p).compile()
+    assert not re.findall(r"= \w+\[256,256\]\S* copy\(", compiled.as_text())
+    assert compiled.memory_analysis().temp_size_in_bytes < leaf.nbytes
+    size = lambda tree: sum(x.nbytes for x in jax.tree.leaves(tree) if x.ndim)
+    assert size(ms.init(p)) == size(tx.init(p)) + 3 * leaf.nbytes
+
+
+REFUSED = {
+    "every_k_schedule is 0, and a number that is whole": dict(every_k_schedule=0),
+    "every_k_schedule is 2.5, and a number that is": dict(every_k_schedule=2.5),
+    "every_k_schedule is a NoneType, and": dict(every_k_schedule=None),
+    "use_grad_mean is None, and True or False": dict(use_grad_mean=None),
+    "should_skip_update_fn is a int, and a": dict(should_skip_update_fn=3),
+    "accumulator_dtype is 'what', and a dtype": dict(accumulator_dtype="what"),
+}
+
+
+@pytest.mark.parametrize("says", REFUSED)
+def test_impossible_arguments_are_refused(says, as_users_do):
+    with pytest.raises((TypeError, ValueError), match=f"MultiSteps: {says}"):
+        steepest.MultiSteps(
+            steepest.sgd(1.0), **{"every_k_schedule": 2, **REFUSED[says]}
+        )
+
+
+def test_wrong_calls_are_told_so(as_users_do):
+    ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
+    with pytest.raises(TypeError, match=r"leaf \['f'\] of the params is a function"):
+        ms.init({"f": lambda x: x, "w": P["w"]})
+    with pytest.raises(TypeError, match="MultiSteps: the state is a tuple"):
+        ms.update(P, (), P)
+    with pytest.raises(ValueError, match=r"MultiSteps: leaf \['w'\] has shape \(3,\)"):
+        ms.update({"w": jnp.ones(3), "n": None}, ms.init(P), P)
+    each = lambda u, step, p: (u["w"] > 0, ())
+    ms = steepest.MultiSteps(steepest.sgd(1.0), 2, should_skip_update_fn=each)
+    with pytest.raises(ValueError, match=r"returned an array of shape \(2,\)"):
+        ms.update(P, ms.init(P), P)
+    with pytest.raises(ValueError, match="max_squared_norm is -1"):
+        steepest.skip_large_updates(P, 0, None, max_squared_norm=-1)

@@ -1,9 +1,11 @@
 """Each leaf goes to the transformation its label names."""
 
+import flax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import nnx
 
 import steepest
 from steepest.engine import plan_of
@@ -80,8 +82,24 @@ def test_a_label_without_a_transformation_is_named(as_users_do):
 
 
 def test_labels_of_another_structure_are_refused(as_users_do):
-    with pytest.raises(ValueError, match="partition"):
+    message = r"partition: leaf \['b'\]\['c'\] is in the params and not in the labels"
+    with pytest.raises(ValueError, match=message):
         steepest.partition(_groups(), {"a": "x"}).init(P)
+
+
+def test_labels_by_name_for_trees_of_another_kind():
+    tx = steepest.partition(_groups(), flax.core.freeze({"a": "x", "b": "y"}))
+    u, _ = tx.update(P, tx.init(P), P)
+    assert u["b"]["c"].tolist() == [-0.5] * 3 and u["a"][0] != -0.5
+
+
+def test_labels_by_function_for_a_state_of_nnx():
+    p = nnx.State({"a": nnx.Param(jnp.ones(2)), "b": nnx.Param(jnp.ones(3))})
+    labels = lambda p: jax.tree.map(lambda x: "x" if x.size == 2 else "y", p)
+    tx = steepest.partition(_groups(), labels)
+    u, _ = tx.update(p, tx.init(p), p)
+    assert jax.tree.structure(u) == jax.tree.structure(p)
+    assert jax.tree.leaves(u)[1].tolist() == [-0.5] * 3
 
 
 def test_another_state_is_refused(as_users_do):

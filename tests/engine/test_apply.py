@@ -71,9 +71,44 @@ def test_periodic_update_copies_now_and_then(compiled):
             _same(update(NEW, OLD, t, period), want)
 
 
-def test_a_period_of_zero_is_refused():
-    with pytest.raises(ValueError, match="update_period is 0"):
-        steepest.periodic_update(NEW, OLD, 3, 0)
+@pytest.mark.parametrize(
+    "call, said",
+    [
+        (
+            lambda: steepest.periodic_update(NEW, OLD, 3, 0),
+            "periodic_update: update_per",
+        ),
+        (
+            lambda: steepest.periodic_update(NEW, OLD, -1, 2),
+            "periodic_update: steps is -",
+        ),
+        (
+            lambda: steepest.periodic_update(NEW, OLD, "a", 2),
+            "periodic_update: steps is a",
+        ),
+        (
+            lambda: steepest.incremental_update(NEW, OLD, float("inf")),
+            "incremental_update: step_size is inf, and a number that is finite is",
+        ),
+        (
+            lambda: steepest.apply_updates({"w": 1.0}, None),
+            "apply_updates: the updates are",
+        ),
+        (
+            lambda: steepest.apply_updates({"w": 1.0}, {"w": jnp.array(1j)}),
+            "apply_updates: leaf ['w'] is complex64 in the updates and not complex in",
+        ),
+        (
+            lambda: steepest.apply_updates({"w": 1.0}, {"w": 1.0}, key=0),
+            "apply_updates: key is a int, and one random key is wanted.",
+        ),
+    ],
+    ids=["period", "steps", "text", "step size", "nothing", "complex", "key"],
+)
+def test_what_cannot_be_is_refused(call, said, as_users_do):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert str(caught.value).startswith(said)
 
 
 def test_periodic_update_ignores_what_it_does_not_take():

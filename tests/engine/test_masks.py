@@ -1,10 +1,16 @@
 """Masks: what is seen, what is kept, and what is said about bad ones."""
 
+import functools
+import inspect
+
+import equinox
+import flax
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from flax import nnx
 
 import steepest
 
@@ -70,6 +76,93 @@ def test_what_is_no_rule_sees_holes():
     np.testing.assert_array_equal(u["b"]["x"], P["b"]["x"])
 
 
+def test_a_string_is_a_pattern():
+    tx = steepest.masked(steepest.scale(2.0), "^b/")
+    u, _ = tx.update(P, tx.init(P), P)
+    assert u["w"] is P["w"] and u["b"]["x"].tolist() == [2, 2]
+    same = steepest.masked(steepest.scale(2.0), steepest.not_matching("w"))
+    jax.tree.map(np.testing.assert_array_equal, u, same.update(P, same.init(P), P)[0])
+
+
+def _with_masks():
+    """Every public function with an argument for a mask, and its name."""
+    doors = {"": steepest, "contrib.": steepest.contrib}
+    for door, room in doors.items():
+        for name, f in inspect.getmembers(room, inspect.isfunction):
+            for argument in inspect.signature(f).parameters:
+                if argument.endswith("mask"):
+                    yield pytest.param(f, argument, id=f"{door}{name}-{argument}")
+
+
+@pytest.mark.parametrize("f, argument", list(_with_masks()))
+def test_patterns_wherever_a_mask_is_taken(f, argument):
+    """They reach what reads them: a malformed one is refused at once, by its reader."""
+    given = {
+        "learning_rate": 0.1,
+        "optimizer": steepest.sgd(0.1),
+        "inner": steepest.sgd(0.1),
+        "weight_decay": 0.1,
+        "weight_decay_rate": 0.1,
+    }
+    takes = inspect.signature(f).parameters
+    given = {name: x for name, x in given.items() if name in takes}
+    f(**given, **{argument: "w"})
+    with pytest.raises(ValueError, match=r"the pattern 'w\(' breaks at position 1: "):
+        f(**given, **{argument: "w("})
+
+
+def test_hyperparameters_and_patterns():
+    tx = steepest.inject_hyperparams(steepest.adamw)(0.1, weight_decay=0.5, mask="w")
+    state = tx.init(P)
+    assert "mask" not in state.hyperparams
+    zero = jax.tree.map(jnp.zeros_like, P)
+    u, _ = tx.update(zero, state, P)
+    assert u["w"].all() and not u["b"]["x"].any()
+
+
+class _Net(nnx.Module):
+    def __init__(self, rngs):
+        self.layer = nnx.Linear(1, 2, rngs=rngs)
+
+
+_BY_NAME = {"layer": {"kernel": True, "bias": False}}
+_ARRAYS = {"layer": {"kernel": jnp.ones(2), "bias": jnp.ones(2)}}
+_LINEAR = equinox.nn.Linear(1, 2, key=jax.random.key(0))
+_OTHERS = {
+    "a dict for a FrozenDict": (flax.core.freeze(_ARRAYS), _BY_NAME),
+    "a FrozenDict for a dict": (_ARRAYS, flax.core.freeze(_BY_NAME)),
+    "a dict for a state": (nnx.state(_Net(nnx.Rngs(0)), nnx.Param), _BY_NAME),
+    "a dict for a module": (_LINEAR, {"weight": True, "bias": False}),
+    "a tuple for a list": ([jnp.ones(2), jnp.ones(2)], (True, False)),
+}
+
+
+@pytest.mark.parametrize("name", _OTHERS)
+def test_names_are_enough(name):
+    """What is called the same is the same, whatever kind of node holds it."""
+    tree, mask = _OTHERS[name]
+    p = jax.tree.map(jnp.ones_like, tree)
+    tx = steepest.masked(steepest.trace(1.0), mask)
+    state = tx.init(p)
+    for _ in range(2):
+        u, state = tx.update(p, state, p)
+    assert jax.tree.structure(u) == jax.tree.structure(p)
+    chosen = ("kernel", "weight", "0")
+    for path, x in zip(steepest.tree.key_paths(u), jax.tree.leaves(u), strict=True):
+        seen = any(key in chosen for key in path.split("/"))
+        assert x.ravel()[0] == (2.0 if seen else 1.0)
+
+
+def test_a_whole_mask_under_a_mask():
+    """Where the outer one leaves a hole, the inner one may have a whole subtree."""
+    whole = {"w": True, "b": {"x": True, "y": None}}
+    for kind in (dict, flax.core.freeze):
+        inner = steepest.masked(steepest.scale(2.0), kind(whole))
+        tx = steepest.masked(inner, NO_BIAS)
+        u, _ = tx.update(P, tx.init(P), P)
+        assert u["w"][0, 0] == 2 and u["b"]["x"] is P["b"]["x"]
+
+
 @pytest.mark.parametrize("too", [False, True])
 def test_extra_arguments_are_masked_when_asked(too):
     heard = {}
@@ -80,9 +173,58 @@ def test_extra_arguments_are_masked_when_asked(too):
 
     tx = steepest.GradientTransformationExtraArgs(steepest.init_empty_state, update)
     tx = steepest.masked(tx, NO_BIAS, mask_compatible_extra_args=too)
-    tx.update(P, tx.init(P), P, alike=P, other=3.0)
+    tx.update(P, tx.init(P), P, alike=P, grad=P, value=3.0)
     assert (heard["alike"]["b"] == steepest.MaskedNode()) == too
-    assert heard["other"] == 3.0
+    assert heard["grad"]["b"] == steepest.MaskedNode()
+    assert heard["value"] == 3.0
+
+
+def _heard(**extra):
+    """What an opaque transformation under two masks hears."""
+    heard = {}
+
+    def update(updates, state, params=None, **extra_args):
+        heard.update(extra_args, params=params)
+        return updates, state
+
+    tx = steepest.GradientTransformationExtraArgs(steepest.init_empty_state, update)
+    tx = steepest.masked(steepest.masked(tx, "x"), "b")
+    tx.update(P, tx.init(P), **extra)
+    return heard
+
+
+@pytest.mark.parametrize("name", ["value_fn", "obj_fn", "grad_fn"])
+def test_a_function_of_the_params_becomes_one_of_those_seen(name):
+    def f(p, factor, *, more=0.0):
+        """Of all params."""
+        return jax.tree.map(lambda x: x * factor + more, p)
+
+    heard = _heard(params=P, **{name: f})
+    seen = jax.tree.map(lambda x: x + 1, heard["params"])
+    found = heard[name](seen, 10.0, more=1.0)
+    if name == "grad_fn":
+        assert found["w"] == steepest.MaskedNode()
+    else:
+        assert found["w"].tolist() == [[11, 11]] * 3
+    assert found["b"]["x"].tolist() == [21, 21] and found["b"]["y"] is None
+    assert inspect.signature(heard[name]) == inspect.signature(f)
+    with pytest.raises(ValueError, match=r"masked: .* in the updates and not in the p"):
+        heard[name]({}, 10.0)
+
+
+def test_functions_that_are_not_of_the_params_pass():
+    f = functools.partial(lambda k, p: (k, p), 3)
+    assert _heard(value_fn=f)["value_fn"] is f  # no params to fill the holes with
+    assert _heard(params=P, other_fn=f)["other_fn"] is f
+    assert _heard(params=P, value_fn=None)["value_fn"] is None
+    heard = _heard(params=P, value_fn=f)
+    k, p = heard["value_fn"](heard["params"])
+    assert k == 3 and p["w"] is P["w"] and p["b"]["x"] is P["b"]["x"]
+
+
+def test_params_of_another_structure_are_refused():
+    with pytest.raises(ValueError, match=r"masked: leaf \['b'\]\['x'\] is in the up"):
+        _heard(params={"w": P["w"]})
 
 
 def test_a_callable_module_of_booleans_is_a_tree():

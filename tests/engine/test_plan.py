@@ -14,6 +14,8 @@ from steepest.engine import plan_of
 
 P = {"w": jnp.ones((3, 2)), "b": jnp.array([1.0, -1.0])}
 
+RATE = "scale_by_learning_rate"
+
 
 def _sweeps(tx):
     """The names of the rules, pass by pass; `None` for a detour."""
@@ -31,7 +33,7 @@ def test_nested_chains_are_one_pass():
         steepest.clip_by_global_norm(1.0),
         steepest.chain(steepest.identity(), steepest.chain(steepest.adamw(1e-3))),
     )
-    rules = ["clip_by_global_norm", "scale_by_adam", "add_decayed_weights", "scale"]
+    rules = ["clip_by_global_norm", "scale_by_adam", "add_decayed_weights", RATE]
     assert _sweeps(tx) == [rules]
 
 
@@ -44,12 +46,12 @@ def test_a_rule_that_measures_begins_a_pass():
 
 def test_a_mask_does_not_break_a_pass():
     tx = steepest.adamw(1e-3, mask={"w": True, "b": False})
-    assert _sweeps(tx) == [["scale_by_adam", "add_decayed_weights", "scale"]]
+    assert _sweeps(tx) == [["scale_by_adam", "add_decayed_weights", RATE]]
 
 
 def test_what_is_no_rule_stands_between_passes():
     tx = steepest.chain(steepest.scale(2), _opaque(), steepest.sgd(0.1, 0.9))
-    assert _sweeps(tx) == [["scale"], None, ["trace", "scale"]]
+    assert _sweeps(tx) == [["scale"], None, ["trace", RATE]]
 
 
 def test_a_pair_with_another_init_is_not_looked_into():

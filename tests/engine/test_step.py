@@ -78,3 +78,16 @@ def test_both_params_of_lookahead_are_donated():
     for _ in range(3):
         both, state = step(both, state, _params())
     assert step._cache_size() == 1
+
+
+def test_what_is_no_array_is_named():
+    tx = steepest.sgd(0.1)
+    step, state = steepest.make_step(tx), tx.init(_params())
+    with pytest.raises(
+        TypeError, match=r"^make_step: grads\['w'\] is a str, and an arr"
+    ):
+        step(_params(), state, {"w": "a", "b": jnp.ones(32)})
+    with pytest.raises(
+        TypeError, match=r"^make_step: value_fn is a function, and an arr"
+    ):
+        step(_params(), state, _params(), value_fn=lambda p: 0.0)

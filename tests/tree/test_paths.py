@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from steepest.tree import first_difference, leaf_paths
+from steepest.tree import first_difference, key_paths, leaf_paths, said_of_leaves
 
 NAMES = "updates", "params"
 trees = st.recursive(
@@ -75,11 +75,53 @@ def test_a_difference_is_the_same_from_the_other_side(mine, other):
 
 
 @pytest.mark.parametrize(
-    "mine, other, kinds",
-    [([1, 2], (1, 2), ("[*, *]", "(*, *)")), ({"w": 1}, {"w": None}, ("*}", "None}"))],
+    "mine, other, said",
+    [
+        ([1, 2], (1, 2), "the root is a list in the updates and a tuple in the params"),
+        ({"w": 1}, {"w": None}, "['w'] is a int in the updates and None in the params"),
+        (
+            {"v": 1, "w": [jnp.ones(2), None]},
+            {"v": jnp.ones(2), "w": [None, None]},
+            "['w'][0] is an array in the updates and None in the params",
+        ),
+        (
+            {"v": (), "w": [1]},
+            {"v": (), "w": (1,)},
+            "['w'] is a list in the updates and a tuple in the params",
+        ),
+    ],
+    ids=["lists", "none", "deep", "empty"],
 )
-def test_equal_paths_leave_the_kinds_to_tell(mine, other, kinds):
-    said = first_difference(mine, other, NAMES)
-    assert said.startswith("the updates are PyTreeDef(")
-    before, after = said.split(" and the params are ")
-    assert kinds[0] in before and kinds[1] in after
+def test_equal_paths_leave_the_kinds_to_tell(mine, other, said):
+    assert first_difference(mine, other, NAMES) == said
+
+
+def test_paths_for_patterns_are_joined_keys():
+    tree = {"mlp": [Layer(1, None), ()], 3: {"a/b": 2}}
+    with_strings = {str(key): x for key, x in tree.items()}
+    assert key_paths(with_strings) == ["3/a/b", "mlp/0/w"]
+    assert key_paths(1.0) == [""] and key_paths(None) == []
+
+
+def _is_hole(x):
+    return x is None or x == ()
+
+
+@pytest.mark.parametrize(
+    "tree, other, found",
+    [
+        ({"w": 1, "b": 2}, Layer("W", "B"), ["B", "W"]),
+        ([1, {"a": 2, "b": 3}], ("x", "y"), ["x", "y", "y"]),
+        ([1, None], ("x",), ["x", None]),
+        ([1, None], ("x", "y"), ["x", "y"]),
+        ([1, ()], ("x", {"a": "y"}), ["x"]),
+        ([1, ()], "x", ["x"]),
+        ({"a": [1]}, {"a": [None]}, [None]),
+        ([1, 2], ("x",), None),
+        ([1], ("x", "y"), None),
+        ([1, None], ("x", {"a": "y"}), None),
+        ({"a": {"b": 1}}, {"a/b": "x"}, None),
+    ],
+)
+def test_what_another_tree_says_of_each_leaf(tree, other, found):
+    assert said_of_leaves(tree, other, _is_hole) == found

@@ -43,10 +43,25 @@ def _flatten(learning_rate: Any) -> steepest.GradientTransformation:
     return steepest.flatten(steepest.adam(learning_rate))
 
 
+def _route(learning_rate: Any, rest: Any) -> steepest.GradientTransformation:
+    adam, sgd = steepest.adam(learning_rate), steepest.sgd(rest)
+    return steepest.route({"w|^$": adam, ".*": sgd})
+
+
+def _guard(learning_rate: Any, sigmas: Any, margin: Any) -> Any:
+    adamw = steepest.adamw(learning_rate)
+    return steepest.guard(adamw, sigmas=sigmas, margin=margin, window=8)
+
+
 OPTIMIZERS = [
     Row(_apply_if_finite, {"learning_rate": 0.1}),
     Row(_conditionally_mask, {"learning_rate": 0.1}),
     Row(_flatten, {"learning_rate": 0.1}, sharded=False),
+    Row(
+        _guard,
+        {"learning_rate": 0.1, "sigmas": 6.0, "margin": 0.1},
+        still=False,
+    ),
     Row(_inject, {"learning_rate": 0.1, "b1": 0.9}),
     Row(_multi_steps, {"learning_rate": 0.1}),
     Row(
@@ -54,6 +69,7 @@ OPTIMIZERS = [
         {"learning_rate": 0.1, "rest": 0.1},
         steep={"rest": 0.005},
     ),
+    Row(_route, {"learning_rate": 0.1, "rest": 0.1}, steep={"rest": 0.005}),
 ]
 
 PARTS: list[Row] = []

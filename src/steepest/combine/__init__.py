@@ -10,7 +10,9 @@ from ._conditions import (
     ConditionallyTransformState as ConditionallyTransformState,
     ConditionFn as ConditionFn,
 )
+from ._describe import describe as describe, Description as Description
 from ._flatten import flatten as flatten
+from ._guard import guard as guard, GuardState as GuardState
 from ._lookahead import (
     lookahead as lookahead,
     LookaheadParams as LookaheadParams,
@@ -28,3 +30,6 @@ from ._partition import (
     partition as partition,
     PartitionState as PartitionState,
 )
+from ._read import read as read
+from ._route import route as route
+from ._watched import watched as watched, WatchedState as WatchedState

@@ -55,14 +55,20 @@ def named_chain(
     >>> list(tx.init(jnp.array([5.0])))
     ['clip', 'descend']
     """
+    wanted = (
+        "and pairs of a name and a transformation are wanted, "
+        'such as `("clip", clip(1.0))`, no name twice.'
+    )
+    for i, pair in enumerate(args):
+        # A transformation is a pair too, of two functions.
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or callable(pair[0]):
+            found = type(pair).__name__
+            raise TypeError(f"named_chain: argument {i} is a {found}, {wanted}")
     names = [name for name, _ in args]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
         found = f"the name {twice[0]!r} twice" if twice else "no transformation"
-        raise ValueError(
-            f"named_chain: got {found}, and pairs of a name and a transformation "
-            'are wanted, such as `("clip", clip(1.0))`, no name twice.'
-        )
+        raise ValueError(f"named_chain: got {found}, {wanted}")
     plans = [plan_of("named_chain", repr(name), tx) for name, tx in args]
 
     def apart(state: OptState) -> Sequence[OptState]:

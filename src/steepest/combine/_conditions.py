@@ -9,13 +9,19 @@ from jaxtyping import Array, Bool, Int
 from ..core import (
     AnyTransformation,
     as_inner,
+    flag,
+    function,
     GradientTransformationExtraArgs,
+    nonnegative,
     OptState,
     Params,
+    Real,
+    state_of,
     Updates,
 )
-from ..engine import all_finite, when, wrapping, zeros
+from ..engine import Around, Leaves, when, wrapping, zeros
 from ..numerics import increment, zero_count
+from ._hold import are_finite, held, yes_or_no
 
 
 @runtime_checkable
@@ -49,7 +55,7 @@ class ConditionallyTransformState(NamedTuple):
 
 
 def apply_if_finite(
-    inner: AnyTransformation, max_consecutive_errors: int
+    inner: AnyTransformation, max_consecutive_errors: Real
 ) -> GradientTransformationExtraArgs:
     """`inner`, except where the gradient has an infinity or a NaN: then hold still.
 
@@ -67,7 +73,9 @@ def apply_if_finite(
     >>> float(updates[0]), int(state.total_notfinite)
     (0.0, 1)
     """
-    tx = as_inner("apply_if_finite", "inner", inner)
+    who = "apply_if_finite"
+    tx = as_inner(who, "inner", inner)
+    (most,) = nonnegative(who, max_consecutive_errors=max_consecutive_errors)
 
     def init(params: Params) -> ApplyIfFiniteState:
         inner_state = tx.init(params)
@@ -81,16 +89,18 @@ def apply_if_finite(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ApplyIfFiniteState]:
-        finite = all_finite(updates)
+        state_of(who, ApplyIfFiniteState, state)
+        Leaves(updates).check(who)
+        finite = are_finite(updates)
         in_a_row = jnp.where(finite, 0, increment(state.notfinite_count))
         total = state.total_notfinite
         total = jnp.where(finite, total, increment(total))
-        apply = finite | (in_a_row > max_consecutive_errors)
+        apply = finite | (in_a_row > most)
         old = state.inner_state
-        found, new = when(apply, tx, zeros, updates, old, params, extra_args)
+        found, new = held(who, apply, tx, updates, old, params, extra_args)
         return found, ApplyIfFiniteState(in_a_row, finite, total, new)
 
-    return wrapping(init, update)
+    return wrapping(init, update, Around(who, tx, "inner_state"))
 
 
 def conditionally_mask(
@@ -106,9 +116,8 @@ def conditionally_mask(
             arguments if they are forwarded; `True` to take the step.
         forward_extra_args: whether the condition hears the extra arguments.
     """
-    tx = as_inner("conditionally_mask", "inner", inner)
-    hear = should_transform_fn, forward_extra_args
-    return _conditionally(tx, *hear, ConditionallyMaskState, zeros)
+    given = inner, should_transform_fn, forward_extra_args
+    return _conditionally("conditionally_mask", *given, ConditionallyMaskState, zeros)
 
 
 def conditionally_transform(
@@ -130,26 +139,30 @@ def conditionally_transform(
     >>> float(clipped[0]), float(passed[0])
     (1.0, 5.0)
     """
-    tx = as_inner("conditionally_transform", "inner", inner)
-    hear = should_transform_fn, forward_extra_args
-    return _conditionally(tx, *hear, ConditionallyTransformState, lambda same: same)
+    given = inner, should_transform_fn, forward_extra_args
+    State, same = ConditionallyTransformState, lambda updates: updates
+    return _conditionally("conditionally_transform", *given, State, same)
 
 
 def _conditionally(
-    tx: GradientTransformationExtraArgs,
+    who: str,
+    inner: AnyTransformation,
     condition: ConditionFn,
     forward_extra_args: bool,
     State: type[Any],
     instead: Callable[[Updates], Updates],
 ) -> GradientTransformationExtraArgs:
-    """`tx` in the steps that a condition picks, `instead` in the others.
+    """`inner` in the steps that a condition picks, `instead` in the others.
 
     Args:
-        tx: what takes the steps.
-        condition, forward_extra_args: as for `conditionally_mask`.
+        who: who speaks in an error.
+        inner, condition, forward_extra_args: as for `conditionally_mask`.
         State: with `step` and `inner_state`, in the order that Optax has them.
         instead: a function of the updates.
     """
+    tx = as_inner(who, "inner", inner)
+    function(who, should_transform_fn=condition)
+    flag(who, forward_extra_args=forward_extra_args)
 
     def init(params: Params) -> Any:
         return State(step=zero_count(), inner_state=tx.init(params))
@@ -157,10 +170,12 @@ def _conditionally(
     def update(
         updates: Updates, state: Any, params: Params | None = None, **extra_args: Any
     ) -> tuple[Updates, Any]:
+        state_of(who, State, state)
         heard = extra_args if forward_extra_args else {}
         apply = condition(state.step, **heard)
+        apply = yes_or_no(who, "should_transform_fn", apply)
         old = state.inner_state
         found, new = when(apply, tx, instead, updates, old, params, extra_args)
         return found, State(step=increment(state.step), inner_state=new)
 
-    return wrapping(init, update)
+    return wrapping(init, update, Around(who, tx, "inner_state"))

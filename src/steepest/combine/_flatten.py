@@ -16,7 +16,7 @@ from ..core import (
     Params,
     Updates,
 )
-from ..engine import Leaves, restore, update_dtype, wrapping
+from ..engine import Around, Leaves, map_leaves, restore, update_dtype, wrapping
 
 
 def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
@@ -38,6 +38,7 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
     tx = as_inner("flatten", "inner", inner)
 
     def init(params: Params) -> OptState:
+        Leaves(params, "params").check("flatten")
         return tx.init(_vector(jax.tree.leaves(params)))
 
     def update(
@@ -47,9 +48,11 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
         **extra_args: Any,
     ) -> tuple[Updates, OptState]:
         gs = Leaves(updates)
+        gs.check("flatten")
         ps = None
         if params is not None:
             ps = gs.match("flatten", params, "params", _ADVICE)
+            map_leaves("flatten", lambda g, p: g, updates=updates, params=params)
         beside = gs.arrays if ps is None else ps
         # A leaf without a gradient has its place in the vector all the same.
         full = [
@@ -67,7 +70,7 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
         ]
         return gs.like(found), state
 
-    return wrapping(init, update)
+    return wrapping(init, update, Around("flatten", tx, ""))
 
 
 _ADVICE = "Pass the params the updates are for."

@@ -15,16 +15,18 @@ from jaxtyping import Array, Int
 from ..core import (
     AnyTransformation,
     as_inner,
+    finite,
+    flag,
     GradientTransformationExtraArgs,
     missing,
     OptState,
     Params,
     period,
     Real,
-    real,
+    state_of,
     Updates,
 )
-from ..engine import apply_updates, map_wide, wide
+from ..engine import apply_updates, Around, map_wide, seen_through, wide
 from ..numerics import zero_count
 
 
@@ -80,8 +82,9 @@ def lookahead(
     0.9
     """
     fast_tx = as_inner("lookahead", "fast_optimizer", fast_optimizer)
-    (sync_period,) = period("lookahead", sync_period=sync_period)
-    (slow_step_size,) = real("lookahead", slow_step_size=slow_step_size)
+    (every,) = period("lookahead", sync_period=sync_period)
+    (share,) = finite("lookahead", slow_step_size=slow_step_size)
+    flag("lookahead", reset_state=reset_state)
 
     def init(params: Params) -> LookaheadState:
         if not _has_both(params):
@@ -107,13 +110,14 @@ def lookahead(
                 "`LookaheadParams` are wanted. Make them with "
                 "`LookaheadParams.init_synced(params)`."
             )
+        state_of("lookahead", LookaheadState, state)
         ahead, fast_state = fast_tx.update(
             updates, state.fast_state, params.fast, **extra_args
         )
         steps = state.steps_since_sync + 1
-        meet = steps >= sync_period
+        meet = steps >= every
         trees = {"fast": params.fast, "slow": params.slow}
-        numbers = [meet, slow_step_size]
+        numbers = [meet, share]
         slow = map_wide("lookahead", _follow, numbers, **trees, updates=ahead)
         fast = map_wide("lookahead", _land, [meet], **trees, step=slow, updates=ahead)
         if reset_state:
@@ -122,7 +126,8 @@ def lookahead(
         steps = jnp.where(meet, 0, steps)
         return LookaheadParams(fast, slow), LookaheadState(fast_state, steps)
 
-    return GradientTransformationExtraArgs(init, update)
+    around = Around("lookahead", fast_tx, "fast_state")
+    return seen_through(GradientTransformationExtraArgs(init, update), around)
 
 
 _follow = wide(lambda meet, a, fast, slow, u: jnp.where(meet, a * (fast + u - slow), 0))

@@ -12,15 +12,20 @@ def masked(
 ) -> GradientTransformationExtraArgs:
     """Apply `inner` to the leaves where `mask` is true; the others pass as they are.
 
-    To pass as they are is to *move by the gradient* if nothing else scales them: to
-    freeze a leaf, set its update to zero.
+    To pass as they are is to *move by the gradient, uphill*, if nothing else scales
+    them: `masked(adam(1e-3), mask)` alone is hardly ever what is meant. To give every
+    leaf an optimizer, or to freeze some, use `route`.
 
     Args:
-        inner: any transformation. It keeps memory only for the leaves it sees.
+        inner: any transformation. It keeps memory only for the leaves it sees. If it is
+            given a function of the params, `value_fn` or `obj_fn`, it gets one of the
+            params it sees; `grad` it gets for the leaves it sees.
         mask: booleans in the structure of the params, one for a whole subtree where
-            that is enough, or a function that makes them of the params.
-        mask_compatible_extra_args: whether extra arguments that have the structure of
-            the updates are masked too.
+            that is enough; a function that makes them of the params; or a string, a
+            regular expression that is found in the paths of the chosen leaves, as for
+            `matching`.
+        mask_compatible_extra_args: whether all extra arguments that have the structure
+            of the updates are masked too.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.masked(steepest.scale(10.0), {"w": True, "b": False})

@@ -1,6 +1,6 @@
 """One step for several gradients: accumulation over small batches."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -10,15 +10,22 @@ from jaxtyping import Array, Bool, Int
 from ..core import (
     AnyTransformation,
     as_inner,
+    dtype,
+    flag,
+    function,
     GradientTransformationExtraArgs,
+    nonnegative,
     OptState,
     Params,
     period,
     Real,
+    Rule,
+    state_of,
     Updates,
 )
-from ..engine import map_wide, when, wide, wrapping, zeros
-from ..numerics import increment, promoted, squares, zero_count
+from ..engine import Around, Leaves, map_wide, plan_of, when, wide, wrapping, zeros
+from ..numerics import increment, is_inexact, promoted, zero_count
+from ._hold import held, squared_norm, yes_or_no
 
 
 @runtime_checkable
@@ -36,7 +43,7 @@ class MultiStepsState(NamedTuple):
     mini_step: Int[Array, ""]  # gradients taken since the last step
     gradient_step: Int[Array, ""]  # steps taken
     inner_opt_state: OptState
-    acc_grads: Updates  # their mean or sum until now
+    acc_grads: Updates  # their mean or sum until now; after a step, what it saw
     skip_state: Any = ()  # what the skip function said last
 
 
@@ -44,7 +51,14 @@ class MultiSteps:
     """Take a step of `opt` for every `k` gradients, with their mean; else hold still.
 
         a <- a + (g - a) / j         the j-th gradient since the last step
-        u  = opt(a)                  at the k-th, and a begins again at zero
+        u  = opt(a)                  at the k-th; after it, a begins again with g
+
+    Gradients in half precision are added up, `a <- a + g` and `u = opt(a / k)`: a sum
+    of a few of them is exact in float32.
+
+    Besides `a` there is no extra memory where `opt` works on elements, as Adam does.
+    What works on whole matrices, as Muon does, runs in a branch, and so only when `k`
+    gradients are there; the branch keeps the updates in memory.
 
     Args:
         opt: any transformation. It hears the extra arguments of the last gradient.
@@ -74,10 +88,14 @@ class MultiSteps:
     ):
         self._opt = as_inner("MultiSteps", "opt", opt)
         self._every = _every(every_k_schedule)
-        self._accumulate = _to_mean if use_grad_mean else _to_sum
-        self._skip = should_skip_update_fn or _never_skip
-        self._dtype = accumulator_dtype
-        self._pair = wrapping(self._init, self._update)
+        (self._use_mean,) = flag("MultiSteps", use_grad_mean=use_grad_mean)
+        (self._skip,) = function(
+            "MultiSteps", should_skip_update_fn=should_skip_update_fn or _never_skip
+        )
+        (self._dtype,) = dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
+        self._light = _is_light(self._opt)
+        around = Around("MultiSteps", self._opt, "inner_opt_state")
+        self._pair = wrapping(self._init, self._update, around)
 
     @property
     def inner_opt(self) -> GradientTransformationExtraArgs:
@@ -115,6 +133,7 @@ class MultiSteps:
         Args:
             state: what `update` returned.
         """
+        state_of("MultiSteps", MultiStepsState, state)
         step, mini = jnp.asarray(state.gradient_step), jnp.asarray(state.mini_step)
         return (mini == 0) & (step > 0)
 
@@ -123,6 +142,7 @@ class MultiSteps:
         return self._pair
 
     def _init(self, params: Params) -> MultiStepsState:
+        Leaves(params, "params").check("MultiSteps")
         zero = lambda p: jnp.zeros_like(p, dtype=_kept(jnp.result_type(p), self._dtype))
         acc = jax.tree.map(zero, params)
         mini, steps = zero_count(), zero_count()
@@ -136,25 +156,52 @@ class MultiSteps:
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, MultiStepsState]:
+        state_of("MultiSteps", MultiStepsState, state)
         skip, skip_state = self._skip(updates, state.gradient_step, params)
-        skip = jnp.asarray(skip)
+        skip = yes_or_no("MultiSteps", "should_skip_update_fn", skip)
         j = increment(state.mini_step)
-        trees = {"updates": updates, "accumulated": state.acc_grads}
-        numbers = [j.astype(float), skip]
-        acc = map_wide("MultiSteps", self._accumulate, numbers, **trees)
         full = (j >= self._every(state.gradient_step)) & ~skip
-        mean = jax.tree.map(_like, updates, acc, is_leaf=lambda x: x is None)
-        found, inner = when(
-            full, self._opt, zeros, mean, state.inner_opt_state, params, extra_args
-        )
+        trees = {"updates": updates, "accumulated": state.acc_grads}
+        acc = map_wide("MultiSteps", self._add, [j.astype(float), skip], **trees)
+        mean = lambda g, a: None if g is None else self._read(g, a, j)
+        mean = jax.tree.map(mean, updates, acc, is_leaf=lambda x: x is None)
+        args = self._opt, mean, state.inner_opt_state, params, extra_args
+        found, inner = self._held(full, *args)
         steps = state.gradient_step
         return found, MultiStepsState(
             mini_step=jnp.where(full, 0, jnp.where(skip, state.mini_step, j)),
             gradient_step=jnp.where(full, increment(steps), steps),
             inner_opt_state=inner,
-            acc_grads=map_wide("MultiSteps", _begin_again, [full], **trees, sum=acc),
+            # What is left of a mean, the next row writes over. A sum must be zero again
+            # for Optax, which would go on with it if the run moves there.
+            acc_grads=acc if self._use_mean else _emptied(full, acc),
             skip_state=skip_state,
         )
+
+    def _sums(self, g: Any, a: Any) -> bool:
+        """Whether a leaf is accumulated as a sum."""
+        return not self._use_mean or (_is_half(g) and not _is_half(a))
+
+    def _add(self, numbers: Sequence[Any], rows: Sequence[Any]) -> list[Array]:
+        """Some leaves, each with its gradient in it."""
+        how = [_to_sum if self._sums(*row) else _to_mean for row in rows]
+        return [f(numbers, [row])[0] for f, row in zip(how, rows, strict=True)]
+
+    def _read(self, g: Any, a: Array, j: Array) -> Array:
+        """What was accumulated, as `opt` would have seen the gradient."""
+        if self._use_mean and self._sums(g, a):
+            a = a / j.astype(a.dtype)
+        return a.astype(jnp.result_type(g)) if is_inexact(jnp.asarray(g)) else a
+
+    def _held(self, full: Array, tx: Any, updates: Updates, *rest: Any) -> Any:
+        """A step if the row is full.
+
+        A formula for elements is cheap, and in every step reads and writes less than a
+        branch, which keeps the updates in memory. What works on whole arrays is costly.
+        """
+        if self._light:
+            return held("MultiSteps", full, tx, updates, *rest)
+        return when(full, tx, zeros, updates, *rest)
 
 
 def skip_not_finite(
@@ -167,6 +214,7 @@ def skip_not_finite(
         gradient_step, params: not looked at.
     """
     del gradient_step, params
+    Leaves(updates).check("skip_not_finite")
     bad = [jnp.sum(~jnp.isfinite(x)) for x in jax.tree.leaves(updates)]
     count = sum(bad, jnp.zeros((), int))
     skip = count > 0
@@ -187,11 +235,11 @@ def skip_large_updates(
         max_squared_norm: the largest sum of squares that passes.
     """
     del gradient_step, params
-    leaves = jax.tree.leaves(updates)
-    parts = [jnp.sum(squares(x)).astype(float) for x in leaves]
-    norm_squared = sum(parts, jnp.zeros(()))
+    (most,) = nonnegative("skip_large_updates", max_squared_norm=max_squared_norm)
+    Leaves(updates).check("skip_large_updates")
+    norm_squared = squared_norm(updates)
     # Written so that NaN, which is not smaller than anything, is left out too.
-    skip = ~(norm_squared < max_squared_norm)
+    skip = ~(norm_squared < most)
     return skip, {"should_skip": skip, "norm_squared": norm_squared}
 
 
@@ -201,9 +249,10 @@ def _never_skip(updates: Updates, step: Array, params: Params | None) -> Any:
 
 def _every(k: Any) -> Callable[[Array], Any]:
     """`step -> k`, for a number or a function."""
+    checked = lambda k: period("MultiSteps", every_k_schedule=k)[0]
     if callable(k):
-        return k
-    (number,) = period("MultiSteps", every_k_schedule=k)
+        return lambda step: checked(k(step))
+    number = checked(k)
     return lambda step: number
 
 
@@ -216,14 +265,22 @@ def _kept(dtype: Any, wanted: Any) -> Any:
     return wanted
 
 
-def _like(g: Any, a: Any) -> Any:
-    """What was accumulated, as `opt` would have seen the gradient."""
-    if g is None:
-        return None
-    dtype = jnp.result_type(g)
-    return a.astype(dtype) if jnp.issubdtype(dtype, jnp.inexact) else a
+def _is_half(x: Any) -> bool:
+    return is_inexact(x) and jnp.finfo(x.dtype).bits < 32
 
 
-_to_mean = wide(lambda j, skip, g, a: jnp.where(skip, a, a + (g - a) / j))
-_begin_again = wide(lambda full, g, old, a: jnp.where(full, 0, a))
-_to_sum = wide(lambda j, skip, g, a: jnp.where(skip, a, a + g))
+def _is_light(tx: GradientTransformationExtraArgs) -> bool:
+    """Whether it is made of nothing but formulas for elements."""
+    bodies = [link.body for link in plan_of("MultiSteps", "opt", tx).links]
+    return all(isinstance(x, Rule) and x.kind == "elementwise" for x in bodies)
+
+
+def _emptied(full: Array, acc: Updates) -> Updates:
+    return jax.tree.map(lambda a: jnp.where(full, jnp.zeros_like(a), a), acc)
+
+
+# The first gradient of a row takes the place of what the last row has left.
+_to_mean = wide(
+    lambda j, skip, g, a: jnp.where(skip, a, jnp.where(j == 1, g, a + (g - a) / j))
+)
+_to_sum = wide(lambda j, skip, g, a: jnp.where(skip, a, jnp.where(j == 1, g, a + g)))

@@ -29,14 +29,15 @@ def partition(
     """Give each leaf to the transformation that its label names.
 
     The rules of all groups run in one pass over the leaves. A norm is taken over the
-    leaves of the group alone.
+    leaves of the group alone. To choose by path, use `route`.
 
     Args:
         transforms: label -> transformation.
         param_labels: labels in the structure of the params, one for a whole subtree
             where that is enough, or a function that makes them of the params.
         mask_compatible_extra_args: whether extra arguments that have the structure of
-            the updates are divided too.
+            the updates are divided too. `grad` always is, and a function of the params,
+            `value_fn` or `obj_fn`, becomes one of the params of the group.
 
     >>> import jax.numpy as jnp, steepest
     >>> groups = {"slow": steepest.sgd(0.1), "fast": steepest.sgd(1.0)}
@@ -46,18 +47,36 @@ def partition(
     >>> round(float(updates["w"][0]), 3), float(updates["b"][0])
     (-0.1, -1.0)
     """
+    transforms = dict(transforms)
     labels = _labels_for(tuple(transforms), param_labels)
+    return groups("partition", transforms, labels, mask_compatible_extra_args)
+
+
+def groups(
+    who: str,
+    transforms: dict[Any, AnyTransformation],
+    labels: Callable[[Params], Any],
+    extra_too: bool,
+) -> GradientTransformationExtraArgs:
+    """`partition`, in the voice of another.
+
+    Args:
+        who: who speaks in an error.
+        transforms: label -> transformation.
+        labels: makes the labels of the params; each has its transformation.
+        extra_too: whether extra arguments like the updates are divided too.
+    """
     plans = []
     for label, tx in transforms.items():
-        mask = Mask("partition", _chosen(labels, label), mask_compatible_extra_args)
-        plans.append(under(mask, plan_of("partition", f"transforms[{label!r}]", tx)))
+        mask = Mask(who, _chosen(labels, label), extra_too, "labels")
+        plans.append(under(mask, plan_of(who, f"transforms[{label!r}]", tx)))
 
     def apart(state: OptState) -> Sequence[OptState]:
         found = getattr(state, "inner_states", None)
         if not isinstance(found, Mapping) or set(found) != set(transforms):
             has = sorted(map(repr, found)) if isinstance(found, Mapping) else "nothing"
             raise ValueError(
-                f"partition: the state has inner states for {has}, and a "
+                f"{who}: the state has inner states for {has}, and a "
                 f"PartitionState for {sorted(map(repr, transforms))} is wanted. "
                 "Make the state with this transformation's own `init`."
             )
@@ -77,6 +96,8 @@ def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[...,
 
     def labels(params: Params) -> Any:
         tree = param_labels(params) if make else param_labels
+        if all(label in known for label in jax.tree.leaves(tree)):
+            return tree
         for path, label in jax.tree_util.tree_leaves_with_path(tree):
             if label not in known:
                 where = jax.tree_util.keystr(path) or "(the tree itself)"

@@ -4,7 +4,7 @@ Zhuang et al., Momentum centering and asynchronous update for adaptive gradient 
 2021, arXiv:2110.05454
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -14,12 +14,13 @@ from ..core import (
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
+    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
     Step,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
     abs_sq,
     debias,
@@ -87,6 +88,7 @@ def acprop(
     eps_root: Real = 1e-16,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """ACProp: `p <- p - learning_rate (u + weight_decay p)`.
 
@@ -95,6 +97,7 @@ def acprop(
         b1, b2, eps, eps_root: as for `scale_by_acprop`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.acprop(learning_rate=0.1)
@@ -103,8 +106,9 @@ def acprop(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.2]
     """
-    return chain(
+    tx = chain(
         scale_by_acprop(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("acprop", learning_rate)),
     )
+    return kept(acprop, keep, tx)

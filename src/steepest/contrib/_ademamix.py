@@ -4,23 +4,25 @@ Pagliardini, Ablin and Grangier, The AdEMAMix optimizer: better, faster, older, 
 arXiv:2409.03137
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    dtype,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
+    rate_given,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
     abs_sq,
     debias,
@@ -77,7 +79,9 @@ def scale_by_ademamix(
     who = "scale_by_ademamix"
     b1, b2 = fraction(who, b1=b1, b2=b2)
     eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
-    b3_at, alpha_at = scheduled(fraction, who, b3=b3), scheduled(real, who, alpha=alpha)
+    dtype(who, mu_dtype=mu_dtype)
+    b3_at = scheduled(fraction, who, b3=b3)
+    alpha_at = scheduled(finite, who, alpha=alpha)
 
     def prepare(
         step: Step, count: Array, count_m2: Array
@@ -126,6 +130,7 @@ def ademamix(
     mu_dtype: Any = None,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
 
@@ -137,6 +142,7 @@ def ademamix(
         b1, b2, b3, alpha, eps, eps_root, mu_dtype: as for `scale_by_ademamix`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp
     >>> from steepest import contrib
@@ -146,8 +152,9 @@ def ademamix(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_ademamix(b1, b2, b3, alpha, eps, eps_root, mu_dtype),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("ademamix", learning_rate)),
     )
+    return kept(ademamix, keep, tx)

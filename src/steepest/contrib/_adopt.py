@@ -5,22 +5,27 @@ rate, 2024, arXiv:2411.02853
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    dtype,
+    flag,
     fraction,
+    function,
     GradientTransformationExtraArgs,
     nonnegative,
+    only_real,
+    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
     Step,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     ema,
@@ -69,8 +74,12 @@ def scale_by_adopt(
         clip_value_fn: a function of the count, which is 1 in the first step that
             moves; by default its fourth root.
     """
-    b1, b2 = fraction("scale_by_adopt", b1=b1, b2=b2)
-    (eps,) = nonnegative("scale_by_adopt", eps=eps)
+    who = "scale_by_adopt"
+    b1, b2 = fraction(who, b1=b1, b2=b2)
+    (eps,) = nonnegative(who, eps=eps)
+    dtype(who, mu_dtype=mu_dtype)
+    flag(who, nesterov=nesterov, use_clipping=use_clipping)
+    function(who, clip_value_fn=clip_value_fn)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         most = clip_value_fn(count) if use_clipping else 0.0
@@ -88,12 +97,13 @@ def scale_by_adopt(
 
     return lift(
         Rule(
-            "scale_by_adopt",
+            who,
             ScaleByAdamState,
             leaf,
             remember={"mu": first_moment(mu_dtype), "nu": second_moment()},
             shared={"count": zero_count},
             prepare=prepare,
+            refuse=only_real if use_clipping else None,
         )
     )
 
@@ -108,6 +118,7 @@ def adopt(
     nesterov: bool = False,
     use_clipping: bool = True,
     clip_value_fn: Callable[[Any], Any] = _fourth_root,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """ADOPT: `p <- p - learning_rate u`, with `u` from `scale_by_adopt`.
 
@@ -115,6 +126,7 @@ def adopt(
         learning_rate: a number, or a function of the count.
         b1, b2, eps, mu_dtype, nesterov, use_clipping, clip_value_fn: as for
             `scale_by_adopt`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.adopt(learning_rate=1.0)
@@ -124,7 +136,7 @@ def adopt(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_adopt(
             b1,
             b2,
@@ -134,5 +146,6 @@ def adopt(
             use_clipping=use_clipping,
             clip_value_fn=clip_value_fn,
         ),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("adopt", learning_rate)),
     )
+    return kept(adopt, keep, tx)

@@ -4,7 +4,7 @@ Orabona and Tommasi, Training deep networks without learning rates through coin 
 2017, arXiv:1705.07795
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -15,12 +15,13 @@ from ..core import (
     nonnegative,
     Params,
     positive,
+    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import beginning_at, copy_of, quotient, second_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
@@ -96,6 +97,7 @@ def cocob(
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """COCOB: `p <- p + u`, `u` from `scale_by_cocob`; no learning rate to be tuned.
 
@@ -104,6 +106,7 @@ def cocob(
         alpha, eps: as for `scale_by_cocob`.
         weight_decay: added to the gradient, times the params.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.cocob()
@@ -112,8 +115,9 @@ def cocob(
     >>> [round(float(u), 3) for u in updates]
     [-0.01, 0.01]
     """
-    return chain(
+    tx = chain(
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate, flip_sign=False),
+        scale_by_learning_rate(rate_given("cocob", learning_rate), flip_sign=False),
         scale_by_cocob(alpha, eps),
     )
+    return kept(cocob, keep, tx)

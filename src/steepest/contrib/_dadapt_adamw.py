@@ -5,23 +5,25 @@ arXiv:2301.07733
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
+    amount,
     fraction,
     GradientTransformationExtraArgs,
+    measurable,
     nonnegative,
-    positive,
     Real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
+    WrongArgument,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     debias,
@@ -55,6 +57,7 @@ def dadapt_adamw(
     eps: Real = 1e-8,
     estim_lr0: Real = 1e-6,
     weight_decay: Real = 0.0,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdamW that finds its learning rate: the distance `d` to the solution.
 
@@ -75,6 +78,7 @@ def dadapt_adamw(
         eps: keeps `u` finite where the gradient is zero.
         estim_lr0: where `d` begins: less than the distance.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dadapt_adamw(estim_lr0=0.1)
@@ -84,11 +88,11 @@ def dadapt_adamw(
     [-0.1, 0.1]
     """
     who = "dadapt_adamw"
-    b1, b2 = betas
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, weight_decay = nonnegative(who, eps=eps, weight_decay=weight_decay)
-    (estim_lr0,) = positive(who, estim_lr0=estim_lr0)
-    rate = scheduled(nonnegative, who, learning_rate=learning_rate)
+    b1, b2 = both(who, betas)
+    (eps,) = nonnegative(who, eps=eps)
+    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (estim_lr0,) = measurable(who, estim_lr0=estim_lr0)
+    rate = scheduled(amount, who, learning_rate=learning_rate)
     b = b2**0.5
 
     def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:
@@ -115,7 +119,7 @@ def dadapt_adamw(
         s = ema(s, n.step * g, b)
         return -m / (root(v) + eps) - weight_decay * n.step * p, m, v, s
 
-    return lift(
+    tx = lift(
         Rule(
             who,
             DAdaptAdamWState,
@@ -136,3 +140,20 @@ def dadapt_adamw(
             needs=("params",),
         )
     )
+    return kept(dadapt_adamw, keep, tx)
+
+
+def both(who: str, betas: Any) -> list[Any]:
+    """`b1` and `b2`, if there are two numbers in [0, 1).
+
+    Args:
+        who: who speaks in an error.
+        betas: what should be a pair.
+    """
+    try:
+        b1, b2 = betas
+    except (TypeError, ValueError):
+        raise WrongArgument(
+            f"{who}: betas is {betas!r}, and two numbers, (b1, b2), are wanted."
+        ) from None
+    return fraction(who, **{"betas[0]": b1, "betas[1]": b2})

@@ -13,7 +13,7 @@ from ..core import (
     Updates,
 )
 from ..numerics import as_matrices, Axes, axes_of, from_matrices
-from ..tree import first_difference
+from ..tree import first_difference, leaf_paths
 
 # Numbers in the structure of the params, one for a whole subtree where that is enough,
 # `None` where there are none; or a function that makes them of the params.
@@ -47,11 +47,12 @@ def axes_by_leaf(
         tree: params or updates.
     """
     rows = []
-    for number, x in _by_leaf(who, numbers, tree):
+    pairs = zip(leaf_paths(tree), _by_leaf(who, numbers, tree), strict=True)
+    for path, (number, x) in pairs:
         axes = None
         if x is not None and number is not None:
             ends = number.reduction_axis, number.output_axis
-            axes = axes_of(who, x.shape, *ends)
+            axes = axes_of(f"{who}: leaf {path}", x.shape, *ends)
         rows.append((axes, x))
     return rows
 
@@ -78,7 +79,11 @@ def of_matrices(
         **extra_args: Any,
     ) -> tuple[Updates, OptState]:
         found = axes_by_leaf(who, numbers, updates)
-        rows = [(axes or _plain(who, g), g) for axes, g in found]
+        paths = leaf_paths(updates)
+        rows = [
+            (axes or _plain(f"{who}: leaf {path}", g), g)
+            for path, (axes, g) in zip(paths, found, strict=True)
+        ]
 
         def fold(tree: Any) -> Any:
             return _map(lambda axes, _, x: as_matrices(x, axes), rows, tree)
@@ -116,8 +121,8 @@ def _plain(who: str, x: Any) -> Axes | None:
         return None
     if x.ndim != 2:
         raise ValueError(
-            f"{who}: a leaf of shape {x.shape} has no dimension numbers, and two axes "
-            "are wanted. Give it some."
+            f"{who}: shape {x.shape} has no dimension numbers, and two axes are "
+            "wanted. Give it some."
         )
     return Axes((), (0,), (1,))
 
@@ -138,6 +143,12 @@ def _by_leaf(who: str, numbers: NumbersOrFn, tree: Params) -> list[tuple[Any, An
         ) from None
     rows = []
     for number, part in zip(found, parts, strict=True):
+        if not _is_number(number):
+            raise TypeError(
+                f"{who}: there is a {type(number).__name__} among the dimension "
+                "numbers, and `reduction_axis` and `output_axis` are wanted, such as "
+                "MuonDimensionNumbers(0, 1) has."
+            )
         for x in jax.tree.leaves(part, is_leaf=_is_none):
             array = x if x is None or hasattr(x, "shape") else jnp.asarray(x)
             rows.append((number, array))

@@ -5,7 +5,7 @@ schedule, 2023, arXiv:2302.12022
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, get_args, Literal, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -13,15 +13,19 @@ from jaxtyping import Array, Bool, Float
 
 from ..combine import chain
 from ..core import (
+    amount,
+    choice,
     GradientTransformationExtraArgs,
     nonnegative,
     Params,
+    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
     Step,
+    WrongArgument,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import copy_of, root, scalar, sqrt_or_zero, squares, sum_of_squares
 from ..transforms import add_decayed_weights, identity, scale_by_learning_rate
 
@@ -43,6 +47,7 @@ def dog(
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule | None = None,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """DoG: SGD with the distance from the beginning over the gradients as its rate.
 
@@ -62,6 +67,7 @@ def dog(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dog(init_step=("distance", 0.1))
@@ -70,11 +76,12 @@ def dog(
     >>> [round(float(u), 3) for u in updates]
     [-0.06, 0.08]
     """
-    return chain(
+    tx = chain(
         decayed(weight_decay, mask),
         _scale_by_dog(init_step, eps),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("dog", learning_rate)),
     )
+    return kept(dog, keep, tx)
 
 
 def decayed(
@@ -126,13 +133,16 @@ def _scale_by_dog(
     init_step: tuple[InitStep, Real], eps: Real
 ) -> GradientTransformationExtraArgs:
     """`u = r / sqrt(G + eps) g`."""
-    kind, first = init_step
-    if kind not in ("distance", "learning_rate", "heuristic"):
-        raise ValueError(
-            f"dog: init_step begins with {kind!r}, and one of distance, learning_rate, "
-            "heuristic is wanted."
-        )
-    eps, first = nonnegative("dog", eps=eps, init_step=first)
+    try:
+        kind, first = init_step
+    except (TypeError, ValueError):
+        raise WrongArgument(
+            f"dog: init_step is {init_step!r}, and a name and a number, such as "
+            "('heuristic', 1e-6), are wanted."
+        ) from None
+    choice("dog", get_args(InitStep), **{"init_step[0]": kind})
+    (eps,) = nonnegative("dog", eps=eps)
+    (first,) = amount("dog", **{"init_step[1]": first})
 
     def prepare(
         step: Step, is_init_step: Array, r: Array, G: Array

@@ -4,21 +4,23 @@ Khaled, Mishchenko and Jin, DoWG unleashed: an efficient universal parameter-fre
 gradient descent method, 2023, arXiv:2305.16284
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..combine import chain
 from ..core import (
+    amount,
     GradientTransformationExtraArgs,
     nonnegative,
     Params,
+    rate_given,
     Real,
     ScalarOrSchedule,
     Step,
 )
-from ..engine import MaskOrFn
+from ..engine import Keep, kept, MaskOrFn
 from ..numerics import root, scalar
 from ..transforms import scale_by_learning_rate
 from ._dog import decayed, scale_by_distance
@@ -38,6 +40,7 @@ def dowg(
     eps: Real = 1e-4,
     weight_decay: ScalarOrSchedule | None = None,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """DoWG: as DoG, where later gradients, from farther away, weigh more.
 
@@ -55,6 +58,7 @@ def dowg(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dowg(init_estim_sq_dist=0.01)
@@ -64,7 +68,8 @@ def dowg(
     [-0.06, 0.08]
     """
     begin = eps if init_estim_sq_dist is None else init_estim_sq_dist
-    eps, begin = nonnegative("dowg", eps=eps, init_estim_sq_dist=begin)
+    (eps,) = nonnegative("dowg", eps=eps)
+    (begin,) = amount("dowg", init_estim_sq_dist=begin)
 
     def prepare(
         step: Step, d: Array, v: Array
@@ -74,8 +79,9 @@ def dowg(
         return {"rate": d / (root(v) + eps)}, d, v
 
     shared = {"estim_sq_dist": scalar(begin), "weighted_sq_norm_grads": scalar()}
-    return chain(
+    tx = chain(
         decayed(weight_decay, mask),
         scale_by_distance("dowg", DoWGState, shared, prepare),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("dowg", learning_rate)),
     )
+    return kept(dowg, keep, tx)

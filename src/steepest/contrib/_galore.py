@@ -6,7 +6,7 @@ Zhao et al., GaLore: memory-efficient LLM training by gradient low-rank projecti
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -16,16 +16,27 @@ from ..combine import chain
 from ..core import (
     AnyTransformation,
     as_inner,
+    finite,
     GradientTransformationExtraArgs,
     OptState,
     Params,
     period,
+    rate_given,
     Real,
-    real,
     ScalarOrSchedule,
+    state_of,
     Updates,
 )
-from ..engine import MaskOrFn, restore, update_dtype, widen, wrapping
+from ..engine import (
+    Keep,
+    kept,
+    Leaves,
+    MaskOrFn,
+    restore,
+    update_dtype,
+    widen,
+    wrapping,
+)
 from ..numerics import (
     as_matrices,
     Axes,
@@ -37,7 +48,10 @@ from ..numerics import (
 )
 from ..optimizers import scale_by_adam
 from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ..tree import leaf_paths
 from ._dimension_numbers import axes_by_leaf, map_numbers, NumbersOrFn
+
+_ADVICE = "Pass the params and the state that the updates are for."
 
 
 class GaLoreDimensionNumbers(NamedTuple):
@@ -84,14 +98,8 @@ def scale_by_galore(
             scalars are never projected.
     """
     who = "scale_by_galore"
-    if not isinstance(rank, int):
-        raise TypeError(
-            f"{who}: rank is a {type(rank).__name__}, and an int is wanted."
-        )
-    if rank < 1:
-        raise ValueError(f"{who}: rank is {rank}, and at least 1 is wanted.")
-    (gap,) = period(who, update_proj_gap=update_proj_gap)
-    (scale,) = real(who, scale=scale)
+    rank, gap = period(who, rank=rank, update_proj_gap=update_proj_gap)
+    (scale,) = finite(who, scale=scale)
     base = scale_by_adam() if base_optimizer is None else base_optimizer
     base = as_inner(who, "base_optimizer", base)
     numbers = _all_matrices
@@ -99,17 +107,20 @@ def scale_by_galore(
         numbers = partial(_of_two_axes, who, weight_dimension_numbers)
 
     def init(params: Params) -> GaLoreState:
-        treedef = jax.tree.structure(params, is_leaf=_is_none)
+        leaves = Leaves(params, "params")
+        leaves.check(who)
+        treedef = leaves.treedef
         few, bases = [], []
         for axes, p in _rows(who, numbers, params):
             if p is None or axes is None:
                 few.append(p)
                 bases.append(None if p is None else jnp.zeros((0, 0), p.dtype))
                 continue
+            dtype = update_dtype(p, p)  # an integer has no directions
             m, n = _shape(p, axes)
             k = min(rank, m, n)
-            few.append(jnp.zeros((k, n) if m >= n else (m, k), p.dtype))
-            bases.append(jnp.zeros((max(m, n), k), p.dtype))
+            few.append(jnp.zeros((k, n) if m >= n else (m, k), dtype))
+            bases.append(jnp.zeros((max(m, n), k), dtype))
         state = base.init(treedef.unflatten(few))
         return GaLoreState(zero_count(), state, treedef.unflatten(bases))
 
@@ -119,13 +130,22 @@ def scale_by_galore(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, GaLoreState]:
-        treedef = jax.tree.structure(updates, is_leaf=_is_none)
+        state = state_of(who, GaLoreState, state)
+        leaves = Leaves(updates)
+        leaves.check(who)
+        treedef = leaves.treedef
         rows = _rows(who, numbers, updates)
         due = state.count % gap == 0
         few, bases = [], []
-        old = treedef.flatten_up_to(state.projector)
-        for (axes, g), basis in zip(rows, old, strict=True):
+        old = leaves.match(who, state.projector, "state's `projector`", _ADVICE)
+        for k, ((axes, g), basis) in enumerate(zip(rows, old, strict=True)):
             if g is not None and axes is not None:
+                if basis.shape[:1] != (max(_shape(g, axes)),):
+                    raise ValueError(
+                        f"{who}: leaf {leaves.path(k)} has shape {g.shape} in the "
+                        f"updates and {basis.shape} in the state's `projector`. "
+                        f"{_ADVICE}"
+                    )
                 basis, g = _project(due, basis, g, axes)
             few.append(g)
             bases.append(basis)
@@ -133,7 +153,9 @@ def scale_by_galore(
             treedef.unflatten(few), state.base_optimizer_state, **extra_args
         )
         found = []
-        ps = [None] * len(rows) if params is None else treedef.flatten_up_to(params)
+        ps: list[Any] = [None] * len(rows)
+        if params is not None:
+            ps = leaves.match(who, params, "params", _ADVICE)
         small = treedef.flatten_up_to(inner)
         for (axes, g), p, basis, u in zip(rows, ps, bases, small, strict=True):
             if g is not None and axes is not None:
@@ -154,6 +176,7 @@ def galore(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
     weight_dimension_numbers: NumbersOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """GaLore: `p <- p - learning_rate (u + weight_decay p)`, `u` of `scale_by_galore`.
 
@@ -163,6 +186,7 @@ def galore(
             `scale_by_galore`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.contrib.galore(learning_rate=0.1, rank=1)
@@ -171,13 +195,14 @@ def galore(
     >>> [round(float(u), 2) for u in updates[0]]
     [-0.06, -0.08]
     """
-    return chain(
+    tx = chain(
         scale_by_galore(
             rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers
         ),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("galore", learning_rate)),
     )
+    return kept(galore, keep, tx)
 
 
 def _project(due: Array, basis: Array, g: Array, axes: Axes) -> tuple[Array, Array]:
@@ -228,12 +253,12 @@ def _shape(x: Any, axes: Axes) -> tuple[int, int]:
 def _rows(who: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
     """Each leaf and its axes, none of which is left over."""
     rows = axes_by_leaf(who, numbers, tree)
-    for axes, x in rows:
+    for k, (axes, x) in enumerate(rows):
         if axes is not None and axes.batch:
             raise ValueError(
-                f"{who}: a leaf of shape {x.shape} has reduction axes {axes.reduction} "
-                f"and output axes {axes.output}, and every axis is wanted in one of "
-                "them."
+                f"{who}: leaf {leaf_paths(tree)[k]} of shape {x.shape} has reduction "
+                f"axes {axes.reduction} and output axes {axes.output}, and every axis "
+                "is wanted in one of them."
             )
     return rows
 
@@ -246,7 +271,3 @@ def _all_matrices(tree: Params) -> Any:
 def _of_two_axes(who: str, numbers: NumbersOrFn, tree: Params) -> Any:
     """The numbers, but for vectors and scalars, which are no matrices."""
     return map_numbers(who, lambda n, x: n if x.ndim > 1 else None, numbers, tree)
-
-
-def _is_none(x: Any) -> bool:
-    return x is None

@@ -4,13 +4,14 @@ Defazio and Jelassi, Adaptivity without compromise: a momentumized, adaptive, du
 averaged gradient method for stochastic optimization, 2021, arXiv:2101.11075
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    amount,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -21,7 +22,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     copy_of,
@@ -63,7 +64,7 @@ def scale_by_madgrad(
     """
     (momentum,) = fraction("scale_by_madgrad", momentum=momentum)
     (eps,) = nonnegative("scale_by_madgrad", eps=eps)
-    rate = scheduled(nonnegative, "scale_by_madgrad", learning_rate=learning_rate)
+    rate = scheduled(amount, "scale_by_madgrad", learning_rate=learning_rate)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         t = increment(count)
@@ -99,6 +100,7 @@ def madgrad(
     momentum: Real = 0.9,
     weight_decay: ScalarOrSchedule = 0.0,
     eps: Real = 1e-6,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """MADGRAD: `p <- p + u`, `u` from `scale_by_madgrad` of `g + weight_decay p`.
 
@@ -106,6 +108,7 @@ def madgrad(
         learning_rate, momentum, eps: as for `scale_by_madgrad`.
         weight_decay: added to the gradient, times the params. The decay here is not
             decoupled: take it smaller than for AdamW, or zero.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.madgrad(learning_rate=0.1)
@@ -114,7 +117,8 @@ def madgrad(
     >>> [round(float(u), 3) for u in updates]
     [-0.022, 0.027]
     """
-    return chain(
+    tx = chain(
         add_decayed_weights(weight_decay),
         scale_by_madgrad(learning_rate, momentum, eps),
     )
+    return kept(madgrad, keep, tx)

@@ -10,19 +10,20 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
+    amount,
     AnyTransformation,
     as_inner,
     GradientTransformationExtraArgs,
+    measurable,
     missing,
-    nonnegative,
     OptState,
     Params,
     period,
-    positive,
     Real,
+    state_of,
     Updates,
 )
-from ..engine import map_wide, wide, widen, wrapping
+from ..engine import Around, Leaves, map_wide, wide, widen, wrapping
 from ..numerics import (
     copy_of,
     increment,
@@ -82,11 +83,12 @@ def mechanize(
     """
     who = "mechanize"
     base = as_inner(who, "base_optimizer", base_optimizer)
-    (decay,) = nonnegative(who, weight_decay=weight_decay)
-    eps, s_init = positive(who, eps=eps, s_init=s_init)
+    (decay,) = amount(who, weight_decay=weight_decay)
+    eps, s_init = measurable(who, eps=eps, s_init=s_init)
     (k,) = period(who, num_betas=num_betas)
 
     def init(params: Params) -> MechanicState:
+        Leaves(params, "params").check(who)
         real = wide_dtype(jax.tree.leaves(params))
         zeros = lambda: jnp.zeros((k,), real)  # each its own, so that all are donated
         return MechanicState(
@@ -107,6 +109,7 @@ def mechanize(
     ) -> tuple[Updates, MechanicState]:
         if params is None:
             raise missing(who, "params")
+        state = state_of(who, MechanicState, state)
         real = state.s.dtype
         us, base_state = base.update(
             updates, state.base_optimizer_state, params, **extra_args
@@ -114,7 +117,7 @@ def mechanize(
         first = state.count == 0
         x0 = map_wide(who, _choose, [first], params=params, x0=state.x0)
         total = jnp.sum(state.s)
-        gs, ps, x0s = _side_by_side(real, updates, params, x0)
+        gs, ps, x0s = _side_by_side(real, updates, params=params, x0=x0)
         g_norm, p_norm = (
             root(sum((sum_of_squares(x) for x in xs), jnp.zeros((), real)))
             for xs in (gs, ps)
@@ -136,17 +139,18 @@ def mechanize(
         count = increment(state.count)
         return moved, MechanicState(base_state, count, r, m, v, s, x0)
 
-    return wrapping(init, update)
+    return wrapping(init, update, Around("mechanize", base, "base_optimizer_state"))
 
 
 _choose = wide(lambda first, p, x0: jnp.where(first, p, x0))
 _move = wide(lambda was, now, x0, p, u: x0 - now * ((x0 - p) / was - u) - p)
 
 
-def _side_by_side(real: Any, updates: Updates, *trees: Any) -> list[list[Array]]:
+def _side_by_side(real: Any, updates: Updates, **trees: Any) -> list[list[Array]]:
     """The leaves of several trees that have a gradient, in a dtype to compute in."""
-    leaves, treedef = jax.tree.flatten(updates, is_leaf=lambda x: x is None)
-    columns = [leaves, *(treedef.flatten_up_to(tree) for tree in trees)]
-    here = [i for i, g in enumerate(leaves) if g is not None]
+    first, advice = Leaves(updates), "Pass the params the updates are for."
+    others = (first.match("mechanize", x, name, advice) for name, x in trees.items())
+    columns = [first.arrays, *others]
+    here = [i for i, g in enumerate(first.arrays) if g is not None]
     wide = lambda x: widen(jnp.asarray(x), real, integers=True)
     return [[wide(column[i]) for i in here] for column in columns]

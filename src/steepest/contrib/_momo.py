@@ -5,24 +5,27 @@ learning rates, 2023, arXiv:2305.07583
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
+    amount,
+    finite,
+    flag,
     fraction,
     GradientTransformationExtraArgs,
+    loss,
     nonnegative,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     Schedule,
     Step,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     debias,
@@ -66,6 +69,7 @@ def momo(
     lower_bound: Real = 0.0,
     weight_decay: Real = 0.0,
     adapt_lower_bound: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """SGD with momentum that goes no farther than to where its model of the loss ends.
 
@@ -86,6 +90,7 @@ def momo(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         adapt_lower_bound: whether `lb` is raised to what the model promises, and
             halved where the loss falls below it.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax, steepest
     >>> from steepest import contrib
@@ -101,7 +106,7 @@ def momo(
     )
 
     def ahead(step: Step, barf: Array, count: Array, *rest: Array) -> dict[str, Array]:
-        return {"beta": jnp.where(count == 0, 0.0, beta)}
+        return {"beta": jnp.where(count == 0, 0.0, jnp.asarray(beta))}
 
     def measure(n: Any, g: Array, p: Array, d: Array) -> dict[str, Array]:
         d = ema(d, g, n.beta)
@@ -116,7 +121,7 @@ def momo(
         d = ema(d, g, n.beta)
         return -n.tau * d - n.decay * p, d
 
-    return lift(
+    tx = lift(
         Rule(
             "momo",
             MomoState,
@@ -129,6 +134,7 @@ def momo(
             needs=("params", "value"),
         )
     )
+    return kept(momo, keep, tx)
 
 
 def momo_adam(
@@ -139,6 +145,7 @@ def momo_adam(
     lower_bound: Real = 0.0,
     weight_decay: Real = 0.0,
     adapt_lower_bound: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Adam that goes no farther than to where its model of the loss ends.
 
@@ -161,6 +168,7 @@ def momo_adam(
         b2: how slowly `v` forgets, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
     b1, b2 = fraction("momo_adam", b1=b1, b2=b2)
     (eps,) = nonnegative("momo_adam", eps=eps)
@@ -190,7 +198,7 @@ def momo_adam(
         d, v, D = moved(n, g, d, v)
         return -n.tau * d / D - n.decay * p, d, v
 
-    return lift(
+    tx = lift(
         Rule(
             "momo_adam",
             MomoAdamState,
@@ -203,6 +211,7 @@ def momo_adam(
             needs=("params", "value"),
         )
     )
+    return kept(momo_adam, keep, tx)
 
 
 def _beginning(lower_bound: Real) -> dict[str, Callable[[], Array]]:
@@ -224,9 +233,10 @@ def _model(
     adapt: bool,
 ) -> Callable[..., tuple[Any, ...]]:
     """How far to go: `(step, beta, rho, *model) -> ({tau, decay}, *model)`."""
-    rate: Schedule = scheduled(nonnegative, who, learning_rate=learning_rate)
-    (lower_bound,) = real(who, lower_bound=lower_bound)
-    (weight_decay,) = nonnegative(who, weight_decay=weight_decay)
+    rate: Schedule = scheduled(amount, who, learning_rate=learning_rate)
+    (lower_bound,) = finite(who, lower_bound=lower_bound)
+    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    flag(who, adapt_lower_bound=adapt)
 
     def fit(
         step: Step,
@@ -238,7 +248,8 @@ def _model(
         lb: Array,
     ) -> tuple[Any, ...]:
         d_p, g_p, d_sq = (step.total[name] for name in ("d_p", "g_p", "d_sq"))
-        barf = ema(barf, jnp.asarray(step.extra["value"], float), beta)
+        (value,) = loss(who, value=step.extra["value"])
+        barf = ema(barf, jnp.asarray(value, float), beta)
         gamma = ema(gamma, g_p, beta)
         alpha = rate(count)
         c = 1 + alpha * weight_decay

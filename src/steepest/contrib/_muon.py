@@ -9,7 +9,7 @@ Liu et al., Muon is scalable for LLM training, 2025, arXiv:2502.16982 (`consiste
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -17,19 +17,25 @@ from jaxtyping import Array, Float, Int
 
 from ..combine import chain, partition
 from ..core import (
+    amount,
+    array,
+    choice,
+    dtype,
     EmptyState,
+    flag,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
     Params,
+    period,
+    rate_given,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
     COEFFICIENTS,
     debias,
@@ -108,13 +114,12 @@ def scale_by_muon(
     who = "scale_by_muon"
     (beta,) = fraction(who, beta=beta)
     (eps,) = nonnegative(who, eps=eps)
+    (ns_steps,) = period(who, ns_steps=ns_steps)
+    dtype(who, mu_dtype=mu_dtype)
+    flag(who, nesterov=nesterov, adaptive=adaptive)
+    choice(who, PRECONDITIONINGS, preconditioning=preconditioning)
     coefficients = _coefficients(who, ns_coeffs, ns_steps)
     ndim = 2 if weight_dimension_numbers is None else 3  # else they come in stacks
-    if preconditioning not in PRECONDITIONINGS:
-        raise ValueError(
-            f"{who}: preconditioning is {preconditioning!r}, and one of "
-            f"{', '.join(PRECONDITIONINGS)} is wanted."
-        )
 
     def prepare(step: Step, count: Array, ns_coeffs: Array) -> tuple[Any, ...]:
         t = increment(count)
@@ -126,12 +131,6 @@ def scale_by_muon(
         return polar(m, ns_coeffs, ns_steps, preconditioning, eps)
 
     def leaf(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
-        if g.ndim != ndim:
-            raise ValueError(
-                f"{who}: a leaf has shape {g.shape}, and a matrix is wanted. Say with "
-                "`weight_dimension_numbers` how it is one, or use `muon`, which gives "
-                "the others to Adam."
-            )
         each = orthogonal if ndim == 2 else jax.vmap(orthogonal, (0, None))
         mu = ema(mu, g, beta)
         m = unbiased(n, mu, g, beta, nesterov)
@@ -150,6 +149,7 @@ def scale_by_muon(
             },
             prepare=prepare,
             kind="stackable",
+            refuse=lambda g: None if g.ndim == ndim else _no_matrix(g),
         )
     )
     if weight_dimension_numbers is None:
@@ -177,6 +177,7 @@ def muon(
     adam_learning_rate: ScalarOrSchedule | None = None,
     muon_weight_dimension_numbers: NumbersOrFn | None = None,
     consistent_rms: Real | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Muon for the matrices, AdamW for the rest.
 
@@ -198,6 +199,7 @@ def muon(
             params, `None` where AdamW is wanted, or a function that makes them of the
             params. By default every leaf with two axes is a matrix.
         consistent_rms: see above.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.contrib.muon(learning_rate=0.1)
@@ -208,7 +210,15 @@ def muon(
     """
     numbers = muon_weight_dimension_numbers
     if consistent_rms is not None:
-        (consistent_rms,) = real("muon", consistent_rms=consistent_rms)
+        (consistent_rms,) = amount("muon", consistent_rms=consistent_rms)
+    fraction("muon", adam_b1=adam_b1, adam_b2=adam_b2)
+    nonnegative("muon", adam_eps_root=adam_eps_root)
+    for name, x in (
+        ("adam_weight_decay", adam_weight_decay),
+        ("adam_learning_rate", adam_learning_rate),
+    ):
+        if not callable(x) and x is not None:
+            amount("muon", **{name: x})
     if adam_learning_rate is None:
         adam_learning_rate = learning_rate
     matrices = chain(
@@ -225,7 +235,7 @@ def muon(
         ),
         _scale_by_shape(consistent_rms, numbers),
         add_decayed_weights(weight_decay, weight_decay_mask),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("muon", learning_rate)),
     )
     rest = adamw(
         adam_learning_rate,
@@ -238,7 +248,16 @@ def muon(
         nesterov=nesterov,
     )
     groups = {"muon": matrices, "adam": rest}
-    return partition(groups, partial(_labels, numbers))
+    tx = partition(groups, partial(_labels, numbers))
+    return kept(muon, keep, tx)
+
+
+def _no_matrix(g: Any) -> str:
+    return (
+        f"has shape {g.shape}, and a matrix is wanted. Say with "
+        "`weight_dimension_numbers` how it is one, or use `muon`, which gives the "
+        "others to Adam."
+    )
 
 
 def _labels(numbers: NumbersOrFn | None, params: Params) -> Any:
@@ -274,7 +293,7 @@ def _coefficients(who: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
                 f"{', '.join(COEFFICIENTS)}, or three numbers, is wanted."
             )
         ns_coeffs = COEFFICIENTS[ns_coeffs]
-    shape = jnp.asarray(ns_coeffs, float).shape
+    shape = array(who, ns_coeffs=ns_coeffs)[0].shape
     if len(shape) not in (1, 2) or shape[-1] != 3:
         raise ValueError(
             f"{who}: ns_coeffs has shape {shape}, and (3,), or (steps, 3) with one "

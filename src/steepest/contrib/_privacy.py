@@ -3,7 +3,7 @@
 Abadi et al., Deep learning with differential privacy, 2016, arXiv:1607.00133
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +11,19 @@ from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    amount,
+    flag,
     GradientTransformationExtraArgs,
-    nonnegative,
     OptState,
     Params,
+    rate_given,
     Real,
     ScalarOrSchedule,
+    share,
+    state_of,
     Updates,
 )
-from ..engine import restore, update_dtype, widen, wrapping
+from ..engine import Keep, kept, Leaves, restore, update_dtype, widen, wrapping
 from ..numerics import abs_sq, key_from, root, wide_dtype
 from ..transforms import identity, scale_by_learning_rate, trace
 
@@ -53,9 +57,7 @@ def differentially_private_aggregate(
         seed: the same, as it was once called.
     """
     who = "differentially_private_aggregate"
-    clip, noise = nonnegative(
-        who, l2_norm_clip=l2_norm_clip, noise_multiplier=noise_multiplier
-    )
+    clip, noise = _checked(who, l2_norm_clip, noise_multiplier)
     first = key_from(who, key, seed)
 
     def init(params: Params) -> DifferentiallyPrivateAggregateState:
@@ -69,6 +71,8 @@ def differentially_private_aggregate(
         **extra_args: Any,
     ) -> tuple[Updates, DifferentiallyPrivateAggregateState]:
         del params, extra_args
+        state = state_of(who, DifferentiallyPrivateAggregateState, state)
+        Leaves(updates).check(who)
         leaves, treedef = jax.tree.flatten(updates)
         shapes = [jnp.shape(g) for g in leaves]
         if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
@@ -104,6 +108,7 @@ def dpsgd(
     seed: Any,
     momentum: Real | None = None,
     nesterov: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Private gradient descent: `sgd`, after `differentially_private_aggregate`.
 
@@ -113,6 +118,7 @@ def dpsgd(
         seed: its `key`: a number, or a key of `jax.random`.
         momentum: the `decay` of `trace`; `None` for no momentum.
         nesterov: as for `trace`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.contrib.dpsgd(0.1, l2_norm_clip=1.0, noise_multiplier=0.0, seed=0)
@@ -121,11 +127,20 @@ def dpsgd(
     >>> [round(float(u), 2) for u in updates]
     [-0.06, -0.08]
     """
+    _checked("dpsgd", l2_norm_clip, noise_multiplier)
+    flag("dpsgd", nesterov=nesterov)
     direction = identity()
     if momentum is not None:
-        direction = trace(momentum, nesterov)
-    return chain(
+        (decay,) = share("dpsgd", momentum=momentum)
+        direction = trace(decay, nesterov)
+    tx = chain(
         differentially_private_aggregate(l2_norm_clip, noise_multiplier, seed),
         direction,
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("dpsgd", learning_rate)),
     )
+    return kept(dpsgd, keep, tx)
+
+
+def _checked(who: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
+    """The two numbers: noise of an infinite size is none."""
+    return amount(who, l2_norm_clip=l2_norm_clip, noise_multiplier=noise_multiplier)

@@ -5,24 +5,26 @@ arXiv:2306.06101
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
+    amount,
+    flag,
     fraction,
     GradientTransformationExtraArgs,
+    measurable,
     nonnegative,
     Params,
-    positive,
     Real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     copy_of,
@@ -38,6 +40,7 @@ from ..numerics import (
     wide_moment,
     zero_count,
 )
+from ._dadapt_adamw import both
 
 
 class ProdigyState(NamedTuple):
@@ -61,6 +64,7 @@ def prodigy(
     estim_lr_coef: Real = 1.0,
     weight_decay: Real = 0.0,
     safeguard_warmup: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdamW that finds its learning rate: the distance `d` to the solution.
 
@@ -86,6 +90,7 @@ def prodigy(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         safeguard_warmup: whether the learning rate and the bias correction are left out
             of `s`, so that `d` does not grow too much while they are small.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.prodigy(estim_lr0=0.1)
@@ -95,12 +100,13 @@ def prodigy(
     [-0.1, 0.1]
     """
     who = "prodigy"
-    b1, b2 = betas
-    b1, b2 = fraction(who, b1=b1, b2=b2)
+    b1, b2 = both(who, betas)
     (b3,) = (b2**0.5,) if beta3 is None else fraction(who, beta3=beta3)
-    eps, weight_decay = nonnegative(who, eps=eps, weight_decay=weight_decay)
-    d0, coef = positive(who, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
-    rate = scheduled(nonnegative, who, learning_rate=learning_rate)
+    (eps,) = nonnegative(who, eps=eps)
+    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    d0, coef = measurable(who, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
+    flag(who, safeguard_warmup=safeguard_warmup)
+    rate = scheduled(amount, who, learning_rate=learning_rate)
 
     def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:
         t = increment(count)
@@ -131,7 +137,7 @@ def prodigy(
         u = -n.step * (m / (root(v) + n.eps) + weight_decay * p)
         return u, m, v, s, p0
 
-    return lift(
+    tx = lift(
         Rule(
             who,
             ProdigyState,
@@ -153,3 +159,4 @@ def prodigy(
             needs=("params",),
         )
     )
+    return kept(prodigy, keep, tx)

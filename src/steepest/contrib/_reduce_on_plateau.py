@@ -6,16 +6,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    fraction,
+    amount,
     GradientTransformationExtraArgs,
-    nonnegative,
-    number,
+    inside,
+    loss,
     period,
-    positive,
     Real,
-    real,
     Rule,
+    share,
     Step,
+    whole,
 )
 from ..engine import lift
 from ..numerics import increment, scalar, zero_count
@@ -53,7 +53,7 @@ def reduce_on_plateau(
 
     Args:
         factor: by which `scale` falls, between 0 and 1.
-        patience: how many averages may be no better.
+        patience: how many averages may be no better, at least 1.
         rtol: how much better an average must be, of the best; at most 1.
         atol: the same, in the units of the loss. One of the two is above 0.
         cooldown: how many averages to wait after a fall.
@@ -70,19 +70,15 @@ def reduce_on_plateau(
     0.5
     """
     who = "reduce_on_plateau"
-    (factor,) = positive(who, factor=factor)
-    (factor,) = fraction(who, factor=factor)
-    rtol, atol = nonnegative(who, rtol=rtol, atol=atol)
-    if isinstance(rtol, int | float) and rtol > 1:
-        raise ValueError(f"{who}: rtol is {rtol}, and a number in [0, 1] is wanted.")
+    (factor,) = inside(who, factor=factor)
+    (rtol,) = share(who, rtol=rtol)
+    atol, min_scale = amount(who, atol=atol, min_scale=min_scale)
     if not any(isinstance(x, Array) or x > 0 for x in (rtol, atol)):
         raise ValueError(
             f"{who}: rtol and atol are both 0, and one of them above 0 is wanted."
         )
-    patience, cooldown, min_scale = real(
-        who, patience=patience, cooldown=cooldown, min_scale=min_scale
-    )
-    (size,) = period(who, accumulation_size=accumulation_size)
+    patience, size = period(who, patience=patience, accumulation_size=accumulation_size)
+    (cooldown,) = whole(who, cooldown=cooldown)
 
     def prepare(
         step: Step,
@@ -94,7 +90,8 @@ def reduce_on_plateau(
         scale: Array,
     ) -> tuple[Any, ...]:
         now = increment(count)
-        sums = count.astype(average.dtype) * average + number(step.extra["value"])
+        (value,) = loss(who, value=step.extra["value"])
+        sums = count.astype(average.dtype) * average + value
         average = sums / now.astype(average.dtype)
         # At first the best is infinite, and of that there is no fraction.
         bar = jnp.where(jnp.isinf(best), best, (1 - rtol) * best - atol)

@@ -15,6 +15,8 @@ from ..core import (
     AnyTransformation,
     as_inner,
     EmptyState,
+    flag,
+    function,
     GradientTransformationExtraArgs,
     missing,
     OptState,
@@ -22,10 +24,20 @@ from ..core import (
     period,
     Real,
     Rule,
+    state_of,
     Step,
     Updates,
 )
-from ..engine import apply_updates, lift, map_leaves, map_wide, wide, wrapping
+from ..engine import (
+    apply_updates,
+    Around,
+    Leaves,
+    lift,
+    map_leaves,
+    map_wide,
+    wide,
+    wrapping,
+)
 from ..numerics import copy_of, quotient, root, sum_of_squares, zero_count
 
 NormalizeState = EmptyState
@@ -98,8 +110,10 @@ def sam(
     down = as_inner("sam", "optimizer", optimizer)
     up = as_inner("sam", "adv_optimizer", adv_optimizer)
     (sync_period,) = period("sam", sync_period=sync_period)
+    flag("sam", reset_state=reset_state, opaque_mode=opaque_mode)
 
     def init(params: Params) -> SAMState:
+        Leaves(params, "params").check("sam")
         cache = None if opaque_mode else jax.tree.map(copy_of, params)
         return SAMState(zero_count(), down.init(params), up.init(params), cache)
 
@@ -114,6 +128,7 @@ def sam(
     ) -> tuple[Updates, SAMState]:
         if params is None:
             raise missing("sam", "params")
+        state = state_of("sam", SAMState, state)
         here = state.steps_since_sync == 0
         cache = map_wide("sam", _choose, [here], params=params, cache=state.cache)
 
@@ -147,6 +162,8 @@ def sam(
             raise missing("sam", "params")
         if grad_fn is None:
             raise missing("sam", "grad_fn")
+        function("sam", grad_fn=grad_fn)
+        state = state_of("sam", SAMState, state)
         worst, adv_state = params, state.adv_state
         for i in range(int(sync_period) - 1):
             u, adv_state = up.update(updates, adv_state, worst, **extra_args)
@@ -160,7 +177,7 @@ def sam(
 
     if opaque_mode:
         return GradientTransformationExtraArgs(init, whole_round)
-    return wrapping(init, update)
+    return wrapping(init, update, Around("sam", down, "opt_state"))
 
 
 _choose = wide(lambda here, params, cache: jnp.where(here, params, cache))

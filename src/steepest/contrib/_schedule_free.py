@@ -3,7 +3,7 @@
 Defazio et al., The road less scheduled, 2024, arXiv:2405.15682
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -11,22 +11,32 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    amount,
     AnyTransformation,
+    dtype,
+    finite,
+    fraction,
     GradientTransformationExtraArgs,
+    nonnegative,
     number,
     OptState,
     Params,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
+    share,
+    state_of,
     Step,
+    whole,
 )
-from ..engine import lift, plan_of, restore, sequence, update_dtype, widen
+from ..engine import Keep, kept, lift, plan_of, restore, sequence, update_dtype, widen
 from ..numerics import copy_of, increment, scalar, scheduled, wide_dtype, zero_count
 from ..optimizers import scale_by_rms, sgd
 from ..schedules import constant_schedule, linear_schedule
 from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ..tree import first_difference, leaf_paths
+
+_ADVICE = "Pass the params that were trained with this state."
 
 
 class ScheduleFreeState(NamedTuple):
@@ -72,7 +82,7 @@ def schedule_free(
         base_optimizer: any transformation, without momentum, for `b1` replaces it.
         learning_rate: that of `base_optimizer`; a number, or a function of the count,
             which begins at 1. Only the weights depend on it.
-        b1: how near `y` is to the average; 0 for none.
+        b1: how near `y` is to the average, in [0, 1]; 0 for none.
         weight_lr_power: how little the steps of a warm-up weigh.
         state_dtype: the dtype `z` is kept in; by default that of the params.
 
@@ -85,8 +95,10 @@ def schedule_free(
     """
     who = "schedule_free"
     base = plan_of(who, "base_optimizer", base_optimizer)
-    b1, power = real(who, b1=b1, weight_lr_power=weight_lr_power)
-    rate = scheduled(real, who, learning_rate=learning_rate)
+    (b1,) = share(who, b1=b1)
+    (power,) = finite(who, weight_lr_power=weight_lr_power)
+    dtype(who, state_dtype=state_dtype)
+    rate = scheduled(amount, who, learning_rate=learning_rate)
 
     def prepare(
         step: Step, kept_b1: Array, max_lr: Array, t: Array, weight_sum: Array
@@ -123,12 +135,7 @@ def schedule_free(
     )
 
     def apart(state: OptState) -> list[OptState]:
-        if not hasattr(state, "base_optimizer_state"):
-            raise TypeError(
-                f"{who}: the state is a {type(state).__name__}, and a "
-                "ScheduleFreeState is wanted. Make it with this transformation's own "
-                "`init`."
-            )
+        state = state_of(who, ScheduleFreeState, state)
         return [state.base_optimizer_state, state]
 
     def together(states: list[OptState]) -> ScheduleFreeState:
@@ -161,19 +168,23 @@ def schedule_free_eval_params(state: OptState, params: Params) -> Params:
         try:
             zs = treedef.flatten_up_to(part.z)
         except (KeyError, TypeError, ValueError):
-            raise ValueError(
-                f"{who}: the state is for params {jax.tree.structure(part.z)}, and the "
-                f"params are {treedef}. Pass the params that were trained with it."
-            ) from None
+            difference = first_difference(params, part.z, ("params", "state's `z`"))
+            raise ValueError(f"{who}: {difference}. {_ADVICE}") from None
         for k, z in enumerate(zs):
             if not hasattr(z, "dtype") or leaves[k] is None:
                 continue
             if averaged[k] is not leaves[k]:
                 raise ValueError(
-                    f"{who}: the state holds two averages of one leaf. Pass the one "
-                    "that is meant."
+                    f"{who}: the state holds two averages of leaf "
+                    f"{leaf_paths(params)[k]}. Pass the one that is meant."
                 )
-            averaged[k] = _average(part.b1, jnp.asarray(leaves[k]), z)
+            y = jnp.asarray(leaves[k])
+            if y.shape != z.shape:
+                raise ValueError(
+                    f"{who}: leaf {leaf_paths(params)[k]} has shape {y.shape} in the "
+                    f"params and {z.shape} in the state's `z`. {_ADVICE}"
+                )
+            averaged[k] = _average(part.b1, y, z)
     return treedef.unflatten(averaged)
 
 
@@ -186,6 +197,7 @@ def schedule_free_adamw(
     weight_decay: ScalarOrSchedule = 0.0,
     weight_lr_power: Real = 2.0,
     state_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Schedule-Free AdamW: `schedule_free` around RMSProp with weight decay.
 
@@ -197,14 +209,19 @@ def schedule_free_adamw(
         eps: keeps a step finite where the gradient is zero.
         weight_decay: the pull towards zero, at the params in training.
         weight_lr_power, state_dtype: as for `schedule_free`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
-    rate = _warmed_up(learning_rate, warmup_steps)
+    who = "schedule_free_adamw"
+    rate = _warmed_up(who, learning_rate, warmup_steps)
+    (b2,) = fraction(who, b2=b2)
+    (eps,) = nonnegative(who, eps=eps)
     base = chain(
         scale_by_rms(b2, eps, eps_in_sqrt=False, bias_correction=True),
         add_decayed_weights(weight_decay),
         scale_by_learning_rate(rate),
     )
-    return schedule_free(base, rate, b1, weight_lr_power, state_dtype)
+    tx = schedule_free(base, rate, b1, weight_lr_power, state_dtype)
+    return kept(schedule_free_adamw, keep, tx)
 
 
 def schedule_free_sgd(
@@ -214,6 +231,7 @@ def schedule_free_sgd(
     weight_decay: ScalarOrSchedule | None = None,
     weight_lr_power: Real = 2.0,
     state_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Schedule-Free gradient descent: `schedule_free` around `sgd`.
 
@@ -223,26 +241,31 @@ def schedule_free_sgd(
         b1: that of `schedule_free`.
         weight_decay: the pull towards zero, at the params in training; `None` for none.
         weight_lr_power, state_dtype: as for `schedule_free`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
-    rate = _warmed_up(learning_rate, warmup_steps)
+    rate = _warmed_up("schedule_free_sgd", learning_rate, warmup_steps)
     base = sgd(rate)
     if weight_decay is not None:
         base = chain(add_decayed_weights(weight_decay), base)
-    return schedule_free(base, rate, b1, weight_lr_power, state_dtype)
+    tx = schedule_free(base, rate, b1, weight_lr_power, state_dtype)
+    return kept(schedule_free_sgd, keep, tx)
 
 
-def _warmed_up(learning_rate: Any, warmup_steps: int | None) -> Any:
+def _warmed_up(who: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     """The learning rate, from zero over this many steps."""
+    if not callable(learning_rate):
+        amount(who, learning_rate=learning_rate)
     if warmup_steps is None:
         return learning_rate
+    (steps,) = whole(who, warmup_steps=warmup_steps)
     if callable(learning_rate):
         raise TypeError(
-            "schedule_free: learning_rate is a function and warmup_steps is "
-            f"{warmup_steps}. Put the warm-up into the function."
+            f"{who}: learning_rate is a function and warmup_steps is {steps}. Put the "
+            "warm-up into the function."
         )
-    if warmup_steps < 1:
+    if steps < 1:
         return constant_schedule(learning_rate)
-    return linear_schedule(0.0, learning_rate, warmup_steps)
+    return linear_schedule(0.0, learning_rate, steps)
 
 
 def _average(b1: Any, y: Array, z: Array) -> Array:

@@ -4,23 +4,24 @@ Morwani, Vyas, Zhang and Kakade, Connections between Schedule-Free optimizers, A
 and accelerated SGD variants, 2025, arXiv:2502.02431
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    finite,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
+    rate_given,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
     abs_sq,
     debias,
@@ -67,7 +68,7 @@ def scale_by_simplified_ademamix(
     who = "scale_by_simplified_ademamix"
     b1, b2 = fraction(who, b1=b1, b2=b2)
     eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
-    alpha_at = scheduled(real, who, alpha=alpha)
+    alpha_at = scheduled(finite, who, alpha=alpha)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
         t = increment(count)
@@ -100,6 +101,7 @@ def simplified_ademamix(
     eps_root: Real = 0.0,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Simplified AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
 
@@ -110,6 +112,7 @@ def simplified_ademamix(
         b1, b2, alpha, eps, eps_root: as for `scale_by_simplified_ademamix`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp
     >>> from steepest import contrib
@@ -119,8 +122,9 @@ def simplified_ademamix(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_simplified_ademamix(b1, b2, alpha, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("simplified_ademamix", learning_rate)),
     )
+    return kept(simplified_ademamix, keep, tx)

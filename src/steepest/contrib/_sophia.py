@@ -7,7 +7,7 @@ smoothing splines, 1990, doi 10.1080/03610919008812866
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -18,26 +18,36 @@ from ..combine import chain
 from ..core import (
     AnyTransformation,
     as_inner,
+    dtype,
+    flag,
     fraction,
+    function,
     GradientTransformationExtraArgs,
+    key,
     missing,
     nonnegative,
+    only_real,
     OptState,
     Params,
     period,
     positive,
+    rate_given,
     Real,
     Rule,
+    said_of,
     ScalarOrSchedule,
+    state_of,
     Step,
     Updates,
+    whole,
 )
-from ..engine import branch, lift, map_wide, MaskOrFn, wide
+from ..engine import branch, Keep, kept, Leaves, lift, map_wide, MaskOrFn, wide
 from ..numerics import (
     debias,
     ema,
     first_moment,
     increment,
+    is_inexact,
     second_moment,
     zero_count,
 )
@@ -73,8 +83,12 @@ def hutchinson_estimator_diag_hessian(
         random_seed: a key, as `jax.random.key` makes it, or a number to make one of;
             by default 0.
     """
+    who = "hutchinson_estimator_diag_hessian"
     seed: Any = 0 if random_seed is None else random_seed
-    number = np.ndim(seed) == 0 and jnp.issubdtype(jnp.result_type(seed), jnp.integer)
+    number = hasattr(seed, "dtype") and np.ndim(seed) == 0
+    number = jnp.issubdtype(seed.dtype, jnp.integer) if number else type(seed) is int
+    if not number:
+        key(who, random_seed=seed)
 
     def init(params: Params) -> HutchinsonState:
         del params
@@ -89,15 +103,23 @@ def hutchinson_estimator_diag_hessian(
         **extra_args: Any,
     ) -> tuple[Updates, HutchinsonState]:
         del updates, extra_args
-        who = "hutchinson_estimator_diag_hessian"
         if params is None:
             raise missing(who, "params")
         if obj_fn is None:
             raise missing(who, "obj_fn")
-        key, mine = jax.random.split(state.key)
+        function(who, obj_fn=obj_fn)
+        state = state_of(who, HutchinsonState, state)
+        leaves = Leaves(params, "params")
+        for k, p in enumerate(leaves.arrays):
+            if p is not None and not is_inexact(p):
+                raise TypeError(
+                    f"{who}: leaf {leaves.path(k)} {said_of(p)}, and a real one is "
+                    "wanted: there is no derivative by it. Put it under a mask."
+                )
+        rest, mine = jax.random.split(state.key)
         z = random_like(mine, params, jax.random.rademacher)
         _, h_z = jax.jvp(jax.grad(obj_fn), (params,), (z,))
-        return jax.tree.map(jnp.multiply, z, h_z), HutchinsonState(key)
+        return jax.tree.map(jnp.multiply, z, h_z), HutchinsonState(rest)
 
     return GradientTransformationExtraArgs(init, update)
 
@@ -116,6 +138,7 @@ def sophia(
     mu_dtype: Any = None,
     verbose: bool = False,
     print_win_rate_every_n_steps: Real = 0,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Divide the mean of the gradient by the curvature, and clip what is left.
 
@@ -144,6 +167,7 @@ def sophia(
         mu_dtype: the dtype `mu` is kept in; by default that of the params.
         verbose: whether to print the share of weights that are not clipped.
         print_win_rate_every_n_steps: how often; by default in every step.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
     >>> def loss(p):
@@ -159,7 +183,9 @@ def sophia(
     direction = _direction(b1, eps, gamma, clip_threshold, mu_dtype)
     (b2,) = fraction("sophia", b2=b2)
     (interval,) = period("sophia", update_interval=update_interval)
-    (every,) = nonnegative(
+    dtype("sophia", mu_dtype=mu_dtype)
+    flag("sophia", verbose=verbose)
+    (every,) = whole(
         "sophia", print_win_rate_every_n_steps=print_win_rate_every_n_steps
     )
 
@@ -175,13 +201,14 @@ def sophia(
     ) -> tuple[Updates, SophiaState]:
         if params is None:
             raise missing("sophia", "params")
+        state = state_of("sophia", SophiaState, state)
 
         def look() -> tuple[Updates, OptState]:
             h, kept = estimator.update(
                 updates, state.hessian_fn_state, params, **extra_args
             )
             trees = {"updates": updates, "hessian": h, "nu": state.nu}
-            return map_wide("sophia", _follow, [b2], **trees), kept
+            return map_wide("sophia", _follow, [jnp.asarray(b2)], **trees), kept
 
         def hold() -> tuple[Updates, OptState]:
             return state.nu, state.hessian_fn_state
@@ -193,11 +220,12 @@ def sophia(
         nu, kept = branch(state.count % interval == 0, look, hold)
         return u, SophiaState(new.count, new.mu, nu, kept)
 
-    return chain(
+    tx = chain(
         GradientTransformationExtraArgs(init, update),
         add_decayed_weights(weight_decay, weight_decay_mask),
-        scale_by_learning_rate(learning_rate),
+        scale_by_learning_rate(rate_given("sophia", learning_rate)),
     )
+    return kept(sophia, keep, tx)
 
 
 class _Direction(NamedTuple):
@@ -234,6 +262,7 @@ def _direction(
             remember={"mu": first_moment(mu_dtype), "nu": second_moment()},
             shared={"count": zero_count},
             prepare=prepare,
+            refuse=only_real if top is not None else None,
         )
     )
 

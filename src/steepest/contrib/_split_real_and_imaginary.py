@@ -11,8 +11,10 @@ from ..core import (
     GradientTransformationExtraArgs,
     OptState,
     Params,
+    state_of,
     Updates,
 )
+from ..engine import Around, Leaves, seen_through
 
 
 class SplitRealAndImaginaryArrays(NamedTuple):
@@ -46,9 +48,11 @@ def split_real_and_imaginary(
     >>> complex(updates[0].round(3))
     (-0.10000000149011612-0.10000000149011612j)
     """
-    tx = as_inner("split_real_and_imaginary", "inner", inner)
+    who = "split_real_and_imaginary"
+    tx = as_inner(who, "inner", inner)
 
     def init(params: Params) -> SplitRealAndImaginaryState:
+        Leaves(params, "params").check(who)
         return SplitRealAndImaginaryState(tx.init(jax.tree.map(_split, params)))
 
     def update(
@@ -57,6 +61,8 @@ def split_real_and_imaginary(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, SplitRealAndImaginaryState]:
+        state = state_of(who, SplitRealAndImaginaryState, state)
+        Leaves(updates).check(who)
         found, inner_state = tx.update(
             jax.tree.map(_split, updates),
             state.inner_state,
@@ -66,7 +72,8 @@ def split_real_and_imaginary(
         joined = jax.tree.map(_join, found, is_leaf=_is_split)
         return joined, SplitRealAndImaginaryState(inner_state)
 
-    return GradientTransformationExtraArgs(init, update)
+    pair = GradientTransformationExtraArgs(init, update)
+    return seen_through(pair, Around(who, tx, "inner_state"))
 
 
 def _split(x: Any) -> Any:

@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import EmptyState, fraction, nonnegative, ScalarOrSchedule
-from ..engine import apply_updates
+from ..core import EmptyState, ScalarOrSchedule
+from ..engine import apply_updates, same_shapes
 from ..optimizers import adam, scale_by_adam, ScaleByAdamState
-from ._compiled import checked, compiled, Stepped
+from ._compiled import compiled, state_like, Stepped
 
 AdamParams = tuple[PyTree, PyTree, Array]  # (g1, g2, time_step)
 
@@ -19,6 +19,7 @@ def adam_init(theta: PyTree) -> AdamParams:
     Args:
         theta: a list of weights, or any pytree.
     """
+    same_shapes("adam_init", theta=theta)
     state = scale_by_adam().init(theta)
     return state.mu, state.nu, jnp.zeros(())
 
@@ -48,10 +49,17 @@ def adam_step(
     >>> round(float(theta[0][0]), 3)
     2.9
     """
-    checked(nonnegative, "adam_step", eta=eta, eps=eps)
-    checked(fraction, "adam_step", beta1=beta1, beta2=beta2)
+    state_like("adam_step", "adam_init", ("g1", "g2", "time_step"), opt_params)
     return compiled(
-        _step, opt_params, theta, updates, eta=eta, beta1=beta1, beta2=beta2, eps=eps
+        "adam_step",
+        _step,
+        opt_params,
+        theta,
+        updates,
+        eta=eta,
+        beta1=beta1,
+        beta2=beta2,
+        eps=eps,
     )
 
 

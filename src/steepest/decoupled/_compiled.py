@@ -5,13 +5,27 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import PyTree
 
+from ..core import amount, fraction, is_number, nonnegative
+from ..engine import same_shapes
+
 Stepped = tuple[Any, PyTree]  # (opt_params, theta)
-Functions = tuple[tuple[str, Callable[..., Any]], ...]  # by name, and hashable
+Fixed = tuple[tuple[str, Any], ...]  # by name, and hashable
+
+# What each hyperparameter must be, in all rules that have it.
+_WANTED = {
+    "eta": amount,
+    "mu": fraction,
+    "beta1": fraction,
+    "beta2": fraction,
+    "eps": nonnegative,
+}
 
 
 def compiled(
+    who: str,
     step: Callable[..., Stepped],
     opt_params: Any,
     theta: PyTree,
@@ -24,31 +38,57 @@ def compiled(
     function, rather than write a new `lambda` at each call.
 
     Args:
+        who: who speaks in an error.
         step: a function of a module, which alone decides what is compiled.
         opt_params: the state; its last item, or it itself, is the time step.
         theta: the weights.
         updates: what is to be subtracted from them, after the rule has had its say.
         hyper: a number each, or a function of the time step.
     """
+    checked(who, **hyper)
+    same_shapes(who, theta=theta, updates=updates)
     schedules, numbers = split(hyper)
-    return _compiled(step, schedules, opt_params, theta, updates, numbers)
+    return _compiled(who, step, schedules, opt_params, theta, updates, numbers)
 
 
-def checked(check: Callable[..., Any], who: str, **hyper: Any) -> None:
+def checked(who: str, **hyper: Any) -> None:
     """Refuse impossible numbers; what a schedule will say is not known yet."""
-    check(who, **split(hyper)[1])
+    for name, x in hyper.items():
+        if not callable(x):
+            _WANTED[name](who, **{name: x})
 
 
-def split(named: Mapping[str, Any]) -> tuple[Functions, dict[str, Any]]:
-    """The functions, for which a call is compiled, and what it is called with."""
-    functions = tuple((name, x) for name, x in named.items() if callable(x))
-    return functions, {name: x for name, x in named.items() if not callable(x)}
+def state_like(who: str, init: str, names: tuple[str, ...], opt_params: Any) -> None:
+    """An error unless the state has these parts, the last of which is the time step.
+
+    Args:
+        who: who speaks in the error.
+        init: the function that makes the state.
+        names: of the parts; of one alone, the state is that part.
+        opt_params: the state.
+    """
+    several = isinstance(opt_params, tuple | list)
+    parts = opt_params if several else (opt_params,)
+    fits = len(parts) == len(names) and several == (len(names) > 1)
+    if not fits or not is_number(parts[-1]) or np.shape(parts[-1]) != ():
+        found = type(opt_params).__name__ + (f" of {len(parts)}" if several else "")
+        raise TypeError(
+            f"{who}: opt_params is a {found}, and ({', '.join(names)}) is wanted. Make "
+            f"it with `{init}(theta)`, and then pass on what the last step returned."
+        )
 
 
-@partial(jax.jit, static_argnums=(0, 1))
+def split(named: Mapping[str, Any]) -> tuple[Fixed, dict[str, Any]]:
+    """What a call is compiled for, functions and words, and what it is called with."""
+    fixed = {k: x for k, x in named.items() if callable(x) or isinstance(x, str)}
+    return tuple(fixed.items()), {k: x for k, x in named.items() if k not in fixed}
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
 def _compiled(
+    who: str,
     step: Callable[..., Stepped],
-    schedules: Functions,
+    schedules: Fixed,
     opt_params: Any,
     theta: PyTree,
     updates: PyTree,
@@ -56,4 +96,5 @@ def _compiled(
 ) -> Stepped:
     time_step = opt_params[-1] if isinstance(opt_params, tuple | list) else opt_params
     read = {name: schedule(time_step) for name, schedule in schedules}
+    checked(who, **read)
     return step(opt_params, theta, updates, **numbers, **read)

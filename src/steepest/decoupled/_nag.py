@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import fraction, nonnegative, ScalarOrSchedule
-from ..engine import apply_updates
+from ..core import ScalarOrSchedule
+from ..engine import apply_updates, same_shapes
 from ..optimizers import nag, NagState
-from ._compiled import checked, compiled, Stepped
+from ._compiled import compiled, state_like, Stepped
 
 NagParams = tuple[PyTree, Array]  # (phi, time_step)
 
@@ -19,6 +19,7 @@ def nag_init(theta: PyTree) -> NagParams:
     Args:
         theta: a list of weights, or any pytree.
     """
+    same_shapes("nag_init", theta=theta)
     return nag(0.0).init(theta).phi, jnp.zeros(())
 
 
@@ -49,9 +50,8 @@ def nag_step(
     >>> round(float(theta[0][0]), 3)
     2.913
     """
-    checked(nonnegative, "nag_step", eta=eta)
-    checked(fraction, "nag_step", mu=mu)
-    return compiled(_step, opt_params, theta, updates, eta=eta, mu=mu)
+    state_like("nag_step", "nag_init", ("phi", "time_step"), opt_params)
+    return compiled("nag_step", _step, opt_params, theta, updates, eta=eta, mu=mu)
 
 
 def _step(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ._adam import adam_init, adam_step
-from ._compiled import Stepped
+from ._compiled import checked, Stepped
 from ._nag import nag_init, nag_step
 from ._of import Decoupled
 from ._sgd import sgd_init, sgd_step
@@ -46,11 +46,12 @@ def get_opt_step_fn(opt: str = "adam", **hyper: Any) -> Callable[..., Stepped]:
                 f"get_opt_step_fn: {opt} has no hyperparameter {name!r}; "
                 f"it has {', '.join(known)}."
             )
+    checked("get_opt_step_fn", **hyper)
     return partial(step, **hyper)
 
 
 def _named(who: str, name: str) -> Decoupled:
-    if name not in RULES:
+    if not isinstance(name, str) or name not in RULES:
         raise ValueError(
             f"{who}: there is no rule {name!r}; there are {', '.join(RULES)}. "
             "Make one of any optimizer with `decoupled.of`."

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import PyTree
 
-from ..core import AnyTransformation, with_extra_args_support
-from ..engine import apply_updates
+from ..core import AnyTransformation, as_inner
+from ..engine import apply_updates, same_shapes
 from ._compiled import split, Stepped
 
 
@@ -37,7 +37,7 @@ def of(tx: AnyTransformation) -> Decoupled:
     >>> round(float(theta[0][0]), 3)
     2.9
     """
-    tx = with_extra_args_support(tx)
+    tx = as_inner("decoupled.of", "tx", tx)
 
     @partial(jax.jit, static_argnums=3)
     def run(opt_params: Any, theta: PyTree, updates: PyTree, fs: Any, xs: Any) -> Any:
@@ -45,7 +45,8 @@ def of(tx: AnyTransformation) -> Decoupled:
         return new, apply_updates(theta, updates)
 
     def step(opt_params: Any, theta: PyTree, updates: PyTree, **extra: Any) -> Stepped:
-        functions, arrays = split(extra)
-        return run(opt_params, theta, updates, functions, arrays)
+        same_shapes("decoupled.of", theta=theta, updates=updates)
+        fixed, arrays = split(extra)
+        return run(opt_params, theta, updates, fixed, arrays)
 
     return Decoupled(tx.init, step)

@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..core import EmptyState, nonnegative, ScalarOrSchedule
-from ..engine import apply_updates
+from ..core import EmptyState, ScalarOrSchedule
+from ..engine import apply_updates, same_shapes
 from ..transforms import scale_by_learning_rate
-from ._compiled import checked, compiled, Stepped
+from ._compiled import compiled, state_like, Stepped
 
 
 def sgd_init(theta: PyTree) -> Float[Array, ""]:
@@ -17,7 +17,7 @@ def sgd_init(theta: PyTree) -> Float[Array, ""]:
     Args:
         theta: a list of weights, or any pytree.
     """
-    del theta
+    same_shapes("sgd_init", theta=theta)
     return jnp.zeros(())
 
 
@@ -40,8 +40,8 @@ def sgd_step(
     >>> round(float(theta[0][0]), 3), float(state)
     (2.9, 1.0)
     """
-    checked(nonnegative, "sgd_step", eta=eta)
-    return compiled(_step, opt_params, theta, updates, eta=eta)
+    state_like("sgd_step", "sgd_init", ("time_step",), opt_params)
+    return compiled("sgd_step", _step, opt_params, theta, updates, eta=eta)
 
 
 def _step(time_step: Array, theta: PyTree, updates: PyTree, eta: Any) -> Stepped:

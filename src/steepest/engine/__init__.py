@@ -11,11 +11,19 @@ from ._dtypes import (
     wide as wide,
     widen as widen,
 )
+from ._keep import Keep as Keep, keeping as keeping, kept as kept
 from ._leaves import (
     Leaves as Leaves,
     map_leaves as map_leaves,
     map_wide as map_wide,
     MaskedNode as MaskedNode,
+    same_shapes as same_shapes,
+)
+from ._look import (
+    around_of as around_of,
+    handlers as handlers,
+    Shown as Shown,
+    shown as shown,
 )
 from ._loops import branch as branch, loop as loop
 from ._masks import Mask as Mask, MaskedState as MaskedState, MaskOrFn as MaskOrFn
@@ -25,11 +33,15 @@ from ._plan import (
     Plan as Plan,
     plan_of as plan_of,
     sequence as sequence,
+    still as still,
     under as under,
 )
 from ._step import make_step as make_step
+from ._window import FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS
 from ._wrap import (
     all_finite as all_finite,
+    Around as Around,
+    seen_through as seen_through,
     when as when,
     wrapping as wrapping,
     zeros as zeros,

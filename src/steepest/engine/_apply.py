@@ -6,28 +6,62 @@ Mnih et al., Human-level control through deep reinforcement learning, 2015,
 doi:10.1038/nature14236 (target networks, copied over now and then)
 """
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
-from ..core import number, Params, period, Real, real, Updates
-from ._dtypes import wide
-from ._leaves import map_wide
+from ..core import (
+    amount,
+    finite,
+    key as random_key,
+    Params,
+    period,
+    Real,
+    Updates,
+)
+from ..numerics import rounded, wide_dtype
+from ._dtypes import wide, widen
+from ._leaves import Leaves, map_leaves, map_wide
 
 
-def apply_updates(params: Params, updates: Updates) -> Params:
+def apply_updates(
+    params: Params, updates: Updates, *, key: Array | None = None
+) -> Params:
     """`p <- p + u`, in the dtype of `p`.
 
     Where `p` or `u` is `None`, `p` stays.
 
+    A step of 0.001 does not move a bfloat16 1.0, however often it is taken. With a
+    `key`, params in half precision are rounded up or down by chance, so that a thousand
+    such steps move it by 1 on average.
+
     Args:
         params: the params.
         updates: what `tx.update` returned for them, in any dtype.
+        key: a random key, another in each step; `None` to round to the nearest.
 
     >>> params = {"w": jnp.array([1.0, 2.0]), "frozen": None}
     >>> updates = {"w": jnp.array([0.5, -0.5]), "frozen": None}
     >>> apply_updates(params, updates)["w"].tolist()
     [1.5, 1.5]
     """
-    return map_wide("apply_updates", _add, [], updates=updates, params=params)
+    who = "apply_updates"
+    trees = {"updates": updates, "params": params}
+    if updates is None and not jax.tree_util.all_leaves([params]):
+        raise ValueError(
+            f"{who}: the updates are None, and a tree like the params is wanted. Pass "
+            "the first of the two that `tx.update` returns."
+        )
+    if any(map(_is_complex, jax.tree.leaves(updates))):
+        _check_real(who, **trees)
+    if key is None:
+        return map_wide(who, _add, [], **trees)
+    random_key(who, key=key)
+    keys = iter(jax.random.split(key, max(len(Leaves(params).arrays), 1)))
+    add = lambda u, p: _add_by_chance(u, p, next(keys))
+    return map_leaves(who, add, **trees)
 
 
 def incremental_update(
@@ -44,7 +78,7 @@ def incremental_update(
         step_size: how far, of the way.
     """
     who = "incremental_update"
-    numbers = real(who, step_size=step_size)
+    numbers = finite(who, step_size=step_size)
     return map_wide(who, _move, numbers, new=new_tensors, old=old_tensors)
 
 
@@ -58,13 +92,39 @@ def periodic_update(
     Args:
         new_tensors: the tree to copy.
         old_tensors: the tree to keep between; of the same structure.
-        steps: the count of steps; may be traced.
+        steps: the count of steps, at least 0; may be traced.
         update_period: how many steps from copy to copy; may be traced.
     """
     who = "periodic_update"
     (every,) = period(who, update_period=update_period)
-    due = jnp.asarray(number(steps) % every == 0)
+    (count,) = amount(who, steps=steps)
+    due = jnp.asarray(count % every == 0)
     return map_wide(who, _choose, [due], new=new_tensors, old=old_tensors)
+
+
+def _is_complex(x: Any) -> bool:
+    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.complexfloating)
+
+
+def _check_real(who: str, updates: Updates, params: Params) -> None:
+    """That no complex update would lose its imaginary part in a real param."""
+    leaves = Leaves(updates)
+    found = leaves.match(who, params, "params", "Pass trees of one structure.")
+    for k, (u, p) in enumerate(zip(leaves.arrays, found, strict=True)):
+        if _is_complex(u) and p is not None and not _is_complex(p):
+            raise TypeError(
+                f"{who}: leaf {leaves.path(k)} is {u.dtype} in the updates and not "
+                "complex in the params, which would lose the imaginary part. Take the "
+                "real part of the updates, or make the params complex."
+            )
+
+
+@jax.jit
+def _add_by_chance(u: Any, p: Any, key: Array) -> Any:
+    real = wide_dtype([u, p])
+    if jnp.iscomplexobj(p) or jnp.result_type(p) == real:
+        return _add([], [(u, p)])[0]
+    return rounded(widen(p, real) + widen(u, real), p.dtype, key)
 
 
 _add = wide(lambda u, p: p + u)

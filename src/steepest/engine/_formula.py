@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from ..core import Rule
+from ..core import Known, Rule
 from ..numerics import wide_dtype
 from ._dtypes import mixing, restore, widen
 
@@ -119,7 +119,7 @@ def fingerprint(x: Any, inside: tuple[Any, ...] = ()) -> Hashable:
         x: a function, or something it is made of.
         inside: the functions this one was found in.
     """
-    if isinstance(x, jax.Array):
+    if isinstance(x, jax.Array | Known):
         return None
     if isinstance(x, FunctionType) and not any(x is f for f in inside):
         parts = [fingerprint(part, (*inside, x)) for part in _made_of(x)]

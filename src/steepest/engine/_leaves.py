@@ -28,6 +28,23 @@ class Leaves:
         self.tree = tree
         self.name = name
 
+    def check(self, who: str) -> None:
+        """That there are arrays in the tree, and nothing else.
+
+        Args:
+            who: who speaks in an error.
+        """
+        for k, x in enumerate(self.arrays):
+            if not _is_array_or_none(x):
+                raise self.no_array(who, k, self.name, x)
+
+    def no_array(self, who: str, k: int, name: str, found: Any) -> TypeError:
+        """The error for something in the place of leaf `k` of the tree `name`."""
+        return TypeError(
+            f"{who}: leaf {self.path(k)} of the {name} is a {type(found).__name__}, "
+            "and an array is wanted. Put `None` where there is none."
+        )
+
     def like(self, arrays: Iterable[Any]) -> Params:
         """These arrays, as a tree of this structure."""
         return self.treedef.unflatten(arrays)
@@ -75,6 +92,18 @@ def map_leaves(who: str, f: Callable[..., Any], **trees: Params) -> Params:
     return first.like([row[-1] if _has_none(row) else f(*row) for row in rows])
 
 
+def same_shapes(who: str, **trees: Params) -> None:
+    """An error unless the trees have one structure, and their arrays the same shapes.
+
+    Args:
+        who: who speaks in the error.
+        trees: trees of arrays, by the names they have in the error.
+    """
+    for name, tree in trees.items():
+        Leaves(tree, name).check(who)
+    _rows(who, trees)
+
+
 def map_wide(
     who: str, f: Callable[..., Any], numbers: Sequence[Any], **trees: Params
 ) -> Params:
@@ -103,7 +132,12 @@ def _rows(who: str, trees: dict[str, Params]) -> tuple[Leaves, list[tuple[Any, .
     columns = [first.match(who, other, name, advice) for name, other in rest]
     rows = list(zip(first.arrays, *columns, strict=True))
     for k, row in enumerate(rows):
-        shapes = [() if _has_none(row) else x.shape for x in row]
+        if _has_none(row):
+            continue
+        for x, name in zip(row, trees, strict=True):
+            if not _is_array_or_none(x):
+                raise first.no_array(who, k, name, x)
+        shapes = [x.shape for x in row]
         if len(set(shapes)) > 1:
             named = zip(shapes, trees, strict=True)
             found = " and ".join(f"{shape} in the {name}" for shape, name in named)
@@ -117,6 +151,10 @@ def _has_none(row: Sequence[Any]) -> bool:
 
 def _is_none(x: object) -> bool:
     return x is None
+
+
+def _is_array_or_none(x: object) -> bool:
+    return x is None or (hasattr(x, "shape") and hasattr(x, "dtype"))
 
 
 def _as_array(x: Any) -> Any:

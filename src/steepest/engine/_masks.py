@@ -8,11 +8,12 @@ import numpy as np
 from jax.core import Tracer
 
 from ..core import OptState, Params
-from ..tree import first_difference
+from ..tree import as_patterns, first_difference, matching, said_of_leaves
 from ._leaves import Leaves, MaskedNode
 
 MaskTree: TypeAlias = Any  # booleans: like the params, or one for a whole subtree
-MaskOrFn: TypeAlias = MaskTree | Callable[[Params], MaskTree]
+# A tree, a function that makes one, or a regular expression on the paths of the leaves.
+MaskOrFn: TypeAlias = MaskTree | Callable[[Params], MaskTree] | str
 
 
 class MaskedState(NamedTuple):
@@ -28,30 +29,56 @@ class View(NamedTuple):
     hide: Callable[[Params], Params]  # a tree -> with `MaskedNode`s for what is not
 
 
-class Mask(NamedTuple):
-    """A tree of booleans, or a function that makes one of the params or updates."""
+class Mask:
+    """Booleans, a function that makes them of the params or updates, or a pattern."""
 
-    who: str  # who speaks in an error
-    mask: MaskOrFn
-    extra_too: bool = False  # whether extra arguments like the updates are masked too
+    def __init__(
+        self, who: str, mask: MaskOrFn, extra_too: bool = False, name: str = "mask"
+    ):
+        """Say which leaves are seen.
+
+        Args:
+            who: who speaks in an error.
+            mask: as for `masked`. A malformed pattern is refused here.
+            extra_too: whether extra arguments like the updates are masked too.
+            name: what the mask is called in an error.
+        """
+        self.who = who
+        self.extra_too = extra_too
+        self._name = name
+        self._made: Callable[[Params], MaskTree] = lambda params: mask
+        if isinstance(mask, str):
+            as_patterns(who, [mask])
+            self._made = matching(mask)
+        elif _is_function(mask):
+            self._made = mask
+
+    def tree(self, params: Params) -> MaskTree:
+        """The booleans for these params."""
+        return self._made(params)
 
     def view(self, leaves: Leaves) -> View:
         """What this mask leaves over."""
-        tree = self.mask(leaves.tree) if _is_function(self.mask) else self.mask
+        tree = self.tree(leaves.tree)
         found, treedef = jax.tree.flatten(tree, is_leaf=_is_hole)
         try:
             parts = treedef.flatten_up_to(leaves.tree)
         except (KeyError, TypeError, ValueError):
-            difference = first_difference(leaves.tree, tree, (leaves.name, "mask"))
+            # Nodes of another kind, or a hole where the mask has a node.
+            treedef, parts = leaves.treedef, leaves.arrays
+            found = said_of_leaves(leaves.tree, tree, _is_hole)
+        if found is None:
+            names = leaves.name, self._name
             raise ValueError(
-                f"{self.who}: {difference}. Give the mask the structure of the params, "
-                "or one boolean for a whole subtree."
-            ) from None
+                f"{self.who}: {first_difference(leaves.tree, tree, names)}. Give the "
+                f"{self._name} the structure of the params, or one value for a whole "
+                "subtree, or choose by path: `steepest.matching`, `steepest.route`."
+            )
 
         on: list[bool] = []
         keep: list[bool] = []
         for boolean, part in zip(found, parts, strict=True):
-            arrays = Leaves(part).arrays
+            arrays = [part] if hasattr(part, "dtype") else Leaves(part).arrays
             empty = all(x is None for x in arrays)
             keep.append(empty or self._checked(boolean, leaves, len(on)))
             on += [keep[-1]] * len(arrays)
@@ -63,6 +90,8 @@ class Mask(NamedTuple):
         return View(on, hide)
 
     def _checked(self, boolean: Any, leaves: Leaves, k: int) -> bool:
+        if isinstance(boolean, bool):
+            return boolean
         traced = isinstance(boolean, Tracer)
         if traced or _is_hole(boolean) or np.asarray(boolean).dtype != bool:
             raise TypeError(

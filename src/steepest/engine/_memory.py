@@ -1,9 +1,13 @@
 """What the rules of a sweep keep of each leaf, out of their states and back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
-from ..core import OptState, Rule
+import jax
+import numpy as np
+
+from ..core import has_fields, OptState, Rule
 from ._formula import Row
 from ._leaves import Leaves
 from ._masks import View
@@ -51,25 +55,38 @@ class Memory:
         return states
 
     def check(self, leaves: Leaves, k: int, on: Sequence[bool]) -> None:
-        """That what is kept of leaf `k` has its shape, and is there at all."""
+        """That the rules take leaf `k`, and that what is kept of it has its shape."""
         column = 0
         for rule, seen in zip(self._rules, on, strict=True):
-            for name in rule.remember:
-                kept, shape = self.rows[k][column], leaves.arrays[k].shape
+            wrong = rule.refuse(leaves.arrays[k]) if seen and rule.refuse else None
+            if wrong is not None:
+                raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
+            for name, begin in rule.remember.items():
+                kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
                 if not seen:
                     continue
-                if kept is None:
-                    found = "nothing"
-                elif rule.kind == "elementwise" and kept.shape != shape:
-                    found = f"shape {kept.shape}"
-                else:
+                wanted = [g.shape]
+                if rule.kind != "elementwise":
+                    wanted = _begun(begin, g.shape, g.dtype)
+                shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
+                if kept is not None and shapes == wanted:
                     continue
+                found = (
+                    "shape " + " and ".join(map(str, shapes)) if shapes else "nothing"
+                )
                 raise ValueError(
-                    f"{rule.name}: leaf {leaves.path(k)} has shape {shape} in the "
+                    f"{rule.name}: leaf {leaves.path(k)} has shape {g.shape} in the "
                     f"updates and {found} in the state's `{name}`. "
                     "Pass a state made by `tx.init` of the params the updates are for."
                 )
+
+
+@lru_cache(maxsize=1024)
+def _begun(begin: Callable[[Any], Any], shape: Any, dtype: Any) -> list[Any]:
+    """The shapes of what a rule begins with for a leaf like this one."""
+    first = jax.eval_shape(begin, jax.ShapeDtypeStruct(shape, dtype))
+    return [x.shape for x in jax.tree.leaves(first)]
 
 
 def _seen(view: View, leaves: Leaves) -> Leaves:
@@ -81,7 +98,7 @@ def _seen(view: View, leaves: Leaves) -> Leaves:
 def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
     """For each thing `rule` keeps, its leaves."""
     advice = "Make the state with `tx.init` of the params the updates are for."
-    if not all(hasattr(state, name) for name in (*rule.shared, *rule.remember)):
+    if not has_fields(state, (*rule.shared, *rule.remember)):
         raise TypeError(
             f"{rule.name}: the state is a {type(state).__name__}, and a "
             f"{rule.State.__name__} is wanted. {advice}"

@@ -12,6 +12,8 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
+import jax.numpy as jnp
+
 from ..core import (
     AnyTransformation,
     as_inner,
@@ -82,13 +84,29 @@ def plan_of(who: str, place: str, tx: AnyTransformation) -> Plan:
 
 
 def lift(rule: Rule) -> GradientTransformationExtraArgs:
-    """The transformation that does to every leaf of a tree what `rule` does to one."""
+    """The transformation that does to every leaf of a tree what `rule` does to one.
+
+    Args:
+        rule: the formula of one leaf, and what it keeps.
+    """
+    if not isinstance(rule, Rule):
+        raise TypeError(
+            f"lift: rule is a {type(rule).__name__}, and a `Rule` is wanted: "
+            "`lift(Rule(name, State, leaf))`."
+        )
+    rule.check()
     return _single(rule).pair
 
 
 def nothing() -> GradientTransformationExtraArgs:
     """The transformation without links: updates pass as they are."""
     return Plan((), lambda state: [], lambda states: EmptyState()).pair
+
+
+def still() -> GradientTransformationExtraArgs:
+    """The transformation under which nothing moves, whatever follows it in a chain."""
+    hold = lambda n, g, p: jnp.zeros_like(g)
+    return lift(Rule("freeze", EmptyState, hold, lasting=True))
 
 
 def sequence(

@@ -1,12 +1,13 @@
 """The stages of a plan: runs of rules, and detours through other transformations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
 from ..core import (
+    EmptyState,
     GradientTransformationExtraArgs,
     missing,
     OptState,
@@ -18,6 +19,7 @@ from ._dtypes import update_dtype
 from ._leaves import Leaves
 from ._masks import Mask, View, view_through
 from ._sweep import Sweep
+from ._window import Window
 
 _ADVICE = "Pass the params the updates are for."
 
@@ -38,7 +40,9 @@ class Link:
         tree = self.view(params).hide(params.tree)
         if not isinstance(self.body, Rule):
             return self.body.init(tree)
-        seen = Leaves(tree)
+        seen = Leaves(tree, params.name)
+        if self.body.remember:
+            seen.check(self.body.name)
         shared = {name: begin() for name, begin in self.body.shared.items()}
         memory = {
             name: seen.like([p if p is None else begin(p) for p in seen.arrays])
@@ -53,6 +57,7 @@ class Run:
 
     links: tuple[Link, ...]
     strict: bool  # whether the params must match although no rule needs them
+    again: tuple[Link, ...] = ()  # of the whole plan, those with the last word
 
     @property
     def size(self) -> int:
@@ -62,7 +67,8 @@ class Run:
     @cached_property
     def rules(self) -> list[Rule]:
         """What the links do."""
-        return [link.body for link in self.links if isinstance(link.body, Rule)]
+        links = *self.links, *self.again
+        return [link.body for link in links if isinstance(link.body, Rule)]
 
     @cached_property
     def sweeps(self) -> list[Sweep]:
@@ -83,12 +89,14 @@ class Run:
     ) -> tuple[Updates, list[OptState]]:
         """Run the sweeps; a leaf stays wide until the last that sees it."""
         leaves = Leaves(updates)
+        leaves.check(", ".join(rule.name for rule in self.rules))
         ps = self._params_of(leaves, params, extra)
         narrow = [
             None if g is None else update_dtype(g, p)
             for g, p in zip(leaves.arrays, ps, strict=True)
         ]
-        views = [link.view(leaves) for link in self.links]
+        views = _views([*self.links, *self.again], leaves)
+        states = [*states, *(EmptyState() for _ in self.again)]
         new: list[OptState] = []
         for sweep in self.sweeps:
             mine = slice(len(new), len(new) + len(sweep.rules))
@@ -101,7 +109,7 @@ class Run:
                 leaves, ps, dtypes, states[mine], views[mine], extra
             )
             new += kept
-        return leaves.like(leaves.arrays), new
+        return leaves.like(leaves.arrays), new[: self.size]
 
     def _params_of(
         self, leaves: Leaves, params: Params | None, extra: Mapping[str, Any]
@@ -155,24 +163,14 @@ class Detour:
         if not self.link.masks:
             updates, state = self.tx.update(updates, state, params, **extra)
             return updates, [state]
-        leaves = Leaves(updates)
-        view = self.link.view(leaves)
-        seen = view.hide(updates)
-        if params is not None:
-            params = view.hide(params)
-        if any(mask.extra_too for mask in self.link.masks):
-            extra = {
-                name: view.hide(x) if Leaves(x).treedef == leaves.treedef else x
-                for name, x in extra.items()
-            }
-        found, state = self.tx.update(seen, state, params, **extra)
-        advice = (
-            "Under a mask, a transformation must keep the structure of the updates."
+        masks = self.link.masks
+        window = Window(masks[0].who, self.link.view(Leaves(updates)), updates)
+        all_trees = any(mask.extra_too for mask in masks)
+        extra = window.extra(extra, params, all_trees=all_trees)
+        found, state = self.tx.update(
+            window.updates, state, window.params(params), **extra
         )
-        who = self.link.masks[0].who
-        rest = iter(Leaves(seen).match(who, found, "inner updates", advice))
-        pairs = zip(leaves.arrays, view.on, strict=True)
-        return leaves.like([next(rest) if on else u for u, on in pairs]), [state]
+        return window.back(found), [state]
 
 
 def stages(links: Sequence[Link]) -> list[Run | Detour]:
@@ -186,4 +184,32 @@ def stages(links: Sequence[Link]) -> list[Run | Detour]:
         for link in row:
             if not isinstance(link.body, Rule):
                 found.append(Detour(link, link.body))
+    again = _moved_again(links)
+    if again:
+        last = found.pop() if isinstance(found[-1], Run) else Run((), strict=False)
+        found.append(replace(last, again=again))
     return found
+
+
+def _views(links: Sequence[Link], leaves: Leaves) -> list[View]:
+    """What each link sees. The links of one group have one mask, asked once."""
+    known: dict[tuple[int, ...], View] = {}
+    found = []
+    for link in links:
+        masks = tuple(map(id, link.masks))
+        if masks not in known:
+            known[masks] = link.view(leaves)
+        found.append(known[masks])
+    return found
+
+
+def _moved_again(links: Sequence[Link]) -> tuple[Link, ...]:
+    """The links whose word is the last, and that others follow."""
+    rest = list(links)
+    while rest and _is_lasting(rest[-1]):
+        rest.pop()
+    return tuple(filter(_is_lasting, rest))
+
+
+def _is_lasting(link: Link) -> bool:
+    return isinstance(link.body, Rule) and link.body.lasting

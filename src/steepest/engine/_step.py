@@ -5,14 +5,10 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
+from jaxtyping import Array
 
-from ..core import (
-    AnyTransformation,
-    OptState,
-    Params,
-    Updates,
-    with_extra_args_support,
-)
+from ..core import AnyTransformation, as_inner, OptState, Params, Updates
 from ._apply import apply_updates
 
 
@@ -35,7 +31,7 @@ def make_step(
     >>> [round(x, 3) for x in params.tolist()]
     [0.9, 1.9]
     """
-    update = with_extra_args_support(tx).update
+    update = as_inner("make_step", "tx", tx).update
 
     @partial(jax.jit, donate_argnums=(0, 1))
     def step(
@@ -44,4 +40,31 @@ def make_step(
         updates, state = update(grads, state, params, **extra_args)
         return apply_updates(params, updates), state
 
-    return step
+    return _Named(step)
+
+
+class _Named:
+    """A compiled step that names what is no array; in all else, the step itself."""
+
+    def __init__(self, step: Any):
+        self._step = step
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._step, name)
+
+    def __call__(
+        self, params: Params, state: OptState, grads: Updates, **extra_args: Any
+    ) -> tuple[Params, OptState]:
+        try:
+            return self._step(params, state, grads, **extra_args)
+        except TypeError:
+            given = {"params": params, "state": state, "grads": grads, **extra_args}
+            for path, x in jax.tree_util.tree_leaves_with_path(given):
+                if not isinstance(x, bool | int | float | complex | np.ndarray | Array):
+                    name, where = path[0].key, jax.tree_util.keystr(path[1:])
+                    raise TypeError(
+                        f"make_step: {name}{where} is a {type(x).__name__}, and an "
+                        "array is wanted: the step is compiled. With functions among "
+                        "the extra arguments, call `tx.update` and `apply_updates`."
+                    ) from None
+            raise

@@ -1,7 +1,7 @@
 """What a transformation around another one needs: to compile, and to hold back."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,22 @@ from ..numerics import is_inexact
 Step = tuple[Updates, OptState]  # what an `update` returns
 
 
+class Around(NamedTuple):
+    """What a wrapper says of itself, for `describe` and `read`."""
+
+    name: str
+    tx: AnyTransformation  # what it is around
+    at: str  # the field of its state where that one's is; "" for the state itself
+
+    def inner(self, state: OptState) -> OptState:
+        """Of the wrapper's state, that of what it is around."""
+        return getattr(state, self.at) if self.at else state
+
+
 def wrapping(
-    init: Callable[[Params], OptState], update: Callable[..., Step]
+    init: Callable[[Params], OptState],
+    update: Callable[..., Step],
+    around: Around | None = None,
 ) -> GradientTransformationExtraArgs:
     """The pair of `init` and `update`, where `update` compiles as a whole.
 
@@ -28,6 +42,11 @@ def wrapping(
     optimizer of today's hyperparameters), and JAX compiles what is new. Under one `jit`
     they are made once for each structure. Where an extra argument is a function, such
     as the loss for a line search, the step runs as it is.
+
+    Args:
+        init: of the wrapper.
+        update: of the wrapper.
+        around: what it is a wrapper of, for those who look inside.
     """
     compiled = jax.jit(update)
 
@@ -41,7 +60,16 @@ def wrapping(
         run = compiled if all(map(_may_be_traced, given)) else update
         return run(updates, state, params, **extra_args)
 
-    return GradientTransformationExtraArgs(init, either)
+    either.__qualname__ = update.__qualname__
+    return seen_through(GradientTransformationExtraArgs(init, either), around)
+
+
+def seen_through(
+    tx: GradientTransformationExtraArgs, around: Around | None
+) -> GradientTransformationExtraArgs:
+    """`tx`, in which `describe` and `read` see what it is around."""
+    tx.update.around = around  # pyright: ignore[reportFunctionMemberAccess]
+    return tx
 
 
 def when(

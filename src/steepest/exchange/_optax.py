@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from .. import combine, contrib, core, engine, optimizers, schedules, transforms
-from ..core import OptState
+from ..core import AnyTransformation, is_number, OptState
 
 
 def from_optax(state: OptState) -> OptState:
@@ -45,6 +45,12 @@ def _translate(
     who: str, state: OptState, library: str, classes: Mapping[str, type]
 ) -> OptState:
     """`state`, with each named tuple of `library` as the class of the same name."""
+    alone = jax.tree_util.all_leaves([state]) and not is_number(state)
+    if isinstance(state, AnyTransformation) or (alone and state is not None):
+        raise TypeError(
+            f"{who}: found a {type(state).__name__}, and the state of an optimizer is "
+            "wanted. Pass what `tx.init(params)` or the last `tx.update` returned."
+        )
 
     def foreign(x: Any) -> bool:
         own = type(x).__module__.split(".")[0]
@@ -78,7 +84,13 @@ def _ours() -> Mapping[str, type]:
 
 
 def _theirs() -> Mapping[str, type]:
-    importlib.import_module("optax")
+    try:
+        importlib.import_module("optax")
+    except ImportError as error:
+        raise ImportError(
+            "to_optax: Optax cannot be imported, and its classes are wanted. Install "
+            "it with `pip install optax`."
+        ) from error
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("optax")]
     found = [x for m in modules for x in vars(m).values()]
     own: Callable[[Any], bool] = lambda x: x.__module__.startswith("optax")

@@ -1,55 +1,64 @@
 """What every loss asks of its arguments: dtypes, shapes, axes and masks."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
+from ..core import is_number, said_of, unless_array, WrongArgument
 from ..numerics import promoted
 
 Numbers: TypeAlias = bool | int | float | complex | np.generic | np.ndarray | Array
 Axis: TypeAlias = int | np.integer | Sequence[int] | None
-
-
-class ShapesDiffer(ValueError, TypeError):
-    """Shapes that do not go together.
-
-    JAX raises a `ValueError` or a `TypeError`, as the operation happens to be: who
-    catches one of them catches this.
-    """
+Check: TypeAlias = Callable[..., Any]  # one of the checks of numbers of `core`
 
 
 def array(who: str, name: str, x: Any) -> Array:
     """`x` as an array; a Python number stays weak, so it takes the dtype it meets."""
-    if not isinstance(x, Numbers):
+    if not isinstance(x, Numbers) or not is_number(x):
+        advice = " Make it one with `jnp.asarray`." if isinstance(x, Sequence) else ""
         raise TypeError(
-            f"{who}: {name} is a {type(x).__name__}; an array or a number is wanted; "
-            "a list can be made one with jnp.asarray"
+            f"{who}: {name} {said_of(x)}, and an array of real numbers is wanted."
+            + ("" if isinstance(x, str) else advice)
+        )
+    if np.iscomplexobj(x):
+        raise TypeError(
+            f"{who}: {name} is complex, and real numbers are wanted. Take its real "
+            "part, its imaginary part or its modulus."
         )
     return jnp.asarray(x)
 
 
-def floating(who: str, name: str, x: Any) -> Array:
+def weight(who: str, check: Check, **given: Any) -> Array:
+    """A number, given by name and checked, or an array of them, which is not."""
+    ((name, x),) = given.items()
+    unless_array(check, who, **given)
+    return array(who, name, x)
+
+
+def floating(
+    who: str, name: str, x: Any, advice: str = "Convert it with `.astype(float)`."
+) -> Array:
     """`x` as an array of real numbers; integers are refused, not converted."""
     x = array(who, name, x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
-            f"{who}: {name} has dtype {x.dtype}; a floating dtype is wanted; "
-            "convert it with .astype(float)"
+            f"{who}: {name} has dtype {x.dtype}, and a floating dtype is wanted. "
+            f"{advice}"
         )
     return x
 
 
-def integers(who: str, name: str, x: Any) -> Array:
+def integers(who: str, name: str, x: Any, advice: str) -> Array:
     """`x` as an array of integers."""
     x = array(who, name, x)
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise TypeError(
-            f"{who}: {name} has dtype {x.dtype}; an integer dtype is wanted: the "
-            "number of a class, from 0"
+            f"{who}: {name} has dtype {x.dtype}, and an integer dtype is wanted: the "
+            f"number of a class, from 0. {advice}"
         )
     return x
 
@@ -63,7 +72,7 @@ def wide(dtype: Any) -> Any:
 def same_shape(who: str, **arrays: Array) -> None:
     """Refuse arrays of different shapes: broadcasting would hide a mistake here."""
     if len({x.shape for x in arrays.values()}) > 1:
-        raise ValueError(f"{who}: {_shapes(arrays)}; equal shapes are wanted")
+        raise ValueError(f"{who}: {_shapes(arrays)}, and equal shapes are wanted.")
 
 
 def meet(who: str, **arrays: Array) -> tuple[Any, list[Array]]:
@@ -81,30 +90,10 @@ def spread(who: str, shape: tuple[int, ...], **arrays: Array) -> Any:
     try:
         return jnp.broadcast_to(x, shape)
     except ValueError:
-        raise ShapesDiffer(
-            f"{who}: {name} has shape {x.shape}; one that broadcasts to {shape} is "
-            "wanted"
+        raise WrongArgument(
+            f"{who}: {name} has shape {x.shape}, and one that broadcasts to {shape} is "
+            "wanted."
         ) from None
-
-
-def axes(who: str, axis: Axis, ndim: int) -> tuple[int, ...]:
-    """`axis` as positive numbers, in the order given; `None` is all of them."""
-    if axis is None:
-        return tuple(range(ndim))
-    given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-    found = [operator.index(a) for a in given]
-    for a in found:
-        if not -ndim <= a < ndim:
-            span = f"from {-ndim} to {ndim - 1}"
-            fit = f"an axis {span}" if ndim else "an array with axes"
-            raise ValueError(
-                f"{who}: axis is {axis}, and the array has {ndim} dimensions; {fit} is "
-                "wanted"
-            )
-    found = [a % ndim for a in found]
-    if len(set(found)) < len(found):
-        raise ValueError(f"{who}: axis {axis} names an axis twice; once is wanted")
-    return tuple(found)
 
 
 def mask(who: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
@@ -114,8 +103,8 @@ def mask(who: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
     where = array(who, "where", where)
     if where.dtype != bool:
         raise ValueError(
-            f"{who}: where has dtype {where.dtype}; booleans are wanted; "
-            "compare it with zero first"
+            f"{who}: where has dtype {where.dtype}, and booleans are wanted. Compare "
+            "it with zero first."
         )
     return spread(who, shape, where=where)
 
@@ -141,8 +130,8 @@ def _common_shape(who: str, arrays: dict[str, Array]) -> tuple[int, ...]:
     try:
         return jnp.broadcast_shapes(*(x.shape for x in arrays.values()))
     except ValueError:
-        raise ShapesDiffer(
-            f"{who}: {_shapes(arrays)}; shapes that broadcast are wanted"
+        raise WrongArgument(
+            f"{who}: {_shapes(arrays)}, and shapes that broadcast are wanted."
         ) from None
 
 

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from ..core import nonnegative
+from ..core import nonnegative, share
 from ..numerics import promoted
-from ._arrays import array, floating, meet, Numbers, same_shape, spread, times
+from ._arrays import array, floating, meet, Numbers, same_shape, spread, times, weight
 
 
 def sigmoid_binary_cross_entropy(
@@ -52,16 +52,15 @@ def sigmoid_focal_loss(
     Args:
         logits: real numbers; above zero says yes.
         labels: 1 for yes, 0 for no; of a shape that broadcasts.
-        alpha: the weight of yes against no; by default both weigh 1.
+        alpha: the weight of yes against no, in [0, 1]; by default both weigh 1.
         gamma: how strongly what is right is discounted, at least 0; 0 does not.
     """
     who = "sigmoid_focal_loss"
     x, l = floating(who, "logits", logits), array(who, "labels", labels)
-    if isinstance(gamma, int | float):
-        nonnegative(who, gamma=gamma)
-    weight = array(who, "alpha", 1.0 if alpha is None else alpha)
-    power: Any = gamma if isinstance(gamma, int | float) else array(who, "gamma", gamma)
-    dtype = promoted(x, weight, power)
+    balance = weight(who, share, alpha=1.0 if alpha is None else alpha)
+    exponent = weight(who, nonnegative, gamma=gamma)
+    power: Any = gamma if isinstance(gamma, int | float) else exponent
+    dtype = promoted(x, balance, power)
     x, l = meet(who, logits=x, labels=l)[1]
     if not isinstance(power, int | float):
         power = spread(who, x.shape, gamma=power.astype(x.dtype))
@@ -71,8 +70,8 @@ def sigmoid_focal_loss(
     discount = jnp.where(right, 0, jnp.where(right, 1, miss) ** power)
     loss = discount * jnp.where(right, 0, _cross_entropy(x, l))
     if alpha is not None:
-        weight = spread(who, x.shape, alpha=weight.astype(x.dtype))
-        loss = loss * (weight * l + (1 - weight) * (1 - l))
+        balance = spread(who, x.shape, alpha=balance.astype(x.dtype))
+        loss = loss * (balance * l + (1 - balance) * (1 - l))
     return loss.astype(dtype)
 
 

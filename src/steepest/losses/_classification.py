@@ -10,19 +10,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..core import axes, finite, WrongArgument
 from ..numerics import promoted
 from ._arrays import (
     array,
-    axes,
     Axis,
     class_mask,
     floating,
     integers,
     meet,
     Numbers,
-    ShapesDiffer,
     spread,
     times,
+    weight,
     wide,
 )
 
@@ -46,7 +46,12 @@ def softmax_cross_entropy(
         axis: the axis or axes of the classes; `None` is all.
         where: which classes there are; or, without the class axes, which examples.
     """
-    who = "softmax_cross_entropy"
+    return _cross_entropy("softmax_cross_entropy", logits, labels, axis, where)
+
+
+def _cross_entropy(
+    who: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
+) -> Loss:
     dtype, l, log_p, keep, along = _softmax(who, logits, labels, axis, where)
     return -jnp.sum(jnp.where(keep, times(l, log_p), 0), along).astype(dtype)
 
@@ -59,7 +64,7 @@ def safe_softmax_cross_entropy(logits: Numbers, labels: Numbers) -> Loss:
     Args:
         logits, labels: as for `softmax_cross_entropy`.
     """
-    return softmax_cross_entropy(logits, labels)
+    return _cross_entropy("safe_softmax_cross_entropy", logits, labels, -1, None)
 
 
 def softmax_cross_entropy_with_integer_labels(
@@ -83,9 +88,12 @@ def softmax_cross_entropy_with_integer_labels(
     """
     who = "softmax_cross_entropy_with_integer_labels"
     x = floating(who, "logits", logits)
-    l = integers(who, "labels", labels)
+    advice = "For probabilities there is `softmax_cross_entropy`."
+    l = integers(who, "labels", labels, advice)
     if not isinstance(axis, int | tuple):
-        raise ValueError(f"{who}: axis is {axis}; an int or a tuple of ints is wanted")
+        raise ValueError(
+            f"{who}: axis is {axis}, and an int or a tuple of ints is wanted."
+        )
     along = axes(who, axis, x.ndim)
     keep = class_mask(who, where, x.shape, axis)
     dtype = x.dtype
@@ -93,7 +101,8 @@ def softmax_cross_entropy_with_integer_labels(
     if l.ndim != x.ndim - 1:
         raise ValueError(
             f"{who}: labels have shape {l.shape}, logits {jnp.shape(logits)} with "
-            f"classes along {axis}; labels of shape {x.shape[:-1]} are wanted"
+            f"classes along {axis}, and labels of shape {x.shape[:-1]} are wanted: the "
+            "number of a class each. For one-hot ones there is `softmax_cross_entropy`."
         )
     x, l, keep = _batch(who, x, l, keep)
     some = jnp.any(keep, -1, keepdims=True)
@@ -130,11 +139,11 @@ def poly_loss_cross_entropy(
         where: which classes there are; or, without the class axes, which examples.
     """
     who = "poly_loss_cross_entropy"
-    l = floating(who, "labels", labels)
+    l = floating(who, "labels", labels, _ONE_HOT)
     dtype, l, log_p, keep, along = _softmax(who, logits, l, axis, where)
+    more = weight(who, finite, epsilon=epsilon)
     first = jnp.sum(jnp.where(keep, l * (1 - jnp.exp(log_p)), 0), along)
     entropy = -jnp.sum(jnp.where(keep, times(l, log_p), 0), along)
-    more = array(who, "epsilon", epsilon)
     dtype = promoted(jnp.zeros((), dtype), more)
     more = spread(who, first.shape, epsilon=more.astype(first.dtype))
     return (entropy + more * first).astype(dtype)
@@ -176,11 +185,39 @@ def _softmax(
 ) -> tuple[Any, Array, Loss, Bool[Array, "..."], tuple[int, ...]]:
     """The dtype of the answer, labels, `log p`, what counts, the axes of classes."""
     x, l = floating(who, "logits", logits), array(who, "labels", labels)
+    _check_not_numbers(who, x, l, axis)
     dtype, (x, l) = meet(who, logits=x, labels=l)
     along = axes(who, axis, x.ndim)
     keep = class_mask(who, where, x.shape, axis)
     log_p = jax.nn.log_softmax(jnp.where(keep, x, 0), along, where=keep)
     return dtype, jnp.where(keep, l, 0), jnp.where(keep, log_p, 0), keep, along
+
+
+_ONE_HOT = "Make probabilities of numbers of classes with `jax.nn.one_hot`."
+
+
+def _check_not_numbers(who: str, x: Array, l: Array, axis: Axis) -> None:
+    """Refuse numbers of classes: as probabilities they may broadcast, and be wrong."""
+    if not jnp.issubdtype(l.dtype, jnp.integer) or l.ndim >= x.ndim:
+        return
+    along = axes(who, axis, x.ndim)
+    examples = tuple(n for a, n in enumerate(x.shape) if a not in along)
+    if along and l.shape in (examples, ()):
+        raise WrongArgument(
+            f"{who}: labels have dtype {l.dtype} and shape {l.shape}, the number of a "
+            f"class for each example, and probabilities for the {x.shape} logits are "
+            "wanted. For numbers there is `softmax_cross_entropy_with_integer_labels`. "
+            f"{_ONE_HOT}"
+        )
+
+
+def _not_for(who: str, x: Array, l: Array) -> WrongArgument:
+    """The error for labels that are not one for each row of scores."""
+    return WrongArgument(
+        f"{who}: labels have shape {l.shape}, and there are scores for {x.shape[:-1]} "
+        f"examples of {x.shape[-1]} classes: labels of shape {x.shape[:-1]} are "
+        "wanted, the number of a class each. Take the `argmax` of one-hot labels."
+    )
 
 
 def _classes_last(x: Array, along: tuple[int, ...]) -> Array:
@@ -196,11 +233,7 @@ def _batch(who: str, x: Array, l: Array, *others: Array) -> tuple[Array, ...]:
     try:
         shape = jnp.broadcast_shapes(x.shape[:-1], l.shape)
     except ValueError:
-        raise ShapesDiffer(
-            f"{who}: labels have shape {l.shape}, and there are scores for "
-            f"{x.shape[:-1]} examples of {x.shape[-1]} classes; labels of shape "
-            f"{x.shape[:-1]} are wanted"
-        ) from None
+        raise _not_for(who, x, l) from None
     full = (*shape, x.shape[-1])
     like_scores = (jnp.broadcast_to(o, full) for o in others)
     return jnp.broadcast_to(x, full), jnp.broadcast_to(l, shape), *like_scores
@@ -214,12 +247,18 @@ def _one_hot(who: str, scores: Numbers, labels: Numbers) -> tuple[Loss, Array]:
     x, l = array(who, "scores", scores), array(who, "labels", labels)
     if x.ndim == 0:
         raise ValueError(
-            f"{who}: scores have shape (); at least one axis, of classes, is wanted"
+            f"{who}: scores have shape (), and at least one axis, of classes, is "
+            "wanted."
         )
     if l.dtype == bool:
         raise TypeError(
-            f"{who}: labels are booleans; the number of the right class is wanted"
+            f"{who}: labels are booleans, and the number of the right class is wanted. "
+            "Take the `argmax` of one-hot labels."
         )
+    # One row of scores may be used for many labels; but one-hot labels it cannot be.
+    one_hot = x.ndim > 1 or jnp.issubdtype(l.dtype, jnp.floating)
+    if l.shape == x.shape and one_hot:
+        raise _not_for(who, x, l)
     x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
     x, l = _batch(who, x, l)
     numbers = jnp.arange(x.shape[-1]).reshape((1,) * l.ndim + (-1,))

@@ -5,10 +5,12 @@ Graves, Fernandez, Gomez and Schmidhuber, Connectionist temporal classification,
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from ..core import negative, Real, WrongArgument
 from ..numerics import promoted
-from ._arrays import array, Numbers, ShapesDiffer
+from ._arrays import array, Numbers
 
 _NEVER = -1e30  # times any number of steps it is still finite in float32
 
@@ -20,7 +22,7 @@ def ctc_loss(
     label_paddings: Numbers,
     *,
     blank_id: int = 0,
-    log_epsilon: float = -1e5,
+    log_epsilon: Real = -1e5,
 ) -> Float[Array, " batch"]:
     """Minus the log-probability of the labels, over all times at which they may stand.
 
@@ -34,8 +36,8 @@ def ctc_loss(
         label_paddings: `[batch, labels]`; 1 where there is no label, 0 where there is.
             Labels stand first, and padding after them.
         blank_id: the class of blanks.
-        log_epsilon: the logarithm taken for that of zero. Labels that cannot be said in
-            the time given have a loss of about minus this.
+        log_epsilon: the logarithm taken for that of zero, below 0. Labels that cannot
+            be said in the time given have a loss of about minus this.
     """
     return _ctc(
         "ctc_loss",
@@ -55,7 +57,7 @@ def ctc_loss_with_forward_probs(
     label_paddings: Numbers,
     *,
     blank_id: int = 0,
-    log_epsilon: float = -1e5,
+    log_epsilon: Real = -1e5,
 ) -> tuple[
     Float[Array, " batch"],
     Float[Array, "times batch labels_and_one"],
@@ -99,12 +101,13 @@ def _ctc(
     labels: Numbers,
     label_paddings: Numbers,
     blank_id: int,
-    log_epsilon: float,
+    log_epsilon: Real,
 ) -> tuple[Array, Array, Array]:
     x = array(who, "logits", logits)
     l = array(who, "labels", labels)
     no_time = _padded(who, "logit_paddings", logit_paddings)
     no_label = _padded(who, "label_paddings", label_paddings)
+    (log_epsilon,) = negative(who, log_epsilon=log_epsilon)
     _check_shapes(who, x, no_time, l, no_label, blank_id)
     x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
     # The logarithm of zero. Of infinity there would be no slopes.
@@ -161,16 +164,17 @@ def _check_shapes(
 ) -> None:
     found = (
         f"{who}: found logits {x.shape}, logit_paddings {no_time.shape}, labels "
-        f"{l.shape}, label_paddings {no_label.shape}; "
+        f"{l.shape}, label_paddings {no_label.shape}, and "
     )
     if x.ndim != 3 or l.ndim != 2 or l.shape[0] != x.shape[0]:
         raise ValueError(
-            found + "[batch, times, classes] and [batch, labels] are wanted"
+            found + "[batch, times, classes] and [batch, labels] are wanted."
         )
     if no_time.shape != x.shape[:2] or no_label.shape != l.shape:
-        raise ValueError(found + "[batch, times] and [batch, labels] are wanted")
-    if not 0 <= blank_id < x.shape[2]:
-        raise ShapesDiffer(
-            f"{who}: blank_id is {blank_id}, and there are {x.shape[2]} classes; "
-            f"a number from 0 to {x.shape[2] - 1} is wanted"
+        raise ValueError(found + "[batch, times] and [batch, labels] are wanted.")
+    number = isinstance(blank_id, int | np.integer)
+    if not (number and 0 <= blank_id < x.shape[2]):
+        raise WrongArgument(
+            f"{who}: blank_id is {blank_id!r}, and there are {x.shape[2]} classes: "
+            f"a number from 0 to {x.shape[2] - 1} is wanted."
         )

@@ -10,9 +10,13 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._arrays import axes, Axis, floating, mask, meet, Numbers
+from ..core import axes
+from ._arrays import Axis, floating, mask, meet, Numbers
 
 Loss = Float[Array, "..."]
+_PROBABILITIES = (
+    "Convert it with `.astype(float)`, or numbers of classes with `jax.nn.one_hot`."
+)
 
 
 def kl_divergence(
@@ -30,7 +34,7 @@ def kl_divergence(
         where: which classes count.
     """
     who = "kl_divergence"
-    t = floating(who, "targets", targets)
+    t = floating(who, "targets", targets, _PROBABILITIES)
     return _sum(who, _relative_entropy, log_predictions, axis, where, targets=t)
 
 
@@ -93,7 +97,7 @@ def _convex(
     who: str, log_predictions: Numbers, targets: Numbers, axis: Axis, where: Any
 ) -> Loss:
     term = lambda log_p, t: _relative_entropy(log_p, t) + (jnp.exp(log_p) - t)
-    t = floating(who, "targets", targets)
+    t = floating(who, "targets", targets, _PROBABILITIES)
     return _sum(who, term, log_predictions, axis, where, targets=t)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Shaped
 
+from ..core import function, WrongArgument
 from ..numerics import promoted
 from ._arrays import array, meet, Numbers, spread
 
@@ -34,25 +35,30 @@ def make_fenchel_young_loss(
     0.6931
     """
     who = "make_fenchel_young_loss"
-    if not callable(max_fun):
-        raise TypeError(
-            f"{who}: max_fun is a {type(max_fun).__name__}; a function of the scores "
-            "is wanted"
-        )
+    function(who, max_fun=max_fun)
 
     def fenchel_young_loss(
         scores: Numbers, targets: Numbers, *args: Any, **kwargs: Any
     ) -> Shaped[Array, "..."]:
         """`max_fun(scores) - <targets, scores>`."""
         s, t = array(who, "scores", scores), array(who, "targets", targets)
-        one = lambda x: jnp.asarray(max_fun(x, *args, **kwargs))
+        if s.ndim == 0 or s.shape[-1:] != t.shape[-1:]:
+            raise WrongArgument(
+                f"{who}: scores have shape {s.shape} and targets {t.shape}, and last "
+                "axes of the same size are wanted."
+            )
+
+        def one(x: Array) -> Array:
+            best = jnp.asarray(max_fun(x, *args, **kwargs))
+            if best.ndim > 0:
+                raise WrongArgument(
+                    f"{who}: max_fun makes shape {best.shape} of scores of shape "
+                    f"{x.shape}, and one number is wanted."
+                )
+            return best
+
         best = jnp.vectorize(one, signature="(n)->()")(s)
         dtype = promoted(best, s, t)
-        if s.shape[-1:] != t.shape[-1:]:
-            raise ValueError(
-                f"{who}: scores have shape {s.shape} and targets {t.shape}; last axes "
-                "of the same size are wanted"
-            )
         _, (s, t) = meet(who, scores=s, targets=t)
         inner = jnp.sum(s * t, -1)
         best = spread(who, inner.shape, scores=best)

@@ -6,9 +6,19 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import nonnegative
+from ..core import axes, nonnegative
 from ..numerics import promoted
-from ._arrays import array, axes, Axis, floating, mask, meet, Numbers, same_shape
+from ._arrays import (
+    array,
+    Axis,
+    floating,
+    mask,
+    meet,
+    Numbers,
+    same_shape,
+    spread,
+    weight,
+)
 
 Loss = Float[Array, "..."]
 
@@ -52,10 +62,8 @@ def huber_loss(
         delta: where the square becomes a line, at least 0; a number or an array.
     """
     who = "huber_loss"
-    if isinstance(delta, int | float):
-        nonnegative(who, delta=delta)
     dtype, (e, width) = _difference(
-        who, predictions, targets, delta=array(who, "delta", delta)
+        who, predictions, targets, delta=weight(who, nonnegative, delta=delta)
     )
     e = jnp.abs(e)
     inner = jnp.minimum(e, width)
@@ -102,7 +110,8 @@ def cosine_similarity(
     Args:
         predictions: real numbers.
         targets: real numbers, of a shape that broadcasts.
-        epsilon: the least square of a length a vector is counted with.
+        epsilon: the least square of a length a vector is counted with, at least 0; a
+            number or an array, one for each vector.
         axis: the axis or axes along which the vectors lie; `None` is all.
         where: which entries count; vectors without any have similarity 0.
     """
@@ -176,14 +185,15 @@ def _cosine(
 ) -> tuple[Any, Loss]:
     p = floating(who, "predictions", predictions)
     t = floating(who, "targets", targets)
-    least = array(who, "epsilon", epsilon)
+    least = weight(who, nonnegative, epsilon=epsilon)
     dtype = promoted(p, t, least)
     _, (p, t) = meet(who, predictions=p, targets=t)
     along = axes(who, axis, p.ndim)
     keep = mask(who, where, p.shape)
     least = least.astype(p.dtype)
     if least.ndim > 0:
-        least = jnp.expand_dims(least, along)
+        rest = tuple(n for a, n in enumerate(p.shape) if a not in along)
+        least = jnp.expand_dims(spread(who, rest, epsilon=least), along)
     empty = ~jnp.any(keep, along, keepdims=True)
     p, t = (unit(jnp.where(keep, x, 0), least, along, empty) for x in (p, t))
     return dtype, jnp.sum(p * t, along)

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from ..core import axes, choice, nonnegative
 from ..numerics import promoted
-from ._arrays import array, axes, Axis, meet, Numbers, same_shape, spread
+from ._arrays import array, Axis, meet, Numbers, same_shape, spread, weight
 
 Loss = Float[Array, "..."]
 _NO_VOLUME = 1e-7  # added to a squared volume, so that a missing class has a weight
@@ -49,9 +50,9 @@ def dice_loss(
         predictions: `[examples, ..., classes]`; one class needs no axis of its own.
         targets: of the same shape: one-hot, or probabilities.
         class_weights: `[classes]`: what the loss of each is multiplied by.
-        smooth: added to both sides of the fraction.
-        alpha: the weight of what is predicted but not there.
-        beta: the weight of what is there but not predicted.
+        smooth: added to both sides of the fraction, at least 0.
+        alpha: the weight of what is predicted but not there, at least 0.
+        beta: the weight of what is there but not predicted, at least 0.
         apply_softmax: whether predictions are logits. If not, they are probabilities,
             and must sum to 1 over the classes; that is checked unless they are traced.
         reduction: over the classes: `"mean"`, `"sum"` or `"none"`.
@@ -59,10 +60,7 @@ def dice_loss(
         axis: the axes to sum over; by default all but the first and the last.
     """
     who = "dice_loss"
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(
-            f"{who}: reduction is {reduction!r}; 'mean', 'sum' or 'none' is wanted"
-        )
+    choice(who, ("mean", "sum", "none"), reduction=reduction)
     p, t = array(who, "predictions", predictions), array(who, "targets", targets)
     # One class may come without an axis of its own.
     if t.ndim < p.ndim:
@@ -157,12 +155,12 @@ def _overlap(
     """The dtype of the answer, and the losses of the classes that are not ignored."""
     if p.ndim == 0:
         raise ValueError(
-            f"{who}: predictions have shape (); [examples, ..., classes] is wanted"
+            f"{who}: predictions have shape (), and [examples, ..., classes] is wanted."
         )
     same_shape(who, predictions=p, targets=t)
     if not jnp.issubdtype(p.dtype, jnp.floating):
         p = p.astype(float)
-    given = {name: array(who, name, x) for name, x in numbers.items()}
+    given = {k: weight(who, nonnegative, **{k: x}) for k, x in numbers.items()}
     w = array(who, "class_weights", 1.0 if class_weights is None else class_weights)
     dtype = promoted(p, t, w, *given.values())
     _check_probabilities(who, p, from_logits)
@@ -182,8 +180,8 @@ def _overlap(
         return dtype, loss
     if w.ndim != 1 or p.ndim - 1 in along:
         raise ValueError(
-            f"{who}: class_weights have shape {w.shape}, and sums are along {along}; "
-            "one weight for each class is wanted, and an axis of classes left"
+            f"{who}: class_weights have shape {w.shape}, and sums are along {along}: "
+            "one weight for each class is wanted, and an axis of classes left."
         )
     w = spread(who, (classes,), class_weights=w.astype(loss.dtype))
     return dtype, loss * jnp.broadcast_to(_foreground(w, ignore_background), loss.shape)
@@ -208,7 +206,7 @@ def _check_probabilities(who: str, p: Array, from_logits: bool) -> None:
     if not fine:
         raise ValueError(
             f"{who}: predictions are to be taken as probabilities, and have "
-            f"{wanted.split(' of ')[0]} from {low:.6f} to {high:.6f}; "
-            f"valid probability distributions, with {wanted}, are wanted; leave "
-            "apply_softmax or apply_sigmoid on for logits"
+            f"{wanted.split(' of ')[0]} from {low:.6f} to {high:.6f}: "
+            f"valid probability distributions, with {wanted}, are wanted. Leave "
+            "apply_softmax or apply_sigmoid on for logits."
         )

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import positive
+from ..core import axes, measurable, nonnegative, positive, WrongArgument
 from ..numerics import promoted
-from ._arrays import array, axes, Axis, floating, meet, Numbers, ShapesDiffer, spread
+from ._arrays import array, Axis, floating, meet, Numbers, spread, weight
 from ._regression import unit
 
 
@@ -35,16 +35,14 @@ def ntxent(
     who = "ntxent"
     e, l = floating(who, "embeddings", embeddings), array(who, "labels", labels)
     if e.ndim != 2 or l.shape != e.shape[:1]:
-        raise ShapesDiffer(
-            f"{who}: embeddings have shape {e.shape} and labels {l.shape}; "
-            "[examples, features] and [examples] are wanted"
+        raise WrongArgument(
+            f"{who}: embeddings have shape {e.shape} and labels {l.shape}, and "
+            "[examples, features] and [examples] are wanted."
         )
-    if isinstance(temperature, int | float):
-        positive(who, temperature=temperature)
-    tau = array(who, "temperature", temperature)
+    tau = weight(who, positive, temperature=temperature)
     dtype = promoted(e, tau)
     _, (e,) = meet(who, embeddings=e)
-    tau = tau.astype(e.dtype)
+    tau = spread(who, (len(e), len(e)), temperature=tau.astype(e.dtype))
     e = unit(e, jnp.asarray(jnp.finfo(e.dtype).eps, e.dtype), (1,), False)
     s = jnp.matmul(e, e.T, precision="highest") / tau
     kin = l[:, None] == l[None, :]
@@ -79,19 +77,19 @@ def triplet_margin_loss(
         negatives: what they should be far from; of a shape that broadcasts.
         axis: the axis or axes of the features; `None` is all.
         norm_degree: of the norm, above 0; 2 is Euclidean.
-        margin: how much nearer the positives should be.
-        eps: keeps the slope of the root finite.
+        margin: how much nearer the positives should be, at least 0.
+        eps: keeps the slope of the root finite; at least 0.
     """
     who = "triplet_margin_loss"
     a = floating(who, "anchors", anchors)
     b = floating(who, "positives", positives)
     c = floating(who, "negatives", negatives)
-    if isinstance(norm_degree, int | float):
-        positive(who, norm_degree=norm_degree)
+    measurable(who, norm_degree=norm_degree)
     degree: Any = norm_degree
     if not isinstance(degree, int | float):
         degree = array(who, "norm_degree", degree)
-    gap, least = array(who, "margin", margin), array(who, "eps", eps)
+    gap = weight(who, nonnegative, margin=margin)
+    least = weight(who, nonnegative, eps=eps)
     dtype = promoted(a, b, c, degree, gap, least)
     _, (a, b, c) = meet(who, anchors=a, positives=b, negatives=c)
     if not isinstance(degree, int | float):

@@ -10,8 +10,9 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..core import axes, share
 from ..numerics import promoted
-from ._arrays import array, axes, Axis, floating, Numbers, spread, wide
+from ._arrays import array, Axis, floating, Numbers, spread, weight, wide
 
 
 def smooth_labels(
@@ -31,14 +32,16 @@ def smooth_labels(
         where: which classes count towards `k`. Where there are none, nothing is shared.
     """
     who = "smooth_labels"
-    l, a = floating(who, "labels", labels), array(who, "alpha", alpha)
+    advice = "Make probabilities of numbers of classes with `jax.nn.one_hot`."
+    l = floating(who, "labels", labels, advice)
+    a = weight(who, share, alpha=alpha)
     dtype = promoted(l, a)
     l, a = l.astype(wide(dtype)), spread(who, l.shape, alpha=a.astype(wide(dtype)))
     along = axes(who, axis, l.ndim)
     if where is None:
-        share = a / max(1, math.prod(l.shape[i] for i in along))
+        part = a / max(1, math.prod(l.shape[i] for i in along))
     else:
         keep = spread(who, l.shape, where=array(who, "where", where))
         k = jnp.sum(keep.astype(l.dtype), along, keepdims=True)
-        share = jnp.where(k > 0, a / jnp.where(k > 0, k, 1), 0)
-    return ((1 - a) * l + share).astype(dtype)
+        part = jnp.where(k > 0, a / jnp.where(k > 0, k, 1), 0)
+    return ((1 - a) * l + part).astype(dtype)

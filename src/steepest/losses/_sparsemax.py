@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..core import WrongArgument
 from ..numerics import promoted, simplex
-from ._arrays import array, integers, Numbers, ShapesDiffer
+from ._arrays import array, integers, Numbers
 
 
 def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, "..."]:
@@ -26,13 +27,17 @@ def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, 
     """
     who = "multiclass_sparsemax_loss"
     z = array(who, "scores", scores)
-    l = integers(who, "labels", labels)
+    l = integers(who, "labels", labels, "Take the `argmax` of one-hot labels.")
     if z.ndim > 0 and l.shape == (*z.shape[:-1], 1):
         l = l[..., 0]
     if z.ndim == 0 or l.shape != z.shape[:-1]:
-        raise ShapesDiffer(
-            f"{who}: scores have shape {z.shape} and labels {l.shape}; labels of the "
-            "shape of the scores without the last axis are wanted"
+        raise WrongArgument(
+            f"{who}: scores have shape {z.shape} and labels {l.shape}, and labels of "
+            "the shape of the scores without the last axis are wanted."
+        )
+    if z.shape[-1] == 0:
+        raise IndexError(
+            f"{who}: scores have shape {z.shape}, and at least one class is wanted."
         )
     z = z.astype(promoted(z.dtype, jnp.zeros((), float).dtype))
     classes = z.shape[-1]

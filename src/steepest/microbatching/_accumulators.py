@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from ..core import function
 from ..numerics import at_least_float32
 
 
@@ -19,6 +20,14 @@ class AccumulationType(enum.Enum):
     SUM = enum.auto()  # the sum over the pieces
     RUNNING_MEAN = enum.auto()  # the mean of those that were run
     CONCAT = enum.auto()  # one after the other, in the order of the batch
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        names = ", ".join(way.name for way in cls)
+        raise ValueError(
+            f"AccumulationType: {value!r} is none, and one of {names} is wanted. Write "
+            "`AccumulationType.SUM`."
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,18 +47,23 @@ class Accumulator:
     finalize: Callable[[PyTree], PyTree]
     aggregate: Callable[[PyTree], PyTree]
 
+    def __post_init__(self) -> None:
+        parts = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        function("Accumulator", **parts)
 
-def accumulator_for(way: Any, shapes: PyTree, pieces: int) -> Accumulator:
+
+def accumulator_for(who: str, way: Any, shapes: PyTree, pieces: int) -> Accumulator:
     """The accumulator for results of these shapes.
 
     Args:
+        who: who speaks in an error.
         way: an `AccumulationType` or an `Accumulator`.
         shapes: the shape and dtype of each array of one result.
         pieces: how many microbatches there are.
     """
     if isinstance(way, Accumulator):
         return way
-    aggregate = aggregate_for(way)
+    aggregate = aggregate_for(who, way)
     if way is AccumulationType.CONCAT:
         return Accumulator(
             init=_each(lambda s: jnp.zeros((pieces, *s.shape), s.dtype)),
@@ -62,7 +76,7 @@ def accumulator_for(way: Any, shapes: PyTree, pieces: int) -> Accumulator:
     if way is AccumulationType.SUM:
         last = lambda total: total
     else:
-        _check_floating(way, shapes)
+        _check_floating(who, way, shapes)
         last = lambda total: total / max(pieces, 1)
     running = way is AccumulationType.RUNNING_MEAN
 
@@ -83,10 +97,11 @@ def accumulator_for(way: Any, shapes: PyTree, pieces: int) -> Accumulator:
     return Accumulator(_each(start), update, finalize, aggregate)
 
 
-def aggregate_for(way: Any) -> Callable[[PyTree], PyTree]:
+def aggregate_for(who: str, way: Any) -> Callable[[PyTree], PyTree]:
     """From stacked results for each example of a piece to one result.
 
     Args:
+        who: who speaks in an error.
         way: an `AccumulationType` or an `Accumulator`.
     """
     if isinstance(way, Accumulator):
@@ -98,7 +113,7 @@ def aggregate_for(way: Any) -> Callable[[PyTree], PyTree]:
     if way in (AccumulationType.MEAN, AccumulationType.RUNNING_MEAN):
         return _each(lambda x: jnp.mean(x, axis=0))
     raise ValueError(
-        f"microbatch: accumulator is {way!r}, and an `AccumulationType` or an "
+        f"{who}: accumulator is {way!r}, and an `AccumulationType` or an "
         "`Accumulator` is wanted, or a tree of these."
     )
 
@@ -115,11 +130,11 @@ def _in_order(stacked: Any) -> Any:
     return stacked.swapaxes(0, 1).reshape(n * size, *rest)
 
 
-def _check_floating(way: AccumulationType, shapes: PyTree) -> None:
+def _check_floating(who: str, way: AccumulationType, shapes: PyTree) -> None:
     for path, s in jax.tree_util.tree_leaves_with_path(shapes):
         if not jnp.issubdtype(s.dtype, jnp.floating):
             where = jax.tree_util.keystr(path) or "(the result itself)"
             raise ValueError(
-                f"microbatch: leaf {where} of the result is {s.dtype}, and {way.name} "
+                f"{who}: leaf {where} of the result is {s.dtype}, and {way.name} "
                 "wants real numbers. Return floats, or accumulate it by SUM or CONCAT."
             )

@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from ..core import function, one_number
+from ..tree import differentiable
 from ._accumulators import AccumulationType, aggregate_for
-from ._microbatch import microbatch, Way
+from ._checks import check_axes, check_call, check_tree, integers
+from ._microbatch import in_pieces, Way
 
 
 class Aux(NamedTuple):
@@ -44,39 +47,71 @@ def micro_vmap(
     >>> micro_vmap(lambda x: x * x, microbatch_size=2)(jnp.arange(4)).tolist()
     [0, 1, 4, 9]
     """
+    return _mapped(
+        "micro_vmap",
+        fun,
+        in_axes,
+        out_axes,
+        microbatch_size,
+        vmap_fn,
+        accumulator,
+        num_real_microbatches,
+    )
+
+
+def _mapped(
+    who: str,
+    fun: Callable[..., Any],
+    in_axes: Any,
+    out_axes: Any,
+    microbatch_size: int | None,
+    vmap_fn: Callable[..., Any],
+    accumulator: Way,
+    num_real_microbatches: Any,
+) -> Callable[..., Any]:
+    """`micro_vmap`, and who speaks in an error."""
+    check_call(who, fun, microbatch_size, num_real_microbatches)
+    function(who, vmap_fn=vmap_fn)
     if not (isinstance(out_axes, int) and out_axes == 0):
         raise NotImplementedError(
-            f"micro_vmap: out_axes is {out_axes!r}, and only 0 is supported. Move the "
+            f"{who}: out_axes is {out_axes!r}, and only 0 is supported. Move the "
             "axes of the result."
         )
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        axes = in_axes
-        if isinstance(axes, int):
-            axes = (axes,) * len(args)
-        axes = tuple(axes)
+        if not isinstance(in_axes, int | list | tuple):
+            raise TypeError(
+                f"{who}: in_axes is {in_axes!r}, and a whole number or a tuple with "
+                "one entry for each positional argument is wanted."
+            )
+        axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
         if len(axes) != len(args):
             raise ValueError(
-                f"micro_vmap: in_axes has {len(axes)} entries, and there are "
+                f"{who}: in_axes has {len(axes)} entries, and there are "
                 f"{len(args)} positional arguments: one for each is wanted."
             )
+        if not args and not kwargs:
+            raise ValueError(f"{who}: there is no argument, and a batch is wanted.")
+        check_axes(who, axes, args)
         mapped = vmap_fn(fun, axes, 0)
 
         def run(*args: Any, **kwargs: Any) -> Any:
             stacked = mapped(*args, **kwargs)
-            one = lambda way, part: aggregate_for(way)(part)
+            check_tree(who, "accumulator", accumulator, "result", stacked)
+            one = lambda way, part: aggregate_for(who, way)(part)
             return jax.tree.map(one, accumulator, stacked)
 
         batches = [i for i, axis in enumerate(axes) if axis is not None]
-        return microbatch(
+        return in_pieces(
+            who,
             run,
             batches,
             microbatch_size,
             accumulator,
-            argnames=tuple(kwargs),
-            in_axes=[axes[i] for i in batches] + [0] * len(kwargs),
-            num_real_microbatches=num_real_microbatches,
+            tuple(kwargs),
+            [axes[i] for i in batches] + [0] * len(kwargs),
+            num_real_microbatches,
         )(*args, **kwargs)
 
     return wrapped
@@ -118,8 +153,23 @@ def micro_grad(
     >>> float(grads), aux.values.tolist()
     (6.0, [0.0, 2.0, 4.0, 6.0])
     """
-    value_and_grad = jax.value_and_grad(fun, argnums, has_aux=has_aux)
-    numbers = (batch_argnums,) if isinstance(batch_argnums, int) else batch_argnums
+    who = "micro_grad"
+    check_call(who, fun, microbatch_size, num_real_microbatches)
+    function(who, transform_fn=transform_fn, metrics_fn=metrics_fn)
+    by = integers(who, argnums=argnums)
+    numbers = integers(who, batch_argnums=batch_argnums)
+
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        found = fun(*args, **kwargs)
+        if has_aux and not (isinstance(found, tuple) and len(found) == 2):
+            raise TypeError(
+                f"{who}: fun returns no pair, and with `has_aux` one is wanted: the "
+                "value and something beside it."
+            )
+        one_number(who, "fun", found[0] if has_aux else found)
+        return found
+
+    value_and_grad = jax.value_and_grad(loss, argnums, has_aux=has_aux)
 
     def one(*args: Any, **kwargs: Any) -> tuple[PyTree, Aux]:
         values, grads = value_and_grad(*args, **kwargs)
@@ -128,23 +178,33 @@ def micro_grad(
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> tuple[PyTree, Aux]:
+        if not all(-len(args) <= n < len(args) for n in by):
+            raise TypeError(
+                f"{who}: argnums is {argnums}, and there are {len(args)} positional "
+                "arguments to differentiate by."
+            )
+        differentiable(who, **{f"argument {n}": args[n] for n in by})
         batches = {n if n >= 0 else n + len(args) for n in numbers}
         if not batches <= set(range(len(args))):
             raise IndexError(
-                f"micro_grad: batch_argnums is {batch_argnums}, and there are "
+                f"{who}: batch_argnums is {batch_argnums}, and there are "
                 f"{len(args)} positional arguments. Pass the batch by position."
             )
+        check_axes(who, [0 if i in batches else None for i in range(len(args))], args)
         if keep_batch_dim:
             keep = lambda x: jnp.expand_dims(x, 1)
             args = tuple(
                 jax.tree.map(keep, x) if i in batches else x for i, x in enumerate(args)
             )
-        return micro_vmap(
+        return _mapped(
+            who,
             one,
-            in_axes=tuple(0 if i in batches else None for i in range(len(args))),
-            microbatch_size=microbatch_size,
-            accumulator=(accumulator, AccumulationType.CONCAT),
-            num_real_microbatches=num_real_microbatches,
+            tuple(0 if i in batches else None for i in range(len(args))),
+            0,
+            microbatch_size,
+            jax.vmap,
+            (accumulator, AccumulationType.CONCAT),
+            num_real_microbatches,
         )(*args, **kwargs)
 
     return wrapped

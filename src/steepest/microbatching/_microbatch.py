@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import period
+from ..core import period, said_of, WrongArgument
 from ._accumulators import AccumulationType, Accumulator, accumulator_for
+from ._checks import check_call, check_tree, integers, is_array, is_none
 
 Way = Accumulator | AccumulationType | Any  # or a tree of these
 
@@ -32,17 +33,23 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
     """
 
     def cut(path: Any, x: Any) -> Any:
+        if not hasattr(x, "shape"):
+            raise WrongArgument(
+                f"{who}: leaf {_name(path)} {said_of(x)}, and an array is wanted."
+            )
         at = axis if axis >= 0 else axis + x.ndim
         if not 0 <= at < x.ndim or x.shape[at] % microbatch_size:
             raise TypeError(
-                f"reshape_batch_axis: leaf {_name(path)} has shape {x.shape}, and an "
+                f"{who}: leaf {_name(path)} has shape {x.shape}, and an "
                 f"axis {axis} that {microbatch_size} divides is wanted."
             )
         n = x.shape[at] // microbatch_size
         shape = (*x.shape[:at], microbatch_size, n, *x.shape[at + 1 :])
         return x.reshape(shape).swapaxes(at, at + 1)
 
-    period("reshape_batch_axis", microbatch_size=microbatch_size)
+    who = "reshape_batch_axis"
+    period(who, microbatch_size=microbatch_size)
+    integers(who, axis=axis)
     return jax.tree_util.tree_map_with_path(cut, tree)
 
 
@@ -75,19 +82,48 @@ def microbatch(
     >>> float(total(2.0, jnp.arange(6.0)))
     30.0
     """
+    return in_pieces(
+        "microbatch",
+        fun,
+        argnums,
+        microbatch_size,
+        accumulator,
+        argnames,
+        in_axes,
+        num_real_microbatches,
+    )
+
+
+def in_pieces(
+    who: str,
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    microbatch_size: int | None,
+    accumulator: Way,
+    argnames: str | Sequence[str],
+    in_axes: Any,
+    num_real_microbatches: Any,
+) -> Callable[..., Any]:
+    """`microbatch`, and who speaks in an error."""
+    check_call(who, fun, microbatch_size, num_real_microbatches)
+    numbers = integers(who, argnums=argnums)
+    names = (argnames,) if isinstance(argnames, str) else argnames
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        raise TypeError(
+            f"{who}: argnames is {argnames!r}, and a name or a sequence of them is "
+            "wanted."
+        )
     if microbatch_size is None:
         return fun
-    period("microbatch", microbatch_size=microbatch_size)
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    size = int(microbatch_size)
 
     @functools.wraps(fun)
     def microbatched(*args: Any, **kwargs: Any) -> Any:
-        batches = _batches(args, kwargs, numbers, names)
-        axes = _axes(batches, in_axes)
-        pieces = _pieces(batches, axes, microbatch_size)
+        batches = _batches(who, args, kwargs, numbers, names)
+        axes = _axes(who, batches, in_axes)
+        pieces = _pieces(who, batches, axes, size)
         cut = [
-            jax.tree.map(lambda x, a: _cut(x, a, microbatch_size), batch, axis)
+            jax.tree.map(lambda x, a: _cut(x, a, size), batch, axis)
             for batch, axis in zip(batches, axes, strict=True)
         ]
 
@@ -103,8 +139,9 @@ def microbatch(
             return fun(*positional, **{**kwargs, **named})
 
         shapes = jax.eval_shape(run, jnp.zeros((), jnp.int32))
+        check_tree(who, "accumulator", accumulator, "result", shapes)
         ways = jax.tree.map(
-            lambda way, s: accumulator_for(way, s, pieces), accumulator, shapes
+            lambda way, s: accumulator_for(who, way, s, pieces), accumulator, shapes
         )
 
         def step(i: Any, memory: PyTree) -> PyTree:
@@ -112,7 +149,7 @@ def microbatch(
             return jax.tree.map(lambda w, m, x: w.update(m, x, i), ways, memory, result)
 
         memory = jax.tree.map(lambda w, s: w.init(s), ways, shapes)
-        real = _real(num_real_microbatches, pieces)
+        real = _real(who, num_real_microbatches, pieces)
         if not (isinstance(real, int) and real == 0):
             memory = jax.lax.fori_loop(0, real, step, memory)
         return jax.tree.map(lambda w, m: w.finalize(m), ways, memory)
@@ -123,30 +160,32 @@ def microbatch(
 _NONE = -(2**31)  # the axis of an array without one: `None` would not be a leaf
 
 
-def _batches(args: Any, kwargs: Any, numbers: Any, names: Any) -> list[PyTree]:
+def _batches(
+    who: str, args: Any, kwargs: Any, numbers: Any, names: Any
+) -> list[PyTree]:
     """The arguments that are batches."""
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise IndexError(
-                f"microbatch: argnums has {n}, and there are {len(args)} positional "
+                f"{who}: argnums has {n}, and there are {len(args)} positional "
                 "arguments. Pass the batch by position, or name it in `argnames`."
             )
     for name in names:
         if name not in kwargs:
             raise KeyError(
-                f"microbatch: argnames has {name!r}, and there is no such keyword "
+                f"{who}: argnames has {name!r}, and there is no such keyword "
                 "argument. Pass the batch by name, or number it in `argnums`."
             )
     return [args[n] for n in numbers] + [kwargs[name] for name in names]
 
 
-def _axes(batches: list[PyTree], in_axes: Any) -> list[PyTree]:
+def _axes(who: str, batches: list[PyTree], in_axes: Any) -> list[PyTree]:
     """For each batch a tree like it of the axes of its arrays."""
     one_for_each = isinstance(in_axes, list | tuple)
     axes = list(in_axes) if one_for_each else [in_axes] * len(batches)
     if len(axes) != len(batches):
         raise ValueError(
-            f"microbatch: in_axes has {len(axes)} entries, and there are "
+            f"{who}: in_axes has {len(axes)} entries, and there are "
             f"{len(batches)} batches: one for each is wanted."
         )
 
@@ -158,38 +197,46 @@ def _axes(batches: list[PyTree], in_axes: Any) -> list[PyTree]:
 
         return jax.tree.map(of, part)
 
-    nothing = lambda x: x is None
+    for axis, batch in zip(axes, batches, strict=True):
+        check_tree(who, "in_axes", axis, "batch", batch)
+    for axis in jax.tree.leaves(axes):
+        integers(who, in_axes=axis)
     return [
-        jax.tree.map(spread, axis, batch, is_leaf=nothing)
+        jax.tree.map(spread, axis, batch, is_leaf=is_none)
         for axis, batch in zip(axes, batches, strict=True)
     ]
 
 
-def _pieces(batches: list[PyTree], axes: list[PyTree], size: int) -> int:
+def _pieces(who: str, batches: list[PyTree], axes: list[PyTree], size: int) -> int:
     """How many pieces of this size there are."""
     sizes = []
     leaves = jax.tree_util.tree_leaves_with_path(batches)
     for (path, x), axis in zip(leaves, jax.tree.leaves(axes), strict=True):
         if axis == _NONE:
             continue
+        if not is_array(x):
+            raise WrongArgument(
+                f"{who}: leaf {_name(path)} of the batches {said_of(x)}, and an array "
+                "is wanted."
+            )
         if not 0 <= axis < jnp.ndim(x):
             raise ValueError(
-                f"microbatch: leaf {_name(path)} of the batches has shape "
+                f"{who}: leaf {_name(path)} of the batches has shape "
                 f"{jnp.shape(x)}, and an axis {axis} is wanted. Leave it out of the "
                 "batch, or say `None` in `in_axes`."
             )
         sizes.append(jnp.shape(x)[axis])
     if not sizes:
         raise ValueError(
-            "microbatch: there is no batch. Name one in `argnums` or `argnames`."
+            f"{who}: there is no batch. Name one in `argnums` or `argnames`."
         )
     if len(set(sizes)) > 1:
         raise ValueError(
-            f"microbatch: the batches have sizes {sizes}, and one size is wanted."
+            f"{who}: the batches have sizes {sizes}, and one size is wanted."
         )
     if sizes[0] % size:
         raise ValueError(
-            f"microbatch: the batch has {sizes[0]} examples, and microbatch_size is "
+            f"{who}: the batch has {sizes[0]} examples, and microbatch_size is "
             f"{size}: it is not divisible. Pad the batch, or choose another."
         )
     return sizes[0] // size
@@ -207,15 +254,15 @@ def _pick(x: Any, axis: int, i: Any) -> Any:
     return jax.lax.dynamic_index_in_dim(x, i, axis, keepdims=False)
 
 
-def _real(real: Any, pieces: int) -> Any:
+def _real(who: str, real: Any, pieces: int) -> Any:
     """How many pieces are run."""
     if real is None:
         return pieces
     if isinstance(real, jax.Array):
         return jnp.minimum(real, pieces)
-    if real != int(real) or not 0 <= real <= pieces:
+    if not 0 <= real <= pieces:
         raise ValueError(
-            f"microbatch: num_real_microbatches is {real}, and a whole number from 0 "
+            f"{who}: num_real_microbatches is {real}, and a whole number from 0 "
             f"to {pieces} is wanted: so many microbatches there are."
         )
     return int(real)

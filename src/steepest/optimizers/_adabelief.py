@@ -4,12 +4,13 @@ Zhuang et al., AdaBelief optimizer: adapting stepsizes by the belief in observed
 gradients, 2020, arXiv:2010.07468
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    flag,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -18,7 +19,7 @@ from ..core import (
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     counted,
@@ -29,7 +30,7 @@ from ..numerics import (
     unbiased,
     zero_count,
 )
-from ..transforms import scale_by_learning_rate
+from ._descend import descend
 
 
 class ScaleByBeliefState(NamedTuple):
@@ -67,6 +68,7 @@ def scale_by_belief(
     """
     b1, b2 = fraction("scale_by_belief", b1=b1, b2=b2)
     eps, eps_root = nonnegative("scale_by_belief", eps=eps, eps_root=eps_root)
+    flag("scale_by_belief", nesterov=nesterov)
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
         mu = ema(mu, g, b1)
@@ -94,12 +96,14 @@ def adabelief(
     eps_root: Real = 1e-16,
     *,
     nesterov: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdaBelief: `p <- p - learning_rate u`, with `u` from `scale_by_belief`.
 
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, nesterov: as for `scale_by_belief`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adabelief(learning_rate=0.1)
@@ -108,7 +112,8 @@ def adabelief(
     >>> [round(float(u), 3) for u in updates]
     [-0.111, 0.111]
     """
-    return chain(
+    tx = chain(
         scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+        descend("adabelief", learning_rate),
     )
+    return kept(adabelief, keep, tx)

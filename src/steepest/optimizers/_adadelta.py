@@ -3,7 +3,7 @@
 Zeiler, ADADELTA: an adaptive learning rate method, 2012, arXiv:1212.5701
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from jaxtyping import Array
 
@@ -17,7 +17,7 @@ from ..core import (
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import abs_sq, ema, root, second_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
@@ -60,6 +60,7 @@ def adadelta(
     eps: Real = 1e-6,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdaDelta: `p <- p - learning_rate u`, with `u` of `g + weight_decay p`.
 
@@ -71,6 +72,7 @@ def adadelta(
         rho, eps: as for `scale_by_adadelta`.
         weight_decay: the pull towards zero, part of the gradient and scaled as it is.
         weight_decay_mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adadelta(learning_rate=1.0)
@@ -79,8 +81,9 @@ def adadelta(
     >>> [round(float(u), 5) for u in updates]
     [-0.00316, 0.00316]
     """
-    return chain(
+    tx = chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         scale_by_adadelta(rho, eps),
         scale_by_learning_rate(learning_rate),
     )
+    return kept(adadelta, keep, tx)

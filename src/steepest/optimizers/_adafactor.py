@@ -5,7 +5,7 @@ arXiv:1804.04235
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +13,9 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    dtype,
+    flag,
+    function,
     GradientTransformationExtraArgs,
     nonnegative,
     Real,
@@ -22,7 +25,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import abs_sq, ema as average, increment, root, wide_dtype, zero_count
 from ..transforms import (
     add_decayed_weights,
@@ -82,6 +85,9 @@ def scale_by_factored_rms(
     who = "scale_by_factored_rms"
     decay_rate, epsilon = nonnegative(who, decay_rate=decay_rate, epsilon=epsilon)
     (step_offset,) = real(who, step_offset=step_offset)
+    nonnegative(who, min_dim_size_to_factor=min_dim_size_to_factor)
+    flag(who, factored=factored)
+    function(who, decay_rate_fn=decay_rate_fn)
 
     def axes(p: Any) -> tuple[int, int] | None:
         """The second longest axis and the longest, if they are long enough."""
@@ -153,6 +159,7 @@ def adafactor(
     eps: Real = 1e-30,
     factored: bool = True,
     weight_decay_mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Adafactor: `p <- p - (learning_rate rms(p) clipped(u) + weight_decay_rate p)`.
 
@@ -170,6 +177,7 @@ def adafactor(
             multiply; `None` for none.
         eps: its `epsilon`.
         weight_decay_mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.adafactor(learning_rate=0.1)
@@ -178,6 +186,8 @@ def adafactor(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
+    flag("adafactor", multiply_by_parameter_scale=multiply_by_parameter_scale)
+    dtype("adafactor", dtype_momentum=dtype_momentum)
     links = [
         scale_by_factored_rms(
             factored, decay_rate, decay_offset, min_dim_size_to_factor, eps
@@ -193,4 +203,5 @@ def adafactor(
         links.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
     if weight_decay_rate is not None:
         links.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
-    return chain(*links, scale(-1))
+    tx = chain(*links, scale(-1))
+    return kept(adafactor, keep, tx)

@@ -4,12 +4,13 @@ Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and st
 optimization, 2011, jmlr.org/papers/v12/duchi11a
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    amount,
     GradientTransformationExtraArgs,
     nonnegative,
     Real,
@@ -17,9 +18,9 @@ from ..core import (
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import abs_sq, beginning_at, root, second_moment
-from ..transforms import scale_by_learning_rate
+from ._descend import descend
 
 
 class ScaleByRssState(NamedTuple):
@@ -40,22 +41,23 @@ def scale_by_rss(
         initial_accumulator_value: where `s` begins.
         eps: keeps `u` finite where no gradient has been yet.
     """
-    start, eps = nonnegative(
-        "scale_by_rss", initial_accumulator_value=initial_accumulator_value, eps=eps
-    )
+    who = "scale_by_rss"
+    (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
+    (eps,) = nonnegative(who, eps=eps)
 
     def leaf(n: Any, g: Array, p: Array | None, s: Array) -> tuple[Array, Array]:
         s = s + abs_sq(g)
         return g / root(s + eps), s
 
     remember = {"sum_of_squares": beginning_at(start, second_moment())}
-    return lift(Rule("scale_by_rss", ScaleByRssState, leaf, remember))
+    return lift(Rule(who, ScaleByRssState, leaf, remember))
 
 
 def adagrad(
     learning_rate: ScalarOrSchedule,
     initial_accumulator_value: Real = 0.1,
     eps: Real = 1e-7,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdaGrad: `p <- p - learning_rate u`, with `u` from `scale_by_rss`.
 
@@ -63,6 +65,7 @@ def adagrad(
         learning_rate: a number, or a function of the count. The sum grows without end,
             so steps get smaller by themselves.
         initial_accumulator_value, eps: as for `scale_by_rss`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adagrad(learning_rate=0.1)
@@ -71,7 +74,8 @@ def adagrad(
     >>> [round(float(u), 3) for u in updates]
     [-0.095, 0.099]
     """
-    return chain(
+    tx = chain(
         scale_by_rss(initial_accumulator_value, eps),
-        scale_by_learning_rate(learning_rate),
+        descend("adagrad", learning_rate),
     )
+    return kept(adagrad, keep, tx)

@@ -5,12 +5,14 @@ Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.0
 Dozat, Incorporating Nesterov momentum into Adam, 2016, openreview OM0jvwB8jIp57ZJjtNEZ
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    dtype,
+    flag,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -19,7 +21,7 @@ from ..core import (
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
     abs_sq,
     counted,
@@ -30,7 +32,8 @@ from ..numerics import (
     unbiased,
     zero_count,
 )
-from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ..transforms import add_decayed_weights
+from ._descend import descend
 
 
 class ScaleByAdamState(NamedTuple):
@@ -73,6 +76,8 @@ def scale_by_adam(
     """
     b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
     eps, eps_root = nonnegative("scale_by_adam", eps=eps, eps_root=eps_root)
+    dtype("scale_by_adam", mu_dtype=mu_dtype, nu_dtype=nu_dtype)
+    flag("scale_by_adam", nesterov=nesterov)
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
         mu = ema(mu, g, b1)
@@ -103,12 +108,14 @@ def adam(
     *,
     nesterov: bool = False,
     nu_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Adam: `p <- p - learning_rate u`, with `u` from `scale_by_adam`.
 
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adam(learning_rate=0.1)
@@ -117,12 +124,13 @@ def adam(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_adam(
             b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov, nu_dtype=nu_dtype
         ),
-        scale_by_learning_rate(learning_rate),
+        descend("adam", learning_rate),
     )
+    return kept(adam, keep, tx)
 
 
 def adamw(
@@ -137,6 +145,7 @@ def adamw(
     *,
     nesterov: bool = False,
     nu_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdamW: `p <- p - learning_rate (u + weight_decay p)`.
 
@@ -145,14 +154,16 @@ def adamw(
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
-    return chain(
+    tx = chain(
         scale_by_adam(
             b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov, nu_dtype=nu_dtype
         ),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        descend("adamw", learning_rate),
     )
+    return kept(adamw, keep, tx)
 
 
 def nadam(
@@ -165,12 +176,14 @@ def nadam(
     *,
     nesterov: bool = True,
     nu_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """NAdam: `adam` that looks one step ahead.
 
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
     return adam(
         learning_rate,
@@ -181,6 +194,7 @@ def nadam(
         mu_dtype,
         nesterov=nesterov,
         nu_dtype=nu_dtype,
+        **keep,
     )
 
 
@@ -196,6 +210,7 @@ def nadamw(
     *,
     nesterov: bool = True,
     nu_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """NAdamW: `adamw` that looks one step ahead.
 
@@ -203,6 +218,7 @@ def nadamw(
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
         weight_decay, mask: as for `adamw`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
     return adamw(
         learning_rate,
@@ -215,4 +231,5 @@ def nadamw(
         mask,
         nesterov=nesterov,
         nu_dtype=nu_dtype,
+        **keep,
     )

@@ -4,7 +4,7 @@ Kingma and Ba, Adam: a method for stochastic optimization, 2015, arXiv:1412.6980
 Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.05101
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -18,10 +18,11 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import counted, ema, first_moment, second_moment, unbiased, zero_count
-from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ..transforms import add_decayed_weights
 from ._adam import ScaleByAdamState
+from ._descend import descend
 
 
 def scale_by_adamax(
@@ -65,12 +66,14 @@ def adamax(
     b1: Real = 0.9,
     b2: Real = 0.999,
     eps: Real = 1e-8,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdaMax: `p <- p - learning_rate u`, with `u` from `scale_by_adamax`.
 
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps: as for `scale_by_adamax`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.adamax(learning_rate=0.1)
@@ -79,10 +82,11 @@ def adamax(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_adamax(b1, b2, eps),
-        scale_by_learning_rate(learning_rate),
+        descend("adamax", learning_rate),
     )
+    return kept(adamax, keep, tx)
 
 
 def adamaxw(
@@ -92,6 +96,7 @@ def adamaxw(
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdaMaxW: `p <- p - learning_rate (u + weight_decay p)`.
 
@@ -100,9 +105,11 @@ def adamaxw(
         b1, b2, eps: as for `scale_by_adamax`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
-    return chain(
+    tx = chain(
         scale_by_adamax(b1, b2, eps),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        descend("adamaxw", learning_rate),
     )
+    return kept(adamaxw, keep, tx)

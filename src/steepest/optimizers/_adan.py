@@ -4,7 +4,7 @@ Xie et al., Adan: adaptive Nesterov momentum algorithm for faster optimizing dee
 models, 2022, arXiv:2208.06677
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -20,7 +20,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
     abs_sq,
     debias,
@@ -31,7 +31,8 @@ from ..numerics import (
     second_moment,
     zero_count,
 )
-from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ..transforms import add_decayed_weights
+from ._descend import descend
 
 
 class ScaleByAdanState(NamedTuple):
@@ -113,6 +114,7 @@ def adan(
     eps_root: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Adan: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_adan`.
 
@@ -121,6 +123,7 @@ def adan(
         b1, b2, b3, eps, eps_root: as for `scale_by_adan`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.adan(learning_rate=0.1)
@@ -129,8 +132,9 @@ def adan(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_adan(b1, b2, b3, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        descend("adan", learning_rate),
     )
+    return kept(adan, keep, tx)

@@ -6,24 +6,28 @@ where `p` are the params and `u` the updates that come in.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..core import (
     EmptyState,
+    function,
     missing,
     Params,
     Rule,
+    said_of,
     Step,
     Updates,
 )
-from ..engine import apply_updates, lift
-from ..numerics import at_least_float32, inner, promoted, wide_dtype
-from ..tree import map_trees
+from ..engine import apply_updates, FUNCTIONS_OF_PARAMS, lift, same_shapes
+from ..numerics import at_least_float32, inner, is_inexact, promoted, wide_dtype
+from ..tree import leaf_paths, map_trees
 
 ValueFn = Callable[..., Any]  # (params, **some of the extra arguments) -> a number
 
@@ -55,16 +59,7 @@ class Line:
         given = _taken_by(who, value_fn, extra_args)
 
         def value_at(params: Params) -> Float[Array, ""]:
-            found = value_fn(params, **given)
-            shape = getattr(found, "shape", ()) if _is_number(found) else None
-            if shape != ():
-                what = f"a {type(found).__name__}"
-                what = what if shape is None else f"an array of shape {shape}"
-                raise TypeError(
-                    f"{who}: value_fn returned {what}, and one number is wanted. "
-                    "Return the value alone, and sum or average over its axes."
-                )
-            return jnp.asarray(found)
+            return returned(who, value_fn(params, **given))
 
         self._value_at = value_at
 
@@ -129,11 +124,60 @@ def dot(who: str, x: Updates, y: Updates) -> Float[Array, ""]:
     return sum(parts[1:], parts[0])
 
 
-def needed(who: str, **arguments: Any) -> None:
-    """An error if one of the arguments of `update` is `None`."""
-    for name, x in arguments.items():
+def asked(
+    who: str, updates: Updates, params: Params | None, **arguments: Any
+) -> Float[Array, ""]:
+    """The `value` that `update` was given; an error if anything is missing or odd.
+
+    Args:
+        who: who speaks in the error.
+        updates: the direction.
+        params: where it begins.
+        arguments: `value`, `grad` and `value_fn`.
+    """
+    for name, x in {"params": params, **arguments}.items():
         if x is None:
             raise missing(who, name)
+    function(who, value_fn=arguments["value_fn"])
+    same_shapes(who, updates=updates, params=params)
+    same_shapes(who, updates=updates, grad=arguments["grad"])
+    return one_number(who, value=arguments["value"])
+
+
+def returned(who: str, x: Any) -> Float[Array, ""]:
+    """What `value_fn` returned, which must be something that has a gradient."""
+    dtype = getattr(x, "dtype", jnp.result_type(float))
+    floating = _is_number(x) and jnp.issubdtype(dtype, jnp.floating)
+    if not floating or np.shape(x) != ():
+        raise TypeError(
+            f"{who}: value_fn returned {_described(x)}, and one real number is wanted. "
+            "Return the value alone, and sum or average over its axes."
+        )
+    return jnp.asarray(x, dtype)
+
+
+def differentiable(who: str, params: Params) -> None:
+    """An error unless there is a gradient for every param: integers have none."""
+    leaves = jax.tree.leaves(params, is_leaf=lambda x: x is None)
+    for path, x in zip(leaf_paths(params), leaves, strict=True):
+        if x is None or is_inexact(x) or isinstance(x, float | complex):
+            continue
+        raise TypeError(
+            f"{who}: leaf {path} of the params {said_of(x)}, and an array of floating "
+            "or complex numbers is wanted. Put `None` in its place, or hide it with "
+            "`masked`."
+        )
+
+
+def one_number(who: str, **value: Any) -> Float[Array, ""]:
+    """What was given by that name, as a number."""
+    ((name, x),) = value.items()
+    if not _is_number(x) or math.prod(np.shape(x)) != 1 or jnp.iscomplexobj(x):
+        raise TypeError(
+            f"{who}: {name} is {_described(x)}, and one real number is wanted. Pass "
+            "what the function returns, summed or averaged over its axes."
+        )
+    return jnp.reshape(jnp.asarray(x), ()).astype(float)
 
 
 def beginning(learning_rate: Array) -> Array:
@@ -159,18 +203,39 @@ def _is_number(x: Any) -> bool:
     return hasattr(x, "dtype") or isinstance(x, int | float)
 
 
+def _described(x: Any) -> str:
+    if not hasattr(x, "dtype"):
+        return f"a {type(x).__name__}"
+    return f"an array of {x.dtype} of shape {x.shape}"
+
+
 def _taken_by(
     who: str, value_fn: ValueFn, extra_args: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """The extra arguments, all of which `value_fn` takes, or an error."""
-    arguments = inspect.signature(value_fn).parameters.values()
-    if any(a.kind is a.VAR_KEYWORD for a in arguments):
+    try:
+        signature = inspect.signature(value_fn)
+    except ValueError:  # written in C: it will speak for itself
         return extra_args
+    arguments = signature.parameters.values()
+    takes_any = any(a.kind is a.VAR_KEYWORD for a in arguments)
     by_name = [a.name for a in arguments if a.kind is not a.POSITIONAL_ONLY]
     others = [name for name in extra_args if name not in by_name]
-    if others:
+    if not takes_any:
+        # Another optimizer of the chain or group may want a function of its own.
+        known = [name for name in others if name in FUNCTIONS_OF_PARAMS]
+        extra_args = {k: x for k, x in extra_args.items() if k not in known}
+        others = [name for name in others if name not in known]
+    if others and not takes_any:
         raise TypeError(
             f"{who}: Unexpected keyword arguments {others}: value_fn takes {by_name}. "
             "Pass only what it takes."
         )
+    try:
+        signature.bind(None, **extra_args)
+    except TypeError as error:
+        raise TypeError(
+            f"{who}: value_fn is called with the params and, by name, with "
+            f"{list(extra_args)}: {error}. Pass what else it needs to `update` by name."
+        ) from None
     return extra_args

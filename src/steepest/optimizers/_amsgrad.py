@@ -3,13 +3,15 @@
 Reddi, Kale and Kumar, On the convergence of Adam and beyond, 2018, arXiv:1904.09237
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    dtype,
+    flag,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -18,7 +20,7 @@ from ..core import (
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     counted,
@@ -29,7 +31,7 @@ from ..numerics import (
     unbiased,
     zero_count,
 )
-from ..transforms import scale_by_learning_rate
+from ._descend import descend
 
 
 class ScaleByAmsgradState(NamedTuple):
@@ -70,8 +72,12 @@ def scale_by_amsgrad(
         bias_correction_mu: whether to divide in `m`.
         bias_correction_nu: whether to divide in `v`.
     """
-    b1, b2 = fraction("scale_by_amsgrad", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_amsgrad", eps=eps, eps_root=eps_root)
+    who = "scale_by_amsgrad"
+    b1, b2 = fraction(who, b1=b1, b2=b2)
+    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    dtype(who, mu_dtype=mu_dtype)
+    flag(who, bias_correction_mu=bias_correction_mu)
+    flag(who, bias_correction_nu=bias_correction_nu)
 
     def leaf(n: Any, g: Array, p: Any, mu: Array, nu: Array, nu_max: Array) -> Any:
         mu = ema(mu, g, b1)
@@ -83,7 +89,7 @@ def scale_by_amsgrad(
 
     return lift(
         Rule(
-            "scale_by_amsgrad",
+            who,
             ScaleByAmsgradState,
             leaf,
             remember={
@@ -106,6 +112,7 @@ def amsgrad(
     mu_dtype: Any = None,
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AMSGrad: `p <- p - learning_rate u`, with `u` from `scale_by_amsgrad`.
 
@@ -113,6 +120,7 @@ def amsgrad(
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype: as for `scale_by_amsgrad`.
         bias_correction_mu, bias_correction_nu: as for `scale_by_amsgrad`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.amsgrad(learning_rate=0.1)
@@ -121,9 +129,10 @@ def amsgrad(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_amsgrad(
             b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
         ),
-        scale_by_learning_rate(learning_rate),
+        descend("amsgrad", learning_rate),
     )
+    return kept(amsgrad, keep, tx)

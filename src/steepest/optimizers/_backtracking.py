@@ -13,10 +13,22 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..core import GradientTransformationExtraArgs, Params, Real, real, Updates
+from ..core import (
+    flag,
+    GradientTransformationExtraArgs,
+    inside,
+    nonnegative,
+    Params,
+    positive,
+    Real,
+    share,
+    state_of,
+    Updates,
+    whole,
+)
 from ..engine import branch, loop
 from ..tree import zeros_like
-from ._along import beginning, Line, needed, number_dtype, ValueFn
+from ._along import asked, beginning, differentiable, Line, number_dtype, ValueFn
 
 
 class BacktrackingLinesearchInfo(NamedTuple):
@@ -83,18 +95,17 @@ def scale_by_backtracking_linesearch(
         verbose: whether to print a line when no good step was found.
     """
     who = "scale_by_backtracking_linesearch"
-    most, c, shrink, grow, longest, atol, rtol = real(
-        who,
-        max_backtracking_steps=max_backtracking_steps,
-        slope_rtol=slope_rtol,
-        decrease_factor=decrease_factor,
-        increase_factor=increase_factor,
-        max_learning_rate=max_learning_rate,
-        atol=atol,
-        rtol=rtol,
+    (most,) = whole(who, max_backtracking_steps=max_backtracking_steps)
+    (c,) = share(who, slope_rtol=slope_rtol)
+    (shrink,) = inside(who, decrease_factor=decrease_factor)
+    grow, longest = positive(
+        who, increase_factor=increase_factor, max_learning_rate=max_learning_rate
     )
+    atol, rtol = nonnegative(who, atol=atol, rtol=rtol)
+    flag(who, store_grad=store_grad, verbose=verbose)
 
     def init(params: Params) -> ScaleByBacktrackingLinesearchState:
+        differentiable(who, params)
         dtype = number_dtype(params)
         return ScaleByBacktrackingLinesearchState(
             learning_rate=jnp.ones((), dtype),
@@ -116,11 +127,12 @@ def scale_by_backtracking_linesearch(
         value_fn: ValueFn | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
-        needed(who, params=params, value=value, grad=grad, value_fn=value_fn)
+        state_of(who, ScaleByBacktrackingLinesearchState, state)
+        given = asked(who, updates, params, value=value, grad=grad, value_fn=value_fn)
         assert value_fn is not None
         line = Line(who, updates, params, value_fn, extra_args)
         last = jnp.asarray(state.learning_rate)
-        f0 = jnp.asarray(value).astype(last.dtype)
+        f0 = given.astype(last.dtype)
         slope = line.slope(grad)
 
         def goes_on(trial: _Trial) -> Array:

@@ -4,30 +4,33 @@ Bernstein et al., On the distance between two neural networks and the stability 
 learning, 2020, arXiv:2002.03432
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    amount,
     EmptyState,
     GradientTransformationExtraArgs,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..transforms import (
     add_decayed_weights,
     scale_by_learning_rate,
     scale_by_trust_ratio,
+    WeightDecaySchedule,
 )
 
 
 def fromage(
-    learning_rate: ScalarOrSchedule, min_norm: Real = 1e-6
+    learning_rate: ScalarOrSchedule,
+    min_norm: Real = 1e-6,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Fromage: `p <- (p - learning_rate |p| g / |g|) / sqrt(1 + learning_rate^2)`.
 
@@ -38,6 +41,7 @@ def fromage(
         learning_rate: a number, or a function of the count.
         min_norm: the least length a leaf is thought to have, or it could not leave
             zero.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.fromage(learning_rate=1.0)
@@ -51,9 +55,10 @@ def fromage(
         along = scale_by_learning_rate(lambda count: _shorter(rate(count)))
         back = add_decayed_weights(lambda count: _growth(rate(count)))
     else:
-        (eta,) = nonnegative("fromage", learning_rate=learning_rate)
+        (eta,) = amount("fromage", learning_rate=learning_rate)
         along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
-    return chain(scale_by_trust_ratio(min_norm), along, back)
+    tx = chain(scale_by_trust_ratio(min_norm), along, back)
+    return kept(fromage, keep, tx)
 
 
 def _shorter(eta: Any) -> Any:
@@ -73,4 +78,5 @@ def _add(growth: Any) -> GradientTransformationExtraArgs:
     def leaf(n: Any, g: Array, p: Array) -> Array:
         return g + growth * p
 
-    return lift(Rule("fromage", EmptyState, leaf, needs=("params",)))
+    needs, Counted = ("params",), WeightDecaySchedule
+    return lift(Rule("fromage", EmptyState, leaf, needs=needs, Counted=Counted))

@@ -4,15 +4,17 @@ You et al., Large batch optimization for deep learning: training BERT in 76 minu
 2020, arXiv:1904.00962
 """
 
+from typing import Unpack
+
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import MaskOrFn
+from ..engine import Keep, kept, MaskOrFn
 from ..transforms import (
     add_decayed_weights,
-    scale_by_learning_rate,
     scale_by_trust_ratio,
 )
 from ._adam import scale_by_adam
+from ._descend import descend
 
 
 def lamb(
@@ -23,6 +25,7 @@ def lamb(
     eps_root: Real = 0.0,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """LAMB: AdamW, with each leaf's step as long as the leaf.
 
@@ -34,6 +37,7 @@ def lamb(
         b1, b2, eps, eps_root: as for `scale_by_adam`.
         weight_decay: the pull towards zero.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lamb(learning_rate=0.1)
@@ -42,9 +46,10 @@ def lamb(
     >>> round(float(jnp.linalg.norm(updates)), 3)
     0.5
     """
-    return chain(
+    tx = chain(
         scale_by_adam(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_trust_ratio(),
-        scale_by_learning_rate(learning_rate),
+        descend("lamb", learning_rate),
     )
+    return kept(lamb, keep, tx)

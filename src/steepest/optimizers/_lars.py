@@ -4,15 +4,17 @@ You, Gitman and Ginsburg, Large batch training of convolutional networks, 2017,
 arXiv:1708.03888
 """
 
+from typing import Unpack
+
 from ..combine import chain, masked
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import MaskOrFn
+from ..engine import Keep, kept, MaskOrFn
 from ..transforms import (
     add_decayed_weights,
-    scale_by_learning_rate,
     scale_by_trust_ratio,
     trace,
 )
+from ._descend import descend
 
 
 def lars(
@@ -24,6 +26,7 @@ def lars(
     trust_ratio_mask: MaskOrFn | None = True,
     momentum: Real = 0.9,
     nesterov: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """LARS: momentum, with each leaf's step in proportion to the leaf.
 
@@ -39,6 +42,7 @@ def lars(
         trust_ratio_mask: which leaves are scaled by the ratio; by default all.
         momentum: the `decay` of `trace`.
         nesterov: as for `trace`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lars(learning_rate=1.0)
@@ -48,9 +52,10 @@ def lars(
     0.005
     """
     ratio = scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps)
-    return chain(
+    tx = chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         ratio if trust_ratio_mask is None else masked(ratio, trust_ratio_mask),
-        scale_by_learning_rate(learning_rate),
+        descend("lars", learning_rate),
         trace(momentum, nesterov),
     )
+    return kept(lars, keep, tx)

@@ -8,7 +8,7 @@ doi:10.1007/978-0-387-40065-5
 
 from collections.abc import Callable
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -17,18 +17,21 @@ from jaxtyping import Array, Float, Int
 from ..combine import chain
 from ..core import (
     AnyTransformation,
+    as_inner,
+    flag,
     GradientTransformationExtraArgs,
     missing,
     OptState,
     Params,
     ScalarOrSchedule,
+    state_of,
     Updates,
 )
-from ..engine import restore, update_dtype
+from ..engine import Keep, keeping, kept, restore, same_shapes, update_dtype
 from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
 from ..transforms import identity, scale, scale_by_learning_rate
 from ..tree import map_trees, zeros_like
-from ._along import dot
+from ._along import differentiable, dot
 from ._zoom import scale_by_zoom_linesearch
 
 _WHO = "scale_by_lbfgs"
@@ -68,7 +71,14 @@ def scale_by_lbfgs(
         memory_size: how many steps are remembered, at least 1.
         scale_init_precond: whether to multiply by `gamma`; otherwise it is 1.
     """
-    memory_size = index(memory_size)
+    flag(_WHO, scale_init_precond=scale_init_precond)
+    try:
+        memory_size = index(memory_size)
+    except TypeError:
+        raise TypeError(
+            f"{_WHO}: memory_size is {memory_size!r}, and a whole number of at least "
+            "1, known before tracing, is wanted."
+        ) from None
     if memory_size < 1:
         raise ValueError(
             f"{_WHO}: memory_size must be >= 1, and is {memory_size}. To remember "
@@ -76,6 +86,8 @@ def scale_by_lbfgs(
         )
 
     def init(params: Params) -> ScaleByLBFGSState:
+        differentiable(_WHO, params)
+
         def memory(p: Any) -> Array:
             one = jnp.zeros_like(p)
             # Repeated, not made anew, so that it lives where the params live.
@@ -99,6 +111,9 @@ def scale_by_lbfgs(
         del extra_args
         if params is None:
             raise missing(_WHO, "params")
+        state_of(_WHO, ScaleByLBFGSState, state)
+        same_shapes(_WHO, updates=updates, params=params)
+        same_shapes(_WHO, updates=updates, **{"state's `params`": state.params})
         return step(updates, state, params)
 
     @jax.jit
@@ -154,6 +169,7 @@ def lbfgs(
     memory_size: int = 10,
     scale_init_precond: bool = True,
     linesearch: AnyTransformation | None = _ZOOM,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """L-BFGS: `p <- p - a learning_rate u`, with `u` from `scale_by_lbfgs`.
 
@@ -166,6 +182,7 @@ def lbfgs(
         memory_size, scale_init_precond: as for `scale_by_lbfgs`.
         linesearch: a transformation that scales the updates; `None` for none. By
             default `scale_by_zoom_linesearch`, at most 20 trials, the first of them 1.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> f = lambda p: jnp.sum((p - 1.0) ** 4)
     >>> tx, params = lbfgs(), jnp.array([3.0, -2.0])
@@ -179,14 +196,19 @@ def lbfgs(
     >>> bool(f(params) < 1e-2)
     True
     """
+    if linesearch is not None:
+        linesearch = as_inner("lbfgs", "linesearch", linesearch)
     descend = scale(-1.0)
     if learning_rate is not None:
         descend = scale_by_learning_rate(learning_rate)
-    return chain(
-        scale_by_lbfgs(memory_size, scale_init_precond),
+    # A line search keeps a point and its gradient as they are, not narrower.
+    dtype = keep.pop("memory_dtype", None)
+    tx = chain(
+        keeping(scale_by_lbfgs(memory_size, scale_init_precond), memory_dtype=dtype),
         descend,
         identity() if linesearch is None else linesearch,
     )
+    return kept(lbfgs, keep, tx)
 
 
 def _two_loops(

@@ -3,25 +3,29 @@
 Chen et al., Symbolic discovery of optimization algorithms, 2023, arXiv:2302.06675
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    choice,
+    dtype,
     fraction,
     GradientTransformationExtraArgs,
-    positive,
+    measurable,
+    only_real,
     Real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
 )
-from ..engine import lift, MaskOrFn
+from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import ema, first_moment, increment, zero_count
-from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ..transforms import add_decayed_weights
+from ._descend import descend
 
 
 class ScaleByLionState(NamedTuple):
@@ -54,16 +58,14 @@ def scale_by_lion(
         smooth_beta: how steep the smooth sign is.
     """
     b1, b2 = fraction("scale_by_lion", b1=b1, b2=b2)
-    (smooth_beta,) = positive("scale_by_lion", smooth_beta=smooth_beta)
+    (smooth_beta,) = measurable("scale_by_lion", smooth_beta=smooth_beta)
+    dtype("scale_by_lion", mu_dtype=mu_dtype)
     signs = {
         "hard": jnp.sign,
         "smooth": lambda c: jnp.tanh(smooth_beta * c),
         "refined": lambda c: jnp.clip(c, -1, 1),
     }
-    if mode not in signs:
-        raise ValueError(
-            f"scale_by_lion: mode is {mode!r}, and one of {', '.join(signs)} is wanted."
-        )
+    choice("scale_by_lion", signs, mode=mode)
     sign = signs[mode]
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
@@ -89,6 +91,7 @@ def scale_by_lion(
             remember={"mu": first_moment(mu_dtype)},
             shared={"count": zero_count},
             prepare=prepare,
+            refuse=only_real if mode == "refined" else None,
         )
     )
 
@@ -100,6 +103,7 @@ def lion(
     mu_dtype: Any = None,
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: MaskOrFn | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Lion: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_lion`.
 
@@ -111,6 +115,7 @@ def lion(
         b1, b2, mu_dtype: as for `scale_by_lion`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.lion(learning_rate=0.1, weight_decay=0.0)
@@ -119,8 +124,9 @@ def lion(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_lion(b1, b2, mu_dtype),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(learning_rate),
+        descend("lion", learning_rate),
     )
+    return kept(lion, keep, tx)

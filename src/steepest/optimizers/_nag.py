@@ -4,21 +4,21 @@ Nesterov, A method for solving the convex programming problem with convergence r
 O(1/k^2), 1983
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Num
 
 from ..core import (
+    amount,
     fraction,
     GradientTransformationExtraArgs,
-    nonnegative,
     Params,
     Rule,
     ScalarOrSchedule,
     Step,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import first_moment, increment, zero_count
 
 
@@ -30,7 +30,9 @@ class NagState(NamedTuple):
 
 
 def nag(
-    learning_rate: ScalarOrSchedule, momentum: ScalarOrSchedule = 0.9
+    learning_rate: ScalarOrSchedule,
+    momentum: ScalarOrSchedule = 0.9,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Step down to `phi`, then on along the line from the last `phi` to this one.
 
@@ -44,6 +46,7 @@ def nag(
     Args:
         learning_rate: a number, or a function of the count.
         momentum: a number in [0, 1), or a function of the count.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx, p = steepest.nag(0.01), jnp.array([3.0])
@@ -52,7 +55,7 @@ def nag(
     2.97
     """
     if not callable(learning_rate):
-        (learning_rate,) = nonnegative("nag", learning_rate=learning_rate)
+        (learning_rate,) = amount("nag", learning_rate=learning_rate)
     if not callable(momentum):
         (momentum,) = fraction("nag", momentum=momentum)
 
@@ -66,7 +69,7 @@ def nag(
         new_phi = p - n.eta * g
         return n.mu * (new_phi - phi) - n.eta * g, new_phi
 
-    return lift(
+    tx = lift(
         Rule(
             "nag",
             NagState,
@@ -77,3 +80,4 @@ def nag(
             needs=("params",),
         )
     )
+    return kept(nag, keep, tx)

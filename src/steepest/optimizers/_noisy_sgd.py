@@ -4,11 +4,13 @@ Neelakantan et al., Adding gradient noise improves learning for very deep networ
 2015, arXiv:1511.06807
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..transforms import add_noise, scale_by_learning_rate
+from ..engine import Keep, kept
+from ..transforms import add_noise
+from ._descend import descend
 
 
 def noisy_sgd(
@@ -18,12 +20,14 @@ def noisy_sgd(
     key: Any = None,
     *,
     seed: int | None = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Noisy descent: `p <- p - learning_rate u`, with `u` from `add_noise`.
 
     Args:
         learning_rate: a number, or a function of the count.
         eta, gamma, key, seed: as for `add_noise`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.noisy_sgd(learning_rate=0.1, key=0)
@@ -32,6 +36,7 @@ def noisy_sgd(
     >>> bool(jnp.all(updates != 0))
     True
     """
-    return chain(
-        add_noise(eta, gamma, key, seed=seed), scale_by_learning_rate(learning_rate)
+    tx = chain(
+        add_noise(eta, gamma, key, seed=seed), descend("noisy_sgd", learning_rate)
     )
+    return kept(noisy_sgd, keep, tx)

@@ -4,13 +4,15 @@ Ginsburg et al., Stochastic gradient methods with layer-wise adaptive moments fo
 training of deep networks, 2019, arXiv:1905.11286
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    amount,
+    dtype,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -20,7 +22,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     ema,
     first_moment,
@@ -30,7 +32,7 @@ from ..numerics import (
     wide_dtype,
     zero_count,
 )
-from ..transforms import scale_by_learning_rate
+from ._descend import descend
 
 
 class ScaleByNovogradState(NamedTuple):
@@ -65,10 +67,11 @@ def scale_by_novograd(
         weight_decay: the pull towards zero; it takes part in the momentum.
         mu_dtype: the dtype `mu` is kept in; by default that of the params.
     """
-    b1, b2 = fraction("scale_by_novograd", b1=b1, b2=b2)
-    eps, eps_root, weight_decay = nonnegative(
-        "scale_by_novograd", eps=eps, eps_root=eps_root, weight_decay=weight_decay
-    )
+    who = "scale_by_novograd"
+    b1, b2 = fraction(who, b1=b1, b2=b2)
+    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    dtype(who, mu_dtype=mu_dtype)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         return {"first": count == 0}, increment(count)
@@ -82,7 +85,7 @@ def scale_by_novograd(
 
     return lift(
         Rule(
-            "scale_by_novograd",
+            who,
             ScaleByNovogradState,
             leaf,
             remember={
@@ -104,12 +107,14 @@ def novograd(
     eps: Real = 1e-6,
     eps_root: Real = 0.0,
     weight_decay: Real = 0.0,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """NovoGrad: `p <- p - learning_rate u`, with `u` from `scale_by_novograd`.
 
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, weight_decay: as for `scale_by_novograd`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.novograd(learning_rate=0.1)
@@ -118,7 +123,8 @@ def novograd(
     >>> [round(float(u), 3) for u in updates]
     [-0.06, 0.08]
     """
-    return chain(
+    tx = chain(
         scale_by_novograd(b1, b2, eps, eps_root, weight_decay),
-        scale_by_learning_rate(learning_rate),
+        descend("novograd", learning_rate),
     )
+    return kept(novograd, keep, tx)

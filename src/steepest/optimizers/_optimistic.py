@@ -5,25 +5,26 @@ gradient methods for saddle point problems, 2020, arXiv:1901.08511
 Daskalakis et al., Training GANs with optimism, 2018, arXiv:1711.00141
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from ..combine import chain
 from ..core import (
+    amount,
+    finite,
     GradientTransformationExtraArgs,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import first_moment
-from ..transforms import scale_by_learning_rate
 from ._adam import scale_by_adam
+from ._descend import descend
 
 
 class ScaleByOptimisticGradientState(NamedTuple):
@@ -44,7 +45,7 @@ def scale_by_optimistic_gradient(
         alpha: the weight of the gradient.
         beta: the weight of its change. With `beta = 0` this is `scale(alpha)`.
     """
-    alpha, beta = real("scale_by_optimistic_gradient", alpha=alpha, beta=beta)
+    alpha, beta = finite("scale_by_optimistic_gradient", alpha=alpha, beta=beta)
 
     def prepare(step: Step, first: Array) -> tuple[dict[str, Array], Array]:
         return {"first": first}, jnp.zeros_like(first)
@@ -66,7 +67,10 @@ def scale_by_optimistic_gradient(
 
 
 def optimistic_gradient_descent(
-    learning_rate: ScalarOrSchedule, alpha: Real = 1.0, beta: Real = 1.0
+    learning_rate: ScalarOrSchedule,
+    alpha: Real = 1.0,
+    beta: Real = 1.0,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """`p <- p - learning_rate u`, with `u` from `scale_by_optimistic_gradient`.
 
@@ -75,6 +79,7 @@ def optimistic_gradient_descent(
     Args:
         learning_rate: a number, or a function of the count.
         alpha, beta: as for `scale_by_optimistic_gradient`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.optimistic_gradient_descent(learning_rate=0.1)
@@ -84,10 +89,11 @@ def optimistic_gradient_descent(
     >>> round(float(u[0]), 3)
     -0.5
     """
-    return chain(
+    tx = chain(
         scale_by_optimistic_gradient(alpha, beta),
-        scale_by_learning_rate(learning_rate),
+        descend("optimistic_gradient_descent", learning_rate),
     )
+    return kept(optimistic_gradient_descent, keep, tx)
 
 
 def optimistic_adam(
@@ -100,6 +106,7 @@ def optimistic_adam(
     mu_dtype: Any = None,
     *,
     nesterov: bool = True,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """`p <- p - learning_rate u - optimism (u - previous u)`, `u` from `scale_by_adam`.
 
@@ -107,12 +114,14 @@ def optimistic_adam(
         learning_rate: a number. For a function of the count take `optimistic_adam_v2`.
         optimism: the weight of the change of `u`; by default the learning rate.
         b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
     if callable(learning_rate):
         raise ValueError(
             "optimistic_adam: learning_rate is a function, and a number is wanted. "
             "Use `optimistic_adam_v2`, which takes schedules."
         )
+    (learning_rate,) = amount("optimistic_adam", learning_rate=learning_rate)
     return optimistic_adam_v2(
         1.0,
         alpha=learning_rate,
@@ -123,6 +132,7 @@ def optimistic_adam(
         eps_root=eps_root,
         mu_dtype=mu_dtype,
         nesterov=nesterov,
+        **keep,
     )
 
 
@@ -137,6 +147,7 @@ def optimistic_adam_v2(
     eps_root: Real = 0.0,
     mu_dtype: Any = None,
     nesterov: bool = True,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """`p <- p - learning_rate (alpha u + beta (u - previous u))`, Adam's `u`.
 
@@ -144,9 +155,11 @@ def optimistic_adam_v2(
         learning_rate: a number, or a function of the count.
         alpha, beta: as for `scale_by_optimistic_gradient`.
         b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
-    return chain(
+    tx = chain(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         scale_by_optimistic_gradient(alpha, beta),
-        scale_by_learning_rate(learning_rate),
+        descend("optimistic_adam_v2", learning_rate),
     )
+    return kept(optimistic_adam_v2, keep, tx)

@@ -7,23 +7,26 @@ Garrigos, Gower and Schaipp, Function value learning: adaptive learning rates ba
 the Polyak stepsize and function splitting in ERM, 2023, arXiv:2307.14528 (SPS+)
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    choice,
     EmptyState,
+    finite,
     GradientTransformationExtraArgs,
+    nonnegative,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     Step,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import quotient, sum_of_squares
+from ._along import one_number
 from ._sgd import sgd
 
 
@@ -47,17 +50,12 @@ def scale_by_polyak(
             none.
     """
     who = "scale_by_polyak"
-    f_min, most, eps = real(
-        who, f_min=f_min, max_learning_rate=max_learning_rate, eps=eps
-    )
-    if variant not in ("sps", "sps+"):
-        raise ValueError(
-            f"{who}: Invalid argument value: {variant=}, and sps or sps+ is wanted."
-        )
+    (f_min,) = finite(who, f_min=f_min)
+    most, eps = nonnegative(who, max_learning_rate=max_learning_rate, eps=eps)
+    choice(who, ("sps", "sps+"), variant=variant)
 
     def prepare(step: Step) -> dict[str, Any]:
-        value = jnp.asarray(step.extra["value"]).astype(float)
-        gap = jnp.reshape(value, ()) - f_min
+        gap = one_number(who, value=step.extra["value"]).astype(float) - f_min
         gap = jnp.maximum(gap, 0) if variant == "sps+" else gap
         size = jnp.minimum(quotient(gap, step.total + eps), most)
         return {"size": jnp.where(step.total == 0, 0, size)}
@@ -83,6 +81,7 @@ def polyak_sgd(
     f_min: Real = 0.0,
     eps: Real = 0.0,
     variant: Literal["sps", "sps+"] = "sps",
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Polyak's step: `p <- p - u`, with `u` from `scale_by_polyak` of `scaling g`.
 
@@ -91,6 +90,7 @@ def polyak_sgd(
         scaling: multiplies the gradient before its length is taken: without the bound
             on the step it divides the step. A number, or a function of the count.
         f_min, eps, variant: as for `scale_by_polyak`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.polyak_sgd()
@@ -99,7 +99,8 @@ def polyak_sgd(
     >>> u.tolist()
     [-0.5]
     """
-    return chain(
+    tx = chain(
         sgd(learning_rate=scaling),
         scale_by_polyak(f_min, max_learning_rate, eps, variant),
     )
+    return kept(polyak_sgd, keep, tx)

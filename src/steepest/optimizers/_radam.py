@@ -4,13 +4,14 @@ Liu et al., On the variance of the adaptive learning rate and beyond, 2020,
 arXiv:1908.03265
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    flag,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -20,7 +21,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     counted,
@@ -31,8 +32,8 @@ from ..numerics import (
     unbiased,
     zero_count,
 )
-from ..transforms import scale_by_learning_rate
 from ._adam import ScaleByAdamState
+from ._descend import descend
 
 
 def scale_by_radam(
@@ -68,9 +69,11 @@ def scale_by_radam(
             infinite, and it is not used, whatever the threshold.
         nesterov: whether `m` looks one step ahead.
     """
-    b1, b2 = fraction("scale_by_radam", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_radam", eps=eps, eps_root=eps_root)
-    (threshold,) = real("scale_by_radam", threshold=threshold)
+    who = "scale_by_radam"
+    b1, b2 = fraction(who, b1=b1, b2=b2)
+    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (threshold,) = real(who, threshold=threshold)
+    flag(who, nesterov=nesterov)
     count_of = counted(b1, b2)
     top = 2 / (1 - b2) - 1
 
@@ -94,7 +97,7 @@ def scale_by_radam(
 
     return lift(
         Rule(
-            "scale_by_radam",
+            who,
             ScaleByAdamState,
             leaf,
             remember={"mu": first_moment(), "nu": second_moment()},
@@ -113,12 +116,14 @@ def radam(
     threshold: Real = 5.0,
     *,
     nesterov: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """RAdam: `p <- p - learning_rate u`, with `u` from `scale_by_radam`.
 
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, threshold, nesterov: as for `scale_by_radam`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.radam(learning_rate=0.1)
@@ -127,7 +132,8 @@ def radam(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.2]
     """
-    return chain(
+    tx = chain(
         scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
-        scale_by_learning_rate(learning_rate),
+        descend("radam", learning_rate),
     )
+    return kept(radam, keep, tx)

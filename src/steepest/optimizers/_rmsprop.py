@@ -5,13 +5,15 @@ magnitude, 2012, www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pd
 Graves, Generating sequences with recurrent neural networks, 2013, arXiv:1308.0850
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    amount,
+    flag,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -21,7 +23,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     beginning_at,
@@ -33,7 +35,8 @@ from ..numerics import (
     second_moment,
     zero_count,
 )
-from ..transforms import identity, scale_by_learning_rate, trace
+from ..transforms import identity, trace
+from ._descend import descend
 
 
 class ScaleByRmsState(NamedTuple):
@@ -84,9 +87,9 @@ def scale_by_rms(
         eps_in_sqrt: whether `eps` stands under the root.
         bias_correction: whether to undo that `nu` began at zero.
     """
-    State = ScaleByRmsWithCountState if bias_correction else ScaleByRmsState
+    States = ScaleByRmsState, ScaleByRmsWithCountState
     return _divided(
-        "scale_by_rms", State, decay, eps, initial_scale, eps_in_sqrt, bias_correction
+        "scale_by_rms", States, decay, eps, initial_scale, eps_in_sqrt, bias_correction
     )
 
 
@@ -112,10 +115,10 @@ def scale_by_stddev(
         eps_in_sqrt: whether `eps` stands under the root.
         bias_correction: whether to undo that `mu` and `nu` began at zero.
     """
-    State = ScaleByRStdDevWithCountState if bias_correction else ScaleByRStdDevState
+    States = ScaleByRStdDevState, ScaleByRStdDevWithCountState
     return _divided(
         "scale_by_stddev",
-        State,
+        States,
         decay,
         eps,
         initial_scale,
@@ -126,16 +129,19 @@ def scale_by_stddev(
 
 def _divided(
     who: str,
-    State: Any,
+    States: tuple[Any, Any],
     decay: Real,
     eps: Real,
     initial_scale: Real,
     eps_in_sqrt: bool,
     bias_correction: bool,
 ) -> GradientTransformationExtraArgs:
-    """Both: `State` says whether there is a mean, and whether there is a count."""
+    """Both: `States` says whether there is a mean; the second has a count as well."""
     (decay,) = fraction(who, decay=decay)
-    eps, start = nonnegative(who, eps=eps, initial_scale=initial_scale)
+    (eps,) = nonnegative(who, eps=eps)
+    (start,) = amount(who, initial_scale=initial_scale)
+    flag(who, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
+    State = States[bool(bias_correction)]
     remember: dict[str, Any] = {"nu": beginning_at(start, second_moment())}
     if "mu" in State._fields:
         remember["mu"] = first_moment()
@@ -169,6 +175,7 @@ def rmsprop(
     momentum: Real | None = None,
     nesterov: bool = False,
     bias_correction: bool = False,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """RMSProp: `p <- p - learning_rate u`, with `u` from `scale_by_rms`.
 
@@ -179,6 +186,7 @@ def rmsprop(
         momentum: the `decay` of a `trace` of the finished steps; `None` for none.
         nesterov: as for `trace`; without momentum it does nothing.
         bias_correction: as for `scale_by_rms`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.rmsprop(learning_rate=0.1)
@@ -187,9 +195,11 @@ def rmsprop(
     >>> [round(float(u), 3) for u in updates]
     [-0.316, 0.316]
     """
+    flag("rmsprop", centered=centered, nesterov=nesterov)
     direction = scale_by_stddev if centered else scale_by_rms
-    return chain(
+    tx = chain(
         direction(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
-        scale_by_learning_rate(learning_rate),
+        descend("rmsprop", learning_rate),
         identity() if momentum is None else trace(momentum, nesterov),
     )
+    return kept(rmsprop, keep, tx)

@@ -6,20 +6,24 @@ Igel and Huesken, Empirical evaluation of the improved Rprop learning algorithms
 doi:10.1016/S0925-2312(01)00700-7
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    amount,
     GradientTransformationExtraArgs,
     nonnegative,
+    only_real,
+    positive,
     Real,
     Rule,
+    share,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import beginning_at, first_moment, second_moment
 from ..transforms import scale
 
@@ -55,22 +59,21 @@ def scale_by_rprop(
         min_step_size: no step shrinks below it.
         max_step_size: no step grows above it.
     """
-    start, eta_minus, eta_plus, shortest, longest = nonnegative(
-        "scale_by_rprop",
-        learning_rate=learning_rate,
-        eta_minus=eta_minus,
-        eta_plus=eta_plus,
-        min_step_size=min_step_size,
-        max_step_size=max_step_size,
+    who = "scale_by_rprop"
+    start, shortest = amount(
+        who, learning_rate=learning_rate, min_step_size=min_step_size
     )
+    (longest,) = nonnegative(who, max_step_size=max_step_size)
+    (eta_minus,) = share(who, eta_minus=eta_minus)
+    (eta_plus,) = positive(who, eta_plus=eta_plus)
+    known = all(isinstance(x, int | float) for x in (shortest, longest))
+    if known and shortest > longest:
+        raise ValueError(
+            f"{who}: min_step_size is {shortest} and max_step_size {longest}, and a "
+            "smallest step that is not above the largest is wanted."
+        )
 
     def leaf(n: Any, g: Array, p: Array | None, step: Array, prev: Array) -> Any:
-        if jnp.iscomplexobj(g):
-            raise ValueError(
-                f"scale_by_rprop: found a gradient of dtype {g.dtype}, and a real one "
-                "is wanted: a complex number has no sign to turn. "
-                "Wrap it in `contrib.split_real_and_imaginary`."
-            )
         turn = jnp.sign(g) * jnp.sign(prev)
         changed = step * jnp.where(turn > 0, eta_plus, eta_minus)
         step = jnp.where(turn == 0, step, jnp.clip(changed, shortest, longest))
@@ -79,7 +82,7 @@ def scale_by_rprop(
 
     return lift(
         Rule(
-            "scale_by_rprop",
+            who,
             ScaleByRpropState,
             leaf,
             remember={
@@ -88,6 +91,7 @@ def scale_by_rprop(
                 "step_sizes": beginning_at(start, second_moment()),
                 "prev_updates": first_moment(),
             },
+            refuse=only_real,
         )
     )
 
@@ -98,12 +102,14 @@ def rprop(
     eta_plus: Real = 1.2,
     min_step_size: Real = 1e-6,
     max_step_size: Real = 50.0,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Rprop: `p <- p - u`, with `u` from `scale_by_rprop`. For full batches.
 
     Args:
         learning_rate: where the step sizes begin.
         eta_minus, eta_plus, min_step_size, max_step_size: as for `scale_by_rprop`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.rprop(learning_rate=0.1)
@@ -113,9 +119,10 @@ def rprop(
     >>> [round(float(x), 3) for x in u]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_rprop(
             learning_rate, eta_minus, eta_plus, min_step_size, max_step_size
         ),
         scale(-1.0),
     )
+    return kept(rprop, keep, tx)

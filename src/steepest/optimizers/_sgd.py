@@ -4,11 +4,19 @@ Robbins and Monro, A stochastic approximation method, 1951,
 doi:10.1214/aoms/1177729586
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 from ..combine import chain
-from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..transforms import identity, scale_by_learning_rate, trace
+from ..core import (
+    dtype,
+    flag,
+    GradientTransformationExtraArgs,
+    Real,
+    ScalarOrSchedule,
+)
+from ..engine import Keep, kept
+from ..transforms import identity, trace
+from ._descend import descend
 
 
 def sgd(
@@ -16,6 +24,7 @@ def sgd(
     momentum: Real | None = None,
     nesterov: bool = False,
     accumulator_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Gradient descent: `p <- p - learning_rate u`, with `u = g` or from `trace`.
 
@@ -24,6 +33,7 @@ def sgd(
         momentum: the `decay` of `trace`; `None` for no momentum, and then nothing is
             remembered.
         nesterov, accumulator_dtype: as for `trace`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.sgd(learning_rate=0.1)
@@ -32,7 +42,10 @@ def sgd(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.2]
     """
+    flag("sgd", nesterov=nesterov)
+    dtype("sgd", accumulator_dtype=accumulator_dtype)
     direction = identity()
     if momentum is not None:
         direction = trace(momentum, nesterov, accumulator_dtype)
-    return chain(direction, scale_by_learning_rate(learning_rate))
+    tx = chain(direction, descend("sgd", learning_rate))
+    return kept(sgd, keep, tx)

@@ -4,7 +4,7 @@ Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018
 arXiv:1802.04434
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -16,8 +16,8 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import lift
-from ..transforms import scale_by_learning_rate
+from ..engine import Keep, kept, lift
+from ._descend import descend
 
 
 def scale_by_sign() -> GradientTransformationExtraArgs:
@@ -29,11 +29,15 @@ def scale_by_sign() -> GradientTransformationExtraArgs:
     return lift(Rule("scale_by_sign", EmptyState, leaf))
 
 
-def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs:
+def sign_sgd(
+    learning_rate: ScalarOrSchedule,
+    **keep: Unpack[Keep],
+) -> GradientTransformationExtraArgs:
     """SignSGD: `p <- p - learning_rate sign(g)`.
 
     Args:
         learning_rate: a number, or a function of the count.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.sign_sgd(learning_rate=0.1)
@@ -42,4 +46,5 @@ def sign_sgd(learning_rate: ScalarOrSchedule) -> GradientTransformationExtraArgs
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(scale_by_sign(), scale_by_learning_rate(learning_rate))
+    tx = chain(scale_by_sign(), descend("sign_sgd", learning_rate))
+    return kept(sign_sgd, keep, tx)

@@ -4,11 +4,13 @@ Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018
 arXiv:1802.04434
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..transforms import ema, scale_by_learning_rate
+from ..engine import Keep, kept
+from ..transforms import ema
+from ._descend import descend
 from ._sign_sgd import scale_by_sign
 
 
@@ -16,6 +18,7 @@ def signum(
     learning_rate: ScalarOrSchedule,
     beta: Real = 0.9,
     accumulator_dtype: Any = None,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Signum: `p <- p - learning_rate sign(m)`, where `m` is a mean of the gradients.
 
@@ -23,6 +26,7 @@ def signum(
         learning_rate: a number, or a function of the count.
         beta: how slowly `m` forgets, in [0, 1): the `decay` of `ema`.
         accumulator_dtype: the dtype `m` is kept in; by default that of the params.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.signum(learning_rate=0.1)
@@ -32,9 +36,10 @@ def signum(
     >>> [round(float(x), 3) for x in u]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         # Undoing the bias would not change the sign.
         ema(beta, debias=False, accumulator_dtype=accumulator_dtype),
         scale_by_sign(),
-        scale_by_learning_rate(learning_rate),
+        descend("signum", learning_rate),
     )
+    return kept(signum, keep, tx)

@@ -4,7 +4,7 @@ Anil, Gupta, Koren and Singer, Memory-efficient adaptive optimization, 2019,
 arXiv:1901.11150
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -17,11 +17,12 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    share,
     Updates,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import abs_sq, ema, first_moment, root, wide_dtype
-from ..transforms import scale_by_learning_rate
+from ._descend import descend
 
 
 class ScaleBySM3State(NamedTuple):
@@ -50,9 +51,8 @@ def scale_by_sm3(
         eps: keeps `u` small where the gradient is.
     """
     (b1,) = fraction("scale_by_sm3", b1=b1)
-    b2, eps = nonnegative("scale_by_sm3", b2=b2, eps=eps)
-    if isinstance(b2, int | float) and b2 > 1:
-        raise ValueError(f"scale_by_sm3: b2 is {b2}, and a number in [0, 1] is wanted.")
+    (b2,) = share("scale_by_sm3", b2=b2)
+    (eps,) = nonnegative("scale_by_sm3", eps=eps)
 
     def first_mu(p: Any) -> list[Array]:
         zeros = jnp.zeros_like(p, dtype=wide_dtype([p]))
@@ -92,13 +92,16 @@ def _least(bounds: list[Array]) -> Array:
 
 
 def sm3(
-    learning_rate: ScalarOrSchedule, momentum: Real = 0.9
+    learning_rate: ScalarOrSchedule,
+    momentum: Real = 0.9,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """SM3: `p <- p - learning_rate u`, with `u` from `scale_by_sm3`.
 
     Args:
         learning_rate: a number, or a function of the count.
         momentum: its `b1`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.sm3(learning_rate=0.1, momentum=0.0)
@@ -107,4 +110,5 @@ def sm3(
     >>> [round(float(u), 3) for u in updates.ravel()]
     [-0.1, 0.1, -0.1, -0.1]
     """
-    return chain(scale_by_sm3(momentum), scale_by_learning_rate(learning_rate))
+    tx = chain(scale_by_sm3(momentum), descend("sm3", learning_rate))
+    return kept(sm3, keep, tx)

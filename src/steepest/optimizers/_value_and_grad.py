@@ -6,10 +6,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..core import OptState, Params, Updates
-from ..engine import branch
+from ..core import function, OptState, Params, Updates
+from ..engine import branch, MaskedNode, same_shapes
 from ..tree import cast_like, get, get_all_with_path, NamedTupleKey
-from ._along import ValueFn
+from ._along import differentiable, returned, ValueFn
 
 
 def value_and_grad_from_state(
@@ -25,7 +25,8 @@ def value_and_grad_from_state(
     `f(params, *args, state=state, **kwargs)`. The state must have a `value` and a
     `grad` somewhere, as that of a zoom line search does, and that of a backtracking
     line search with `store_grad`. Where the value is not finite, as before the first
-    step, both are computed.
+    step, both are computed; so they are where a line search has only some of the leaves
+    (under a mask, in a group): when it ended, the others had not moved yet.
 
     Args:
         value_fn: a function of the params, and of anything else, that returns a number.
@@ -43,22 +44,30 @@ def value_and_grad_from_state(
     >>> abs(float(params[0])) < 1e-3
     True
     """
+    who = "value_and_grad_from_state"
+    function(who, value_fn=value_fn)
 
     def value_and_grad(
         params: Params, *fn_args: Any, state: OptState, **fn_kwargs: Any
     ) -> tuple[Any, Updates]:
+        def value_of(params: Params) -> Any:
+            return returned(who, value_fn(params, *fn_args, **fn_kwargs))
+
+        differentiable(who, params)
+        if _has_holes(state):
+            return jax.value_and_grad(value_of)(params)
         stored = _stored(state, "value"), _stored(state, "grad")
         if stored[0] is None or stored[1] is None:
             raise ValueError(
-                "value_and_grad_from_state: Value or gradient not found in the state. "
+                f"{who}: Value or gradient not found in the state. "
                 "Use an optimizer that keeps them, such as `lbfgs()` or "
                 "`scale_by_backtracking_linesearch(..., store_grad=True)`."
             )
+        same_shapes(who, params=params, **{"state's `grad`": stored[1]})
         stored = jax.tree.map(jnp.asarray, stored)
 
         def computed() -> tuple[Any, Updates]:
-            found = jax.value_and_grad(value_fn)(params, *fn_args, **fn_kwargs)
-            return cast_like(found, stored)
+            return cast_like(jax.value_and_grad(value_of)(params), stored)
 
         return branch(jnp.isfinite(stored[0]), lambda: stored, computed)
 
@@ -71,6 +80,16 @@ def _stored(state: OptState, name: str) -> Any:
     Params may have the name too, and a state may hold trees like the params: a field
     comes before the key of a dictionary.
     """
-    found = get_all_with_path(state, name)
-    fields = [x for path, x in found if isinstance(path[-1], NamedTupleKey)]
+    fields = _fields(state, name)
     return fields[0] if len(fields) == 1 else get(state, name)
+
+
+def _has_holes(state: OptState) -> bool:
+    """Whether a gradient in the state is that of some leaves alone."""
+    is_hole = lambda x: isinstance(x, MaskedNode)
+    return any(map(is_hole, jax.tree.leaves(_fields(state, "grad"), is_leaf=is_hole)))
+
+
+def _fields(state: OptState, name: str) -> list[Any]:
+    found = get_all_with_path(state, name)
+    return [x for path, x in found if isinstance(path[-1], NamedTupleKey)]

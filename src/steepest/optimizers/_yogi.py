@@ -4,13 +4,14 @@ Zaheer et al., Adaptive methods for nonconvex optimization, 2018,
 papers.nips.cc/paper/8186-adaptive-methods-for-nonconvex-optimization
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    amount,
     fraction,
     GradientTransformationExtraArgs,
     nonnegative,
@@ -18,7 +19,7 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import lift
+from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     beginning_at,
@@ -30,8 +31,8 @@ from ..numerics import (
     unbiased,
     zero_count,
 )
-from ..transforms import scale_by_learning_rate
 from ._adam import ScaleByAdamState
+from ._descend import descend
 
 
 def scale_by_yogi(
@@ -58,13 +59,10 @@ def scale_by_yogi(
         eps_root: the same, under the root.
         initial_accumulator_value: where `mu` and `nu` begin.
     """
-    b1, b2 = fraction("scale_by_yogi", b1=b1, b2=b2)
-    eps, eps_root, start = nonnegative(
-        "scale_by_yogi",
-        eps=eps,
-        eps_root=eps_root,
-        initial_accumulator_value=initial_accumulator_value,
-    )
+    who = "scale_by_yogi"
+    b1, b2 = fraction(who, b1=b1, b2=b2)
+    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
         mu = ema(mu, g, b1)
@@ -75,7 +73,7 @@ def scale_by_yogi(
 
     return lift(
         Rule(
-            "scale_by_yogi",
+            who,
             ScaleByAdamState,
             leaf,
             remember={
@@ -93,12 +91,14 @@ def yogi(
     b1: Real = 0.9,
     b2: Real = 0.999,
     eps: Real = 1e-3,
+    **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Yogi: `p <- p - learning_rate u`, with `u` from `scale_by_yogi`.
 
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps: as for `scale_by_yogi`.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.yogi(learning_rate=0.1)
@@ -107,7 +107,8 @@ def yogi(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    return chain(
+    tx = chain(
         scale_by_yogi(b1, b2, eps),
-        scale_by_learning_rate(learning_rate),
+        descend("yogi", learning_rate),
     )
+    return kept(yogi, keep, tx)

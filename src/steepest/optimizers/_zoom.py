@@ -10,10 +10,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..core import GradientTransformationExtraArgs, Params, Real, real, Updates
-from ..engine import branch
+from ..core import (
+    choice,
+    flag,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Params,
+    period,
+    positive,
+    Real,
+    share,
+    state_of,
+    Updates,
+)
+from ..engine import branch, same_shapes
 from ..tree import map_trees, zeros_like
-from ._along import beginning, Line, needed, number_dtype, ValueFn
+from ._along import (
+    asked,
+    beginning,
+    differentiable,
+    Line,
+    number_dtype,
+    ValueFn,
+)
 from ._zoom_steps import Point, Search, search, taken, Wanted
 
 
@@ -78,28 +97,28 @@ def scale_by_zoom_linesearch(
         verbose: whether to print a line when no good step was found.
     """
     who = "scale_by_zoom_linesearch"
-    if initial_guess_strategy not in ("keep", "one"):
-        raise ValueError(
-            f"{who}: Unknown initial guess strategy: {initial_guess_strategy!r}, and "
-            "keep or one is wanted."
-        )
+    choice(who, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
+    flag(who, verbose=verbose)
     exactly, unbounded = approx_dec_rtol is None, max_learning_rate is None
-    want = Wanted(
-        *real(
-            who,
-            max_linesearch_steps=max_linesearch_steps,
-            max_learning_rate=jnp.inf if unbounded else max_learning_rate,
-            tol=tol,
-            increase_factor=increase_factor,
-            slope_rtol=slope_rtol,
-            curv_rtol=curv_rtol,
-            approx_dec_rtol=0.0 if exactly else approx_dec_rtol,
-            stepsize_precision=stepsize_precision,
-        )
+    (most,) = period(who, max_linesearch_steps=max_linesearch_steps)
+    longest, grow = positive(
+        who,
+        max_learning_rate=jnp.inf if unbounded else max_learning_rate,
+        increase_factor=increase_factor,
     )
-    want = want._replace(approx_dec_rtol=None) if exactly else want
+    (slope,) = share(who, slope_rtol=slope_rtol)
+    tol, curvature, near, precision = nonnegative(
+        who,
+        tol=tol,
+        curv_rtol=curv_rtol,
+        approx_dec_rtol=0.0 if exactly else approx_dec_rtol,
+        stepsize_precision=stepsize_precision,
+    )
+    near = None if exactly else near
+    want = Wanted(most, longest, tol, grow, slope, curvature, near, precision)
 
     def init(params: Params) -> ScaleByZoomLinesearchState:
+        differentiable(who, params)
         dtype = number_dtype(params)
         return ScaleByZoomLinesearchState(
             learning_rate=jnp.ones((), dtype),
@@ -122,7 +141,9 @@ def scale_by_zoom_linesearch(
         value_fn: ValueFn | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ScaleByZoomLinesearchState]:
-        needed(who, params=params, value=value, grad=grad, value_fn=value_fn)
+        state_of(who, ScaleByZoomLinesearchState, state)
+        given = asked(who, updates, params, value=value, grad=grad, value_fn=value_fn)
+        same_shapes(who, updates=updates, **{"state's `grad`": state.grad})
         assert value_fn is not None
         line = Line(who, updates, params, value_fn, extra_args)
         last = jnp.asarray(state.learning_rate)
@@ -133,7 +154,7 @@ def scale_by_zoom_linesearch(
 
         start = Point(
             a=jnp.zeros_like(last),
-            value=jnp.asarray(value).astype(last.dtype),
+            value=given.astype(last.dtype),
             slope=line.slope(grad, conjugate=True),
             grad=map_trees(who, _like, none_is_leaf=True, grad=state.grad, given=grad),
         )

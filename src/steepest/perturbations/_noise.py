@@ -1,11 +1,13 @@
 """Kinds of noise: how to draw it, and how likely it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
+
+from ..core import array, dtype as real_dtype, key as random_key, sizes
 
 
 @runtime_checkable
@@ -44,7 +46,7 @@ class Normal:
             sample_shape: how many.
             dtype: of what dtype.
         """
-        return jax.random.normal(key, _shape(sample_shape), dtype)
+        return _drawn("Normal", jax.random.normal, key, sample_shape, dtype)
 
     def log_prob(self, inputs: Any) -> Any:
         """`-x^2 / 2`: the logarithm of the density, up to a constant.
@@ -52,7 +54,8 @@ class Normal:
         Args:
             inputs: where, element by element.
         """
-        return -0.5 * inputs**2
+        (x,) = array("Normal.log_prob", inputs=inputs)
+        return -0.5 * x**2
 
 
 class Gumbel:
@@ -71,7 +74,7 @@ class Gumbel:
             sample_shape: how many.
             dtype: of what dtype.
         """
-        return jax.random.gumbel(key, _shape(sample_shape), dtype)
+        return _drawn("Gumbel", jax.random.gumbel, key, sample_shape, dtype)
 
     def log_prob(self, inputs: Any) -> Any:
         """`-x - exp(-x)`, the logarithm of the density.
@@ -79,8 +82,16 @@ class Gumbel:
         Args:
             inputs: where, element by element.
         """
-        return -inputs - jnp.exp(-inputs)
+        (x,) = array("Gumbel.log_prob", inputs=inputs)
+        return -x - jnp.exp(-x)
 
 
-def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+def _drawn(
+    kind: str, sampler: Callable[..., Array], key: Any, shape: Any, dtype: Any
+) -> Array:
+    """Draws of a kind of noise, or an error that says what is wrong."""
+    who = f"{kind}.sample"
+    random_key(who, key=key)
+    real_dtype(who, dtype=dtype)
+    (full,) = sizes(who, sample_shape=(shape,) if isinstance(shape, int) else shape)
+    return sampler(key, full, dtype)

@@ -4,12 +4,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PyTree
 
-from ..core import nonnegative
+from ..core import is_number, nonnegative, real, said_of, unless_array, WrongArgument
 from ..numerics import promoted
-from ..tree import first_difference
+from ..tree import first_difference, map_numbers
+from ._precision import real_array
 
 
 def projection_non_negative(tree: PyTree) -> PyTree:
@@ -18,7 +18,8 @@ def projection_non_negative(tree: PyTree) -> PyTree:
     Args:
         tree: a tree of numbers.
     """
-    return jax.tree.map(jax.nn.relu, tree)
+    above = lambda x: jax.nn.relu(real_array(x))
+    return map_numbers("projection_non_negative", above, real=True, tree=tree)
 
 
 def projection_box(tree: PyTree, lower: PyTree, upper: PyTree) -> PyTree:
@@ -33,11 +34,7 @@ def projection_box(tree: PyTree, lower: PyTree, upper: PyTree) -> PyTree:
     >>> projection_box({"w": jnp.array([-3.0, 0.5])}, -1.0, 1.0)["w"].tolist()
     [-1.0, 0.5]
     """
-    lows = _spread("projection_box", lower, tree, "lower")
-    highs = _spread("projection_box", upper, tree, "upper")
-    leaves, treedef = jax.tree.flatten(tree)
-    rows = zip(leaves, lows, highs, strict=True)
-    return treedef.unflatten([_clip(*row) for row in rows])
+    return _boxed("projection_box", tree, lower=lower, upper=upper)
 
 
 def projection_hypercube(tree: PyTree, scale: PyTree = 1) -> PyTree:
@@ -49,7 +46,7 @@ def projection_hypercube(tree: PyTree, scale: PyTree = 1) -> PyTree:
             or a tree as for `projection_box`.
     """
     _check_scale("projection_hypercube", scale)
-    return projection_box(tree, 0, scale)
+    return _boxed("projection_hypercube", tree, lower=0, scale=scale)
 
 
 def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
@@ -61,15 +58,37 @@ def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
         tree: a tree of real numbers.
         scale: the radius: a number, or an array that broadcasts with every leaf.
     """
-    _check_scale("projection_linf_ball", scale)
+    who = "projection_linf_ball"
+    _check_scale(who, scale)
 
+    if not is_number(scale):
+        raise WrongArgument(
+            f"{who}: scale {said_of(scale)}, and an array or a number is wanted."
+        )
     bounds = -scale, scale
 
     def clip(x: Any) -> Any:
         # In the dtype of the leaf: integers stay integers, and below the radius.
         return _clip(x, *(jnp.asarray(b).astype(promoted(x)) for b in bounds))
 
-    return jax.tree.map(clip, tree)
+    return map_numbers(who, clip, {"scale": scale}, real=True, tree=tree)
+
+
+def _boxed(who: str, tree: PyTree, **bounds: PyTree) -> PyTree:
+    """The tree between two bounds, which are given by name, the lower first."""
+    spread = {name: _spread(who, x, tree, name) for name, x in bounds.items()}
+    lows, highs = spread.values()
+    for low, high in zip(lows, highs, strict=True):
+        known = isinstance(low, int | float) and isinstance(high, int | float)
+        if known and low > high:
+            below, above = bounds
+            raise ValueError(
+                f"{who}: {below} is {low} and {above} is {high}, and one that is not "
+                "below it is wanted."
+            )
+    treedef = jax.tree.structure(tree)
+    trees = {name: treedef.unflatten(row) for name, row in spread.items()}
+    return map_numbers(who, _clip, real=True, optional=True, tree=tree, **trees)
 
 
 def _clip(x: Any, low: Any, high: Any) -> Any:
@@ -88,6 +107,9 @@ def _spread(who: str, bound: PyTree, tree: PyTree, name: str) -> list[Any]:
             f"{who}: {difference}. Give `{name}` the structure of the tree, or one "
             "number for a whole subtree."
         ) from None
+    for x in bounds:
+        if x is not None:
+            unless_array(real, who, **{name: x})
     found: list[Any] = []
     for x, part in zip(bounds, parts, strict=True):
         found += [x] * len(jax.tree.leaves(part))
@@ -97,5 +119,4 @@ def _spread(who: str, bound: PyTree, tree: PyTree, name: str) -> list[Any]:
 def _check_scale(who: str, scale: PyTree) -> None:
     """Below zero there is no such set. Arrays are not looked at: they may be traced."""
     for x in jax.tree.leaves(scale):
-        if isinstance(x, int | float | np.number):
-            nonnegative(who, scale=x)
+        unless_array(nonnegative, who, scale=x)

@@ -11,8 +11,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
-from ..core import nonnegative, Real
+from ..core import amount, nonnegative, Real
 from ..numerics import is_inexact, simplex
+from ..tree import map_numbers, size
+from ._precision import real_array
 
 
 def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
@@ -29,8 +31,9 @@ def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
     >>> projection_simplex({"w": jnp.array([0.5, 1.0])})["w"].tolist()
     [0.25, 0.75]
     """
-    scale, *_ = nonnegative("projection_simplex", scale=scale)
-    flat, unravel = _ravel(tree)
+    who = "projection_simplex"
+    scale, *_ = amount(who, scale=scale)
+    flat, unravel = _ravel(who, map_numbers(who, real_array, real=True, tree=tree))
     return unravel(simplex(flat, scale))
 
 
@@ -45,8 +48,9 @@ def projection_l1_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of numbers, at least one.
         scale: the sum.
     """
-    scale, *_ = nonnegative("projection_l1_sphere", scale=scale)
-    flat, unravel = _ravel(tree)
+    who = "projection_l1_sphere"
+    scale, *_ = amount(who, scale=scale)
+    flat, unravel = _ravel(who, tree)
     return unravel(_sphere(flat, scale))
 
 
@@ -57,8 +61,9 @@ def projection_l1_ball(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of numbers, at least one.
         scale: the radius.
     """
-    scale, *_ = nonnegative("projection_l1_ball", scale=scale)
-    flat, unravel = _ravel(tree)
+    who = "projection_l1_ball"
+    scale, *_ = nonnegative(who, scale=scale)
+    flat, unravel = _ravel(who, tree)
     outside = _sphere(flat, scale)
     inside = flat.astype(outside.dtype)
     nearest = jnp.where(jnp.sum(jnp.abs(inside)) <= scale, inside, outside)
@@ -73,7 +78,12 @@ def _sphere(x: Array, scale: Real) -> Array:
     return signs.astype(sizes.dtype) * sizes
 
 
-def _ravel(tree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
+def _ravel(who: str, tree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
     """The tree as one vector, and the way back."""
+    tree = map_numbers(who, jnp.asarray, tree=tree)
+    if size(tree) == 0:
+        raise IndexError(
+            f"{who}: there is no number in the tree, and at least one is wanted."
+        )
     with jax.numpy_dtype_promotion("standard"):
         return ravel_pytree(tree)

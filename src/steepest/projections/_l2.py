@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import nonnegative, Real
+from ..core import amount, nonnegative, Real
 from ..tree import norm, size
 from ._precision import restored, scaled, widened
 
@@ -20,8 +20,9 @@ def projection_l2_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of numbers.
         scale: the length.
     """
-    (radius,) = nonnegative("projection_l2_sphere", scale=scale)
-    x, _ = scaled(*widened(tree))
+    who = "projection_l2_sphere"
+    (radius,) = amount(who, scale=scale)
+    x, _ = scaled(*widened(who, tree=tree))
     length = norm(x)
     zero = length == 0
     factor = radius / jnp.where(zero, 1, length)
@@ -44,8 +45,9 @@ def projection_l2_ball(tree: PyTree, scale: Real = 1) -> PyTree:
     >>> projection_l2_ball({"w": jnp.array([0.0, 4.0])}, 0.5)["w"].tolist()
     [0.0, 0.5]
     """
-    (radius,) = nonnegative("projection_l2_ball", scale=scale)
-    x, unit = scaled(*widened(tree))
+    who = "projection_l2_ball"
+    (radius,) = nonnegative(who, scale=scale)
+    x, unit = scaled(*widened(who, tree=tree))
     length = norm(x)
     zero = length == 0
     factor = jnp.minimum(unit, radius / jnp.where(zero, 1, length))

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import Real, real
-from ..tree import add_scale, map_trees, scale, vdot
+from ..core import finite, Real, real
+from ..tree import add_scale, map_numbers, scale, vdot
 from ._precision import restored, scaled, widened
 
 
@@ -44,6 +44,7 @@ def projection_hyperplane(x: PyTree, a: PyTree, b: Real) -> PyTree:
         b: the number. With `a` zero, all is in the plane if `b` is zero, and nothing,
             so that the answer is NaN, if it is not.
     """
+    finite("projection_hyperplane", b=b)
     return _moved("projection_hyperplane", lambda gap: gap, x, a, b)
 
 
@@ -59,6 +60,7 @@ def projection_halfspace(x: PyTree, a: PyTree, b: Real) -> PyTree:
         a: the normal, which points outwards: a tree of the same structure.
         b: the number, as for `projection_hyperplane`.
     """
+    real("projection_halfspace", b=b)
     outside = lambda gap: jnp.maximum(gap.real, 0)
     return _moved("projection_halfspace", outside, x, a, b)
 
@@ -67,7 +69,6 @@ def _moved(
     who: str, excess: Callable[[Array], Array], x: PyTree, a: PyTree, b: Real
 ) -> PyTree:
     """`x`, moved along `a` so that `excess(<a, x> - b)` is gone."""
-    real(who, b=b)
     wide_x, unit_a, unit = _prepared(who, x, a)
     square = _square(unit_a)
     with _mixing():
@@ -82,9 +83,14 @@ def _moved(
 
 def _prepared(who: str, x: PyTree, a: PyTree) -> tuple[PyTree, PyTree, Array]:
     """`x` to compute with, `a / unit`, and the unit."""
-    map_trees(who, lambda x, a: None, x=x, a=a)
-    wide_x, wide_a = widened(x, a)
+    wide_x, wide_a = widened(who, x=x, a=a)
+    map_numbers(who, _check_shapes, alike="shape", x=wide_x, a=wide_a)
     return wide_x, *scaled(wide_a)
+
+
+def _check_shapes(x: Array, a: Array) -> None:
+    if x.shape != a.shape:
+        raise ValueError(f"the shapes {x.shape} and {a.shape} differ")
 
 
 def _mixing() -> AbstractContextManager[Any]:

@@ -7,12 +7,21 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ..numerics import promoted, wide_dtype
-from ..tree import norm
+from ..tree import map_numbers, norm
 
 
-def widened(*trees: PyTree) -> list[PyTree]:
+def real_array(x: Any) -> Array:
+    """`x` as an array, which is not complex: among those none is the smaller one."""
+    x = jnp.asarray(x)
+    if jnp.iscomplexobj(x):
+        raise ValueError(f"found {x.dtype}")
+    return x
+
+
+def widened(who: str, **trees: PyTree) -> list[PyTree]:
     """The trees with all numbers in float32, or in float64 where one of them is."""
-    arrays = jax.tree.map(jnp.asarray, trees)
+    asarray = jnp.asarray
+    arrays = [map_numbers(who, asarray, **{k: tree}) for k, tree in trees.items()]
     real = wide_dtype(jax.tree.leaves(arrays))
     pair = jnp.complex128 if real == jnp.float64 else jnp.complex64
     return [

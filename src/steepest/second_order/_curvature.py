@@ -12,7 +12,9 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Inexact, PyTree
 
+from ..core import function, one_number, WrongArgument
 from ..numerics import abs_sq
+from ..tree import differentiable
 
 Loss = Callable[..., Any]  # (params, inputs, targets) -> number
 
@@ -36,9 +38,8 @@ def hvp(loss: Loss, v: PyTree, params: PyTree, inputs: Any, targets: Any) -> PyT
     >>> hvp(loss, jnp.ones(2), jnp.array([1.0, 2.0]), 1.0, None).tolist()
     [6.0, 12.0]
     """
-    params = jax.tree.map(jnp.asarray, params)
+    gradient, params = _gradient("hvp", "loss", loss, params, inputs, targets)
     tangent = _like(params, v)
-    gradient = jax.grad(lambda p: loss(p, inputs, targets))
     return jax.jvp(gradient, (params,), (tangent,))[1]
 
 
@@ -55,13 +56,14 @@ def hessian_diag(
         inputs: what the loss is given with the params.
         targets: what the loss is given with the params.
     """
-    flat, _ = _ravel(params)
+    gradient, params = _gradient("hessian_diag", "loss", loss, params, inputs, targets)
+    flat, unravel = _ravel(params)
     if flat.size == 0:
         return flat
 
     def entry(k: Array) -> Array:
-        v = jnp.zeros_like(flat).at[k].set(1)
-        return _ravel(hvp(loss, v, params, inputs, targets))[0][k]
+        v = unravel(jnp.zeros_like(flat).at[k].set(1))
+        return _ravel(jax.jvp(gradient, (params,), (v,))[1])[0][k]
 
     return jax.lax.map(entry, jnp.arange(flat.size), batch_size=min(flat.size, 64))
 
@@ -80,9 +82,21 @@ def fisher_diag(
         inputs: what the loss is given with the params.
         targets: what the loss is given with the params.
     """
-    params = jax.tree.map(jnp.asarray, params)
-    g = jax.grad(lambda p: negative_log_likelihood(p, inputs, targets))(params)
-    return abs_sq(_ravel(g)[0])
+    name = "negative_log_likelihood"
+    gradient, params = _gradient(
+        "fisher_diag", name, negative_log_likelihood, params, inputs, targets
+    )
+    return abs_sq(_ravel(gradient(params))[0])
+
+
+def _gradient(
+    who: str, name: str, loss: Loss, params: PyTree, inputs: Any, targets: Any
+) -> tuple[Callable[[PyTree], PyTree], PyTree]:
+    """The gradient of the loss as a function of the params, and these as arrays."""
+    function(who, **{name: loss})
+    differentiable(who, params=params)
+    value = lambda p: one_number(who, name, loss(p, inputs, targets))
+    return jax.grad(value), jax.tree.map(jnp.asarray, params)
 
 
 def _like(params: PyTree, v: PyTree) -> PyTree:
@@ -94,7 +108,7 @@ def _like(params: PyTree, v: PyTree) -> PyTree:
     shapes = [jnp.shape(x) for x in jax.tree.leaves(v)]
     wanted = [x.shape for x in jax.tree.leaves(params)]
     if jax.tree.structure(v) != structure or shapes != wanted:
-        raise ValueError(
+        raise WrongArgument(
             f"hvp: v has the shapes {shapes}, and one vector of {flat.size} numbers is "
             f"wanted, or a tree like the params, with the shapes {wanted}."
         )

@@ -10,7 +10,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import EmptyState, GradientTransformationExtraArgs, nonnegative, Real, Rule
+from ..core import (
+    array,
+    axes,
+    EmptyState,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+)
 from ..engine import lift
 from ..numerics import sqrt_or_zero, squares
 
@@ -29,12 +37,14 @@ def unitwise_norm(x: Any, axis: Axes = None) -> Array:
     >>> unitwise_norm(jnp.array([[3.0, 1.0], [4.0, 0.0]])).tolist()
     [[5.0, 1.0], [5.0, 1.0]]
     """
-    x = jnp.asarray(x)
+    (x,) = array("unitwise_norm", x=x)
     square = squares(x)
-    axes = _unit(x.shape) if axis is None else axis
+    unit = _unit(x.shape) if axis is None else axes("unitwise_norm", axis, x.ndim)
+    if unit is None:
+        raise ValueError(f"unitwise_norm: x has shape {x.shape}{_TOO_MANY}")
     # Spread over the array by a sum, which also gives it the array's sharding.
     norm = sqrt_or_zero(
-        jnp.sum(square, axis=axes, keepdims=True) + jnp.zeros_like(square)
+        jnp.sum(square, axis=unit, keepdims=True) + jnp.zeros_like(square)
     )
     return norm.astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) else norm
 
@@ -48,11 +58,13 @@ def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -
         grad: the gradient, of the same shape.
         div_eps: nothing smaller is divided by.
     """
+    who = "unitwise_clip"
+    g_norm, max_norm, grad = array(who, g_norm=g_norm, max_norm=max_norm, grad=grad)
+    (div_eps,) = nonnegative(who, div_eps=div_eps)
     with jax.numpy_dtype_promotion("standard"):
-        g_norm, max_norm, grad = (jnp.asarray(x) for x in (g_norm, max_norm, grad))
         if not g_norm.shape == max_norm.shape == grad.shape:
             raise ValueError(
-                f"unitwise_clip: g_norm has shape {g_norm.shape}, max_norm "
+                f"{who}: g_norm has shape {g_norm.shape}, max_norm "
                 f"{max_norm.shape} and grad {grad.shape}, and one shape is wanted. "
                 "Make the norms with `unitwise_norm`."
             )
@@ -79,26 +91,40 @@ def adaptive_grad_clip(
     >>> [[round(float(x), 3) for x in row] for row in u]
     [[0.6, 0.1], [0.8, 0.0]]
     """
-    clipping, eps = nonnegative("adaptive_grad_clip", clipping=clipping, eps=eps)
+    who = "adaptive_grad_clip"
+    clipping, eps = nonnegative(who, clipping=clipping, eps=eps)
+    axes(who, axis, _MOST_AXES)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
         max_norm = clipping * jnp.maximum(unitwise_norm(p, axis), eps)
         return unitwise_clip(unitwise_norm(g, axis), max_norm, g)
 
+    def refuse(g: Any) -> str | None:
+        found = [axis] if isinstance(axis, int) else list(axis or ())
+        if any(not -g.ndim <= a < g.ndim for a in found):
+            return (
+                f"has shape {g.shape}, and one with axis {axis} is wanted. Put "
+                f"`{who}` under a mask."
+            )
+        many = axis is None and _unit(g.shape) is None
+        return f"has shape {g.shape}{_TOO_MANY}" if many else None
+
     return lift(
-        Rule("adaptive_grad_clip", EmptyState, leaf, needs=("params",), kind="whole")
+        Rule(who, EmptyState, leaf, needs=("params",), kind="whole", refuse=refuse)
     )
 
 
+_MOST_AXES = 64  # of any array
+_TOO_MANY = (
+    ", and at most five axes are wanted. Say with `axis` over which of them a unit "
+    "extends."
+)
+
+
 def _unit(shape: tuple[int, ...]) -> Axes:
-    """The axes over which a unit of a leaf of this shape extends."""
+    """The axes over which a unit of a leaf of this shape extends; `None` if unclear."""
     if sum(size != 1 for size in shape) <= 1:
         return tuple(range(len(shape)))
     if len(shape) <= 3:
         return 0
-    if len(shape) > 5:
-        raise ValueError(
-            f"unitwise_norm: x has shape {shape}, and at most five axes are wanted. "
-            "Say with `axis` over which of them a unit extends."
-        )
-    return tuple(range(len(shape) - 1))
+    return tuple(range(len(shape) - 1)) if len(shape) <= 5 else None

@@ -13,6 +13,7 @@ from ..core import (
     EmptyState,
     GradientTransformationExtraArgs,
     nonnegative,
+    only_real,
     Real,
     Rule,
     Step,
@@ -25,14 +26,14 @@ def clip(max_delta: Real) -> GradientTransformationExtraArgs:
     """`u = min(max(g, -max_delta), max_delta)`, element by element.
 
     Args:
-        max_delta: the largest size an element may have.
+        max_delta: the largest size an element may have, which must be real.
     """
     (max_delta,) = nonnegative("clip", max_delta=max_delta)
 
     def leaf(n: Any, g: Array, p: Array | None) -> Array:
         return jnp.clip(g, -max_delta, max_delta)
 
-    return lift(Rule("clip", EmptyState, leaf))
+    return lift(Rule("clip", EmptyState, leaf, refuse=only_real))
 
 
 def clip_by_global_norm(max_norm: Real) -> GradientTransformationExtraArgs:

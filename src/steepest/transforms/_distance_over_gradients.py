@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..core import (
+    amount,
+    dtype,
     GradientTransformationExtraArgs,
-    nonnegative,
     Params,
     Real,
     real,
@@ -56,8 +57,9 @@ def scale_by_distance_over_gradients(
     [0.36, 0.48]
     """
     who = "scale_by_distance_over_gradients"
-    reps_rel, eps = nonnegative(who, reps_rel=reps_rel, eps=eps)
+    reps_rel, eps = amount(who, reps_rel=reps_rel, eps=eps)
     (global_scale,) = real(who, global_scale=global_scale)
+    dtype(who, param_dtype=param_dtype)
 
     def first_dist(p: Any) -> Array:
         begin = copy_of(p)

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
+    dtype,
+    flag,
     fraction,
     GradientTransformationExtraArgs,
     Real,
@@ -52,6 +54,8 @@ def ema(
     (1.0, 0.1)
     """
     (decay,) = fraction("ema", decay=decay)
+    flag("ema", debias=debias)
+    dtype("ema", accumulator_dtype=accumulator_dtype)
 
     def begin(p: Any) -> Array:
         own = None if is_inexact(p) else jnp.float32  # no mean of integers is one

@@ -5,20 +5,21 @@ from typing import Any
 import jax
 
 from ..combine import masked, partition
-from ..core import AnyTransformation, GradientTransformationExtraArgs, Params
-from ..engine import MaskOrFn
-from ._identity import set_to_zero
+from ..core import AnyTransformation, as_inner, GradientTransformationExtraArgs, Params
+from ..engine import Mask, MaskOrFn, still
 
 
 def freeze(mask: MaskOrFn) -> GradientTransformationExtraArgs:
     """Hold still the leaves where `mask` is true; the others pass as they are.
 
-    Put it last in a chain: what comes after it, weight decay for one, moves them again.
+    They hold still to the end of a chain: what comes after it, weight decay for one,
+    does not move them again, as it would after `set_to_zero`. An optimizer after it
+    keeps memory for them nevertheless; `route` and `selective_transform` keep none.
 
     Args:
-        mask: as for `masked`.
+        mask: as for `masked`; a pattern such as `"embed|norm"` freezes what it finds.
     """
-    return masked(set_to_zero(), mask)
+    return masked(still(), mask)
 
 
 def selective_transform(
@@ -38,9 +39,11 @@ def selective_transform(
     >>> float(updates["embed"][0]), float(updates["head"][0])
     (0.0, -0.5)
     """
+    frozen = Mask("selective_transform", freeze_mask)
+    inner = as_inner("selective_transform", "optimizer", optimizer)
 
     def labels(params: Params) -> Any:
-        mask = freeze_mask(params) if callable(freeze_mask) else freeze_mask
+        mask = frozen.tree(params)
         return jax.tree.map(lambda x: "freeze" if x else "train", mask)
 
-    return partition({"train": optimizer, "freeze": set_to_zero()}, labels)
+    return partition({"train": inner, "freeze": still()}, labels)

@@ -8,6 +8,7 @@ from jaxtyping import Array
 
 from ..core import (
     EmptyState,
+    function,
     GradientTransformationExtraArgs,
     Params,
     Rule,
@@ -47,9 +48,10 @@ def stateless_with_tree_map(
         f: a pure function of a leaf and its param; the param is `None` if `update` was
             called without params.
     """
+    who = "stateless_with_tree_map"
+    function(who, f=f)
 
     def update(updates: Updates, params: Params | None) -> Updates:
-        who = "stateless_with_tree_map"
         if params is None:
             return map_leaves(who, lambda g: f(g, None), updates=updates)
         return map_leaves(who, lambda p, g: f(g, p), params=params, updates=updates)

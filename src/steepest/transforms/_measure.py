@@ -9,11 +9,13 @@ import jax.numpy as jnp
 from ..combine import chain
 from ..core import (
     AnyTransformation,
+    fraction,
+    function,
     GradientTransformationExtraArgs,
-    not_a_transformation,
     OptState,
     Params,
     Real,
+    state_of,
     stateless,
     Updates,
     with_extra_args_support,
@@ -54,6 +56,8 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
     >>> float(state[0].measurement["largest"])
     3.0
     """
+    _check_name("snapshot", measure_name)
+    function("snapshot", measure=measure)
 
     def init(params: Params) -> SnapshotState:
         return SnapshotState({measure_name: _first(measure, params)})
@@ -79,6 +83,8 @@ def measure_with_ema(
         measure: a function of the updates.
         decay, debias, accumulator_dtype: as for `ema`.
     """
+    function("measure_with_ema", measure=measure)
+    (decay,) = fraction("measure_with_ema", decay=decay)
     mean = ema(decay, debias, accumulator_dtype)
     both = chain(stateless(lambda updates, params: measure(updates)), mean)
 
@@ -117,6 +123,11 @@ def monitor(
     >>> float(state.measurements["largest"])
     3.0
     """
+    if not isinstance(measures, Mapping):
+        raise TypeError(
+            f"monitor: measures is a {type(measures).__name__}, and a dict "
+            "{name: function} is wanted."
+        )
     txs = {name: _as_transformation(name, x) for name, x in measures.items()}
 
     def init(params: Params) -> MonitorState:
@@ -128,7 +139,8 @@ def monitor(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, MonitorState]:
-        pairs = zip(txs.values(), state.measure_states, strict=True)
+        states = state_of("monitor", MonitorState, state).measure_states
+        pairs = zip(txs.values(), states, strict=True)
         found = [tx.update(updates, old, params, **extra_args) for tx, old in pairs]
         measured = dict(zip(txs, (x for x, _ in found), strict=True))
         return updates, MonitorState(measured, tuple(new for _, new in found))
@@ -143,9 +155,15 @@ def _first(measure: Measure, params: Params) -> Any:
     return measure(params)
 
 
+def _check_name(who: str, name: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError(
+            f"{who}: measure_name is a {type(name).__name__}, and a string is wanted."
+        )
+
+
 def _as_transformation(name: str, measure: Any) -> GradientTransformationExtraArgs:
     if isinstance(measure, AnyTransformation):
         return with_extra_args_support(measure)
-    if not callable(measure):
-        raise not_a_transformation("monitor", repr(name), measure)
+    function("monitor", **{f"measures[{name!r}]": measure})
     return stateless(lambda updates, params: measure(updates))

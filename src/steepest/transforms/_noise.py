@@ -11,15 +11,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
+    amount,
     GradientTransformationExtraArgs,
-    nonnegative,
     Params,
     Real,
     real,
     Rule,
+    state_of,
     Updates,
 )
-from ..engine import lift
+from ..engine import Leaves, lift, update_dtype
 from ..numerics import increment, key_from, zero_count
 from ..tree import random_like
 
@@ -58,7 +59,7 @@ def add_noise(
     >>> round(float(jnp.std(u)), 1)
     0.1
     """
-    (eta,) = nonnegative("add_noise", eta=eta)
+    (eta,) = amount("add_noise", eta=eta)
     (gamma,) = real("add_noise", gamma=gamma)
     first = key_from("add_noise", key, seed)
 
@@ -88,10 +89,17 @@ def add_noise(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, AddNoiseState]:
+        state = state_of("add_noise", AddNoiseState, state)
+        leaves = Leaves(updates)
+        leaves.check("add_noise")
+        # The noise of an integer is real, as its update is.
+        real = lambda g: g.astype(update_dtype(g, None))
         t = increment(jnp.asarray(state.count))
         key, now = jax.random.split(state.rng_key)
         sigma = jnp.sqrt(eta / t.astype(float) ** gamma)
-        noise = _Noise(sigma, random_like(now, updates))
+        noise = _Noise(
+            sigma, random_like(now, jax.tree.map(real, leaves.like(leaves.arrays)))
+        )
         updates, _ = adding.update(updates, noise, params, **extra_args)
         return updates, AddNoiseState(t, key)
 

@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import EmptyState, GradientTransformationExtraArgs, nonnegative, Real, Rule
+from ..core import amount, EmptyState, GradientTransformationExtraArgs, Real, Rule
 from ..engine import lift
 from ..numerics import length, rms
 
@@ -48,7 +48,7 @@ def scale_by_param_block_rms(
 def _scale_by(
     who: str, size: Callable[[Array], Array], min_scale: Real
 ) -> GradientTransformationExtraArgs:
-    (min_scale,) = nonnegative(who, min_scale=min_scale)
+    (min_scale,) = amount(who, min_scale=min_scale)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
         return jnp.maximum(size(p), min_scale) * g

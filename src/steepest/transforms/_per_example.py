@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import nonnegative, Real, Updates
+from ..core import flag, nonnegative, Real, Updates
+from ..engine import Leaves
 from ..numerics import is_inexact, sqrt_or_zero, squares, wide_dtype
 
 
@@ -58,6 +59,7 @@ def per_example_layer_norm_clip(
     """
     who = "per_example_layer_norm_clip"
     (limit,) = nonnegative(who, global_l2_norm_clip=global_l2_norm_clip)
+    flag(who, uniform=uniform)
     leaves, treedef = _examples(who, grads)
     sizes = [1 if uniform else prod(x.shape[1:]) for x in leaves]
     total = max(1, sum(sizes))
@@ -71,6 +73,7 @@ def per_example_layer_norm_clip(
 
 def _examples(who: str, grads: Updates) -> tuple[list[Array], Any]:
     """The leaves, if they have a first axis of one size."""
+    Leaves(grads, "grads").check(who)
     leaves, treedef = jax.tree.flatten(grads)
     leaves = [jnp.asarray(x) for x in leaves]
     if len({x.shape[:1] for x in leaves}) > 1 or any(x.ndim == 0 for x in leaves):

@@ -17,7 +17,7 @@ from ..core import (
     Step,
 )
 from ..engine import lift, nothing
-from ..numerics import increment, zero_count
+from ..numerics import before, increment, zero_count
 
 
 class ScaleByScheduleState(NamedTuple):
@@ -55,21 +55,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs
     0.5
     """
 
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
-        return {"step_size": jnp.asarray(step_size_fn(count), float)}, increment(count)
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return n.step_size * g
-
-    return lift(
-        Rule(
-            "scale_by_schedule",
-            ScaleByScheduleState,
-            leaf,
-            shared={"count": zero_count},
-            prepare=prepare,
-        )
-    )
+    return lift(_scheduled("scale_by_schedule", step_size_fn, "step_size", 1))
 
 
 def scale_by_learning_rate(
@@ -82,10 +68,41 @@ def scale_by_learning_rate(
             the updates pass as they are.
         flip_sign: whether to go down, `-`, or up.
     """
-    sign = -1 if flip_sign else 1
+    who, sign = "scale_by_learning_rate", -1 if flip_sign else 1
     if learning_rate is None:
         return nothing()
     if callable(learning_rate):
-        return scale_by_schedule(lambda count: sign * learning_rate(count))
-    (rate,) = nonnegative("scale_by_learning_rate", learning_rate=learning_rate)
-    return scale(sign * rate)
+        return lift(_scheduled(who, learning_rate, "learning_rate", sign))
+    (rate,) = nonnegative(who, learning_rate=learning_rate)
+
+    def leaf(n: Any, g: Array, p: Array | None) -> Array:
+        return sign * rate * g
+
+    return lift(
+        Rule(
+            who,
+            EmptyState,
+            leaf,
+            shows=lambda: {"learning_rate": rate},
+            Counted=ScaleByScheduleState,
+        )
+    )
+
+
+def _scheduled(who: str, f: Schedule, name: str, sign: int) -> Rule:
+    """Multiply by `sign f(t)`, which is shown by this name."""
+
+    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
+        return {"step_size": sign * jnp.asarray(f(count), float)}, increment(count)
+
+    def leaf(n: Any, g: Array, p: Array | None) -> Array:
+        return n.step_size * g
+
+    return Rule(
+        who,
+        ScaleByScheduleState,
+        leaf,
+        shared={"count": zero_count},
+        prepare=prepare,
+        shows=lambda count: {name: f(before(count))},
+    )

@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
-from ..core import GradientTransformationExtraArgs, nonnegative, Real, Rule, Updates
+from ..core import (
+    dtype,
+    flag,
+    GradientTransformationExtraArgs,
+    Real,
+    Rule,
+    share,
+    Updates,
+)
 from ..engine import lift
 from ..numerics import first_moment
 
@@ -30,7 +38,7 @@ def trace(
         u  = m                  or, with `nesterov`, g + decay m
 
     Args:
-        decay: how slowly `m` forgets, mostly in [0, 1); with 1 it is the sum.
+        decay: how slowly `m` forgets, in [0, 1]; with 1 it is the sum.
         nesterov: whether to look one step ahead.
         accumulator_dtype: the dtype `m` is kept in; by default that of the params.
 
@@ -42,7 +50,9 @@ def trace(
     >>> round(float(u[0]), 3)
     1.9
     """
-    (decay,) = nonnegative("trace", decay=decay)
+    (decay,) = share("trace", decay=decay)
+    flag("trace", nesterov=nesterov)
+    dtype("trace", accumulator_dtype=accumulator_dtype)
 
     def leaf(n: Any, g: Array, p: Array | None, m: Array) -> tuple[Array, Array]:
         m = g + decay * m

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..core import (
+    amount,
     EmptyState,
     GradientTransformationExtraArgs,
-    nonnegative,
     Real,
     real,
     Rule,
@@ -43,7 +43,7 @@ def scale_by_trust_ratio(
     [1.2, 1.6]
     """
     who = "scale_by_trust_ratio"
-    min_norm, eps = nonnegative(who, min_norm=min_norm, eps=eps)
+    min_norm, eps = amount(who, min_norm=min_norm, eps=eps)
     (trust_coefficient,) = real(who, trust_coefficient=trust_coefficient)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:

@@ -10,16 +10,16 @@ from jaxtyping import Array, Int
 
 from ..combine import masked
 from ..core import (
+    amount,
     EmptyState,
     GradientTransformationExtraArgs,
-    nonnegative,
     Rule,
     ScalarOrSchedule,
     Schedule,
     Step,
 )
 from ..engine import lift, MaskOrFn
-from ..numerics import increment, zero_count
+from ..numerics import before, increment, zero_count
 
 
 class WeightDecaySchedule(NamedTuple):
@@ -49,12 +49,20 @@ def add_decayed_weights(
 
 
 def _fixed(weight_decay: Any) -> GradientTransformationExtraArgs:
-    (weight_decay,) = nonnegative("add_decayed_weights", weight_decay=weight_decay)
+    (weight_decay,) = amount("add_decayed_weights", weight_decay=weight_decay)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
         return g + weight_decay * p
 
-    return lift(Rule("add_decayed_weights", EmptyState, leaf, needs=("params",)))
+    return lift(
+        Rule(
+            "add_decayed_weights",
+            EmptyState,
+            leaf,
+            needs=("params",),
+            shows=lambda: {"weight_decay": weight_decay},
+        )
+    )
 
 
 def _scheduled(weight_decay: Schedule) -> GradientTransformationExtraArgs:
@@ -74,5 +82,6 @@ def _scheduled(weight_decay: Schedule) -> GradientTransformationExtraArgs:
             shared={"count": zero_count},
             prepare=prepare,
             needs=("params",),
+            shows=lambda count: {"weight_decay": weight_decay(before(count))},
         )
     )

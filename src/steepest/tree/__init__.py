@@ -21,8 +21,16 @@ from ._casts import (
     ones_like as ones_like,
     zeros_like as zeros_like,
 )
+from ._differentiable import differentiable as differentiable
 from ._gradient import scale_gradient as scale_gradient
-from ._map import map_trees as map_trees
+from ._map import map_numbers as map_numbers, map_trees as map_trees
+from ._matching import (
+    as_patterns as as_patterns,
+    first_matches as first_matches,
+    matching as matching,
+    not_matching as not_matching,
+    Patterns as Patterns,
+)
 from ._moments import (
     bias_correction as bias_correction,
     update_infinity_moment as update_infinity_moment,
@@ -30,7 +38,12 @@ from ._moments import (
     update_moment_per_elem_norm as update_moment_per_elem_norm,
 )
 from ._params import map_params as map_params
-from ._paths import first_difference as first_difference, leaf_paths as leaf_paths
+from ._paths import (
+    first_difference as first_difference,
+    key_paths as key_paths,
+    leaf_paths as leaf_paths,
+    said_of_leaves as said_of_leaves,
+)
 from ._random import (
     random_like as random_like,
     split_key_like as split_key_like,
@@ -50,5 +63,6 @@ from ._state import (
     get as get,
     get_all_with_path as get_all_with_path,
     NamedTupleKey as NamedTupleKey,
+    names_in as names_in,
     set as set,
 )

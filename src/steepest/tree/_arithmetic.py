@@ -4,11 +4,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ._map import map_trees
+from ..core import array, is_number, real as real_number, said_of, unless_array
+from ._map import map_numbers
 
 
 def add(tree_x: PyTree, tree_y: PyTree, *other_trees: PyTree) -> PyTree:
@@ -23,7 +23,7 @@ def add(tree_x: PyTree, tree_y: PyTree, *other_trees: PyTree) -> PyTree:
     {'w': 6}
     """
     others = {f"other_trees[{k}]": tree for k, tree in enumerate(other_trees)}
-    return map_trees("add", _add_all, tree_x=tree_x, tree_y=tree_y, **others)
+    return map_numbers("add", _add_all, tree_x=tree_x, tree_y=tree_y, **others)
 
 
 def sub(tree_x: PyTree, tree_y: PyTree) -> PyTree:
@@ -33,7 +33,7 @@ def sub(tree_x: PyTree, tree_y: PyTree) -> PyTree:
         tree_x: a tree.
         tree_y: a tree of the same structure.
     """
-    return map_trees("sub", operator.sub, tree_x=tree_x, tree_y=tree_y)
+    return map_numbers("sub", operator.sub, tree_x=tree_x, tree_y=tree_y)
 
 
 def mul(tree_x: PyTree, tree_y: PyTree) -> PyTree:
@@ -43,7 +43,7 @@ def mul(tree_x: PyTree, tree_y: PyTree) -> PyTree:
         tree_x: a tree.
         tree_y: a tree of the same structure.
     """
-    return map_trees("mul", operator.mul, tree_x=tree_x, tree_y=tree_y)
+    return map_numbers("mul", operator.mul, tree_x=tree_x, tree_y=tree_y)
 
 
 def div(tree_x: PyTree, tree_y: PyTree) -> PyTree:
@@ -53,7 +53,7 @@ def div(tree_x: PyTree, tree_y: PyTree) -> PyTree:
         tree_x: a tree.
         tree_y: a tree of the same structure.
     """
-    return map_trees("div", operator.truediv, tree_x=tree_x, tree_y=tree_y)
+    return map_numbers("div", operator.truediv, tree_x=tree_x, tree_y=tree_y)
 
 
 def scale(scalar: Any, tree: PyTree) -> PyTree:
@@ -63,7 +63,12 @@ def scale(scalar: Any, tree: PyTree) -> PyTree:
         scalar: a number, or an array that broadcasts with every leaf.
         tree: a tree.
     """
-    return jax.tree.map(lambda x: scalar * x, tree)
+    if not is_number(scalar):
+        raise TypeError(
+            f"scale: scalar {said_of(scalar)}, and an array or a number is wanted. The "
+            "tree comes after it."
+        )
+    return map_numbers("scale", lambda x: scalar * x, {"scalar": scalar}, tree=tree)
 
 
 def add_scale(tree_x: PyTree, scalar: Any, tree_y: PyTree) -> PyTree:
@@ -74,9 +79,12 @@ def add_scale(tree_x: PyTree, scalar: Any, tree_y: PyTree) -> PyTree:
         scalar: a number, or an array that broadcasts with every leaf.
         tree_y: a tree of the same structure.
     """
-    factor = jnp.asarray(scalar)
+    (factor,) = array("add_scale", scalar=scalar)
     step = _unless_none(lambda x, y: x + factor * y)
-    return map_trees("add_scale", step, none_is_leaf=True, tree_x=tree_x, tree_y=tree_y)
+    trees = {"tree_x": tree_x, "tree_y": tree_y}
+    return map_numbers(
+        "add_scale", step, {"scalar": factor}, none_is_leaf=True, **trees
+    )
 
 
 def where(condition: Any, tree_x: PyTree, tree_y: PyTree) -> PyTree:
@@ -87,11 +95,13 @@ def where(condition: Any, tree_x: PyTree, tree_y: PyTree) -> PyTree:
         tree_x: a tree.
         tree_y: a tree of the same structure.
     """
+    array("where", condition=condition)
 
     def choose(x: Any, y: Any) -> Any:
         return jnp.where(condition, x, y)
 
-    return map_trees("where", choose, tree_x=tree_x, tree_y=tree_y)
+    numbers = {"condition": condition}
+    return map_numbers("where", choose, numbers, tree_x=tree_x, tree_y=tree_y)
 
 
 def clip(tree: PyTree, min_value: Any = None, max_value: Any = None) -> PyTree:
@@ -102,7 +112,17 @@ def clip(tree: PyTree, min_value: Any = None, max_value: Any = None) -> PyTree:
         min_value: the smallest value, or `None` for no bound.
         max_value: the largest value, or `None` for no bound.
     """
-    return jax.tree.map(lambda x: jnp.clip(x, min_value, max_value), tree)
+    bounds = {"min_value": min_value, "max_value": max_value}
+    bounds = {name: x for name, x in bounds.items() if x is not None}
+    unless_array(real_number, "clip", **bounds)
+    known = [x for x in bounds.values() if isinstance(x, int | float)]
+    if len(known) == 2 and known[0] > known[1]:
+        raise ValueError(
+            f"clip: min_value is {min_value} and max_value is {max_value}, and one "
+            "that is not below it is wanted."
+        )
+    inside = lambda x: jnp.clip(x, min_value, max_value)
+    return map_numbers("clip", inside, bounds, real=True, tree=tree)
 
 
 def conj(tree: PyTree) -> PyTree:
@@ -111,7 +131,7 @@ def conj(tree: PyTree) -> PyTree:
     Args:
         tree: a tree.
     """
-    return jax.tree.map(jnp.conj, tree)
+    return map_numbers("conj", jnp.conj, tree=tree)
 
 
 def real(tree: PyTree) -> PyTree:
@@ -120,7 +140,7 @@ def real(tree: PyTree) -> PyTree:
     Args:
         tree: a tree.
     """
-    return jax.tree.map(jnp.real, tree)
+    return map_numbers("real", jnp.real, tree=tree)
 
 
 def _add_all(x: Any, y: Any, *others: Any) -> Any:

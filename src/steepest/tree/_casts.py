@@ -1,14 +1,15 @@
 """Trees like other trees: in other dtypes, filled, or with more axes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from ..core import any_dtype, array, is_number, sizes
 from ..numerics import promoted
-from ._map import map_trees
+from ._map import map_numbers
 
 
 def cast(tree: PyTree, dtype: Any) -> PyTree:
@@ -20,7 +21,8 @@ def cast(tree: PyTree, dtype: Any) -> PyTree:
     """
     if dtype is None:
         return tree
-    return jax.tree.map(lambda x: _array(x).astype(dtype), tree)
+    any_dtype("cast", dtype=dtype)
+    return map_numbers("cast", lambda x: _array(x).astype(dtype), tree=tree)
 
 
 def cast_like(tree: PyTree, other_tree: PyTree) -> PyTree:
@@ -34,10 +36,11 @@ def cast_like(tree: PyTree, other_tree: PyTree) -> PyTree:
     """
 
     def like(x: Any, other: Any) -> Any:
-        known = hasattr(x, "dtype") and hasattr(other, "dtype")
-        return x.astype(other.dtype) if known else x
+        if hasattr(x, "dtype") and hasattr(other, "dtype"):
+            return x.astype(other.dtype)
+        return x if is_number(x) else _array(x)
 
-    return map_trees("cast_like", like, tree=tree, other_tree=other_tree)
+    return map_numbers("cast_like", like, tree=tree, other_tree=other_tree)
 
 
 def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
@@ -55,7 +58,8 @@ def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
             f"dtype: mixed_dtype_handler is {mixed_dtype_handler!r}, and None, "
             '"promote", "highest" or "lowest" is wanted.'
         )
-    found = [_dtype_of(x) for x in jax.tree.leaves(tree)]
+    found: list[Any] = []
+    map_numbers("dtype", lambda x: found.append(_dtype_of(x)), tree=tree)
     if not found:
         return promoted(1.0)
     chosen = found[0]
@@ -90,7 +94,7 @@ def zeros_like(tree: PyTree, dtype: Any = None) -> PyTree:
         tree: a tree of arrays, numbers, or shapes with dtypes.
         dtype: the dtype of all leaves; by default each has its own.
     """
-    return jax.tree.map(lambda x: jnp.zeros_like(x, dtype=dtype), tree)
+    return _filled("zeros_like", jnp.zeros_like, tree, dtype)
 
 
 def ones_like(tree: PyTree, dtype: Any = None) -> PyTree:
@@ -100,7 +104,7 @@ def ones_like(tree: PyTree, dtype: Any = None) -> PyTree:
         tree: a tree of arrays, numbers, or shapes with dtypes.
         dtype: the dtype of all leaves; by default each has its own.
     """
-    return jax.tree.map(lambda x: jnp.ones_like(x, dtype=dtype), tree)
+    return _filled("ones_like", jnp.ones_like, tree, dtype)
 
 
 def full_like(tree: PyTree, fill_value: Any, dtype: Any = None) -> PyTree:
@@ -111,7 +115,9 @@ def full_like(tree: PyTree, fill_value: Any, dtype: Any = None) -> PyTree:
         fill_value: a number, or an array that broadcasts to every leaf.
         dtype: the dtype of all leaves; by default each has its own.
     """
-    return jax.tree.map(lambda x: jnp.full_like(x, fill_value, dtype=dtype), tree)
+    (value,) = array("full_like", fill_value=fill_value)
+    full = lambda x, dtype: jnp.full_like(x, fill_value, dtype=dtype)
+    return _filled("full_like", full, tree, dtype, fill_value=value)
 
 
 def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
@@ -124,8 +130,16 @@ def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
     >>> batch_shape({"w": jnp.ones(2)}, (3,))["w"].shape
     (3, 2)
     """
-    new = (*shape,)
-    return jax.tree.map(lambda x: jnp.broadcast_to(x, (*new, *jnp.shape(x))), tree)
+    (new,) = sizes("batch_shape", shape=shape)
+    repeated = lambda x: jnp.broadcast_to(x, (*new, *jnp.shape(x)))
+    return map_numbers("batch_shape", repeated, tree=tree)
+
+
+def _filled(
+    who: str, fill: Callable[..., Any], tree: PyTree, dtype: Any, **numbers: Any
+) -> PyTree:
+    any_dtype(who, dtype=dtype)
+    return map_numbers(who, lambda x: fill(x, dtype=dtype), numbers, tree=tree)
 
 
 def _array(x: Any) -> Any:
@@ -134,6 +148,8 @@ def _array(x: Any) -> Any:
 
 def _dtype_of(x: Any) -> Any:
     found = getattr(x, "dtype", None)
+    if found is None and not is_number(x):  # a string would be taken for a dtype
+        raise TypeError(f"a {type(x).__name__} has no dtype")
     if found is None or not jnp.issubdtype(found, jax.dtypes.extended):
         # The dtype that JAX would compute in: without x64 it has no float64.
         found = promoted(x) if found is None else jax.dtypes.canonicalize_dtype(found)

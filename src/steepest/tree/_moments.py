@@ -10,9 +10,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import number, Real
+from ..core import (
+    finite,
+    fraction,
+    nonnegative,
+    number,
+    positive,
+    Real,
+    share,
+    unless_array,
+)
 from ..numerics import abs_sq, at_least_float32, debias, is_inexact, promoted
-from ._map import map_trees
+from ._map import map_numbers
 
 
 def update_moment(updates: PyTree, moments: PyTree, decay: Real, order: Real) -> PyTree:
@@ -21,9 +30,10 @@ def update_moment(updates: PyTree, moments: PyTree, decay: Real, order: Real) ->
     Args:
         updates: the tree of `g`.
         moments: the tree of `m`, the averages so far.
-        decay: how slowly they forget.
+        decay: how slowly they forget, in [0, 1].
         order: the power.
     """
+    unless_array(finite, "update_moment", order=order)
     return _average("update_moment", lambda g: g**order, updates, moments, decay)
 
 
@@ -37,9 +47,10 @@ def update_moment_per_elem_norm(
     Args:
         updates: the tree of `g`.
         moments: the tree of `m`, the averages so far; real also for complex `g`.
-        decay: how slowly they forget.
+        decay: how slowly they forget, in [0, 1].
         order: the power.
     """
+    unless_array(finite, "update_moment_per_elem_norm", order=order)
 
     def power(g: Any) -> Any:
         if order == 2 and is_inexact(g):
@@ -58,9 +69,11 @@ def update_infinity_moment(
     Args:
         updates: the tree of `g`.
         moments: the tree of `m`, the largest so far.
-        decay: how fast they shrink.
+        decay: how fast they shrink, in [0, 1].
         eps: the least that is returned.
     """
+    unless_array(share, "update_infinity_moment", decay=decay)
+    unless_array(nonnegative, "update_infinity_moment", eps=eps)
 
     def largest(g: Any, m: Any) -> Any:
         return jnp.maximum(jnp.abs(g) + number(eps), number(decay) * m)
@@ -73,9 +86,11 @@ def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
 
     Args:
         moment: the tree of `m`.
-        decay: how slowly it forgets.
-        count: the number of steps since it began.
+        decay: how slowly it forgets, in [0, 1).
+        count: the number of steps since it began, above 0.
     """
+    unless_array(fraction, "bias_correction", decay=decay)
+    unless_array(positive, "bias_correction", count=count)
     whole = debias(number(decay), jnp.asarray(count))
 
     def correct(m: Any) -> Any:
@@ -85,7 +100,9 @@ def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
         return found.astype(promoted(m, 1.0))
 
     with jax.numpy_dtype_promotion("standard"):
-        return jax.tree.map(correct, moment)
+        return map_numbers(
+            "bias_correction", correct, {"the correction": whole}, moment=moment
+        )
 
 
 def _average(
@@ -95,6 +112,8 @@ def _average(
     moments: PyTree,
     decay: Real,
 ) -> PyTree:
+    unless_array(share, who, decay=decay)
+
     def step(g: Any, m: Any) -> Any:
         return number(decay) * m + (1 - number(decay)) * power(g)
 
@@ -124,4 +143,4 @@ def _moments(
         narrow = jnp.finfo(own).bits < 32
         return found.astype(own if narrow else promoted(found.dtype, *numbers))
 
-    return map_trees(who, leaf, none_is_leaf=True, updates=updates, moments=moments)
+    return map_numbers(who, leaf, none_is_leaf=True, updates=updates, moments=moments)

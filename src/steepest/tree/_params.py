@@ -11,7 +11,8 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
-from ..core import not_a_transformation
+from ..core import function, not_a_transformation
+from ._map import map_trees
 
 IsLeaf = Callable[[Any], bool]
 
@@ -64,6 +65,9 @@ def map_params(
     init = getattr(initable, "init", initable)
     if not callable(init):
         raise not_a_transformation("map_params", "initable", initable)
+    function("map_params", f=f)
+    others = {"transform_non_params": transform_non_params, "is_leaf": is_leaf}
+    function("map_params", **{k: g for k, g in others.items() if g is not None})
     structure, marked = _marked(init, state, rest, is_leaf)
     columns = [structure.flatten_up_to(tree) for tree in rest]
 
@@ -73,11 +77,20 @@ def map_params(
 
     def part(mark: Any, value: Any) -> Any:
         if isinstance(mark, Placeholder):
-            others = [column[mark.k] for column in columns]
-            return jax.tree.map(param, value, *others, is_leaf=_ends(is_leaf))
+            others = {f"rest[{i}]": x[mark.k] for i, x in enumerate(columns)}
+            ends = _ends(is_leaf)
+            return map_trees("map_params", param, is_leaf=ends, state=value, **others)
         return value if transform_non_params is None else transform_non_params(value)
 
-    return jax.tree.map(part, marked, state, is_leaf=_is_placeholder)
+    marks, treedef = jax.tree.flatten(marked, is_leaf=_is_placeholder)
+    try:
+        parts = treedef.flatten_up_to(state)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"map_params: the state is {jax.tree.structure(state)}, and one like "
+            f"{treedef} is wanted. Pass a state that `initable` has made."
+        ) from None
+    return treedef.unflatten(map(part, marks, parts))
 
 
 def _marked(

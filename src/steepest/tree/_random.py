@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ._map import map_trees
+from ..core import any_dtype, function, key as random_key, WrongArgument
+from ._map import map_numbers
 
 
 def split_key_like(rng_key: Array, target_tree: PyTree) -> PyTree:
@@ -18,6 +19,7 @@ def split_key_like(rng_key: Array, target_tree: PyTree) -> PyTree:
         rng_key: a key of `jax.random`, of the old kind or the new.
         target_tree: the tree.
     """
+    random_key("split_key_like", rng_key=rng_key)
     treedef = jax.tree.structure(target_tree)
     return treedef.unflatten(jax.random.split(rng_key, treedef.num_leaves))
 
@@ -41,16 +43,28 @@ def random_like(
     >>> random_like(jax.random.key(0), tree, jax.random.uniform)["w"].shape
     (2, 3)
     """
+    who = "random_like"
+    random_key(who, rng_key=rng_key)
+    function(who, sampler=sampler)
+    any_dtype(who, dtype=dtype)
     keys = split_key_like(rng_key, target_tree)
+    paths = iter(jax.tree_util.tree_leaves_with_path(target_tree))
     sharded = _takes(sampler, "out_sharding")
 
     def draw(x: Any, key: Array) -> Any:
+        path = jax.tree_util.keystr(next(paths)[0]) or "(the tree itself)"
         own = x.dtype if hasattr(x, "dtype") else jnp.result_type(x)
         options = {"out_sharding": _sharding(x)} if sharded else {}
         kind = jax.dtypes.canonicalize_dtype(own if dtype is None else dtype)
-        return sampler(key, jnp.shape(x), kind, **options)
+        try:
+            return sampler(key, jnp.shape(x), kind, **options)
+        except (TypeError, ValueError) as error:
+            raise WrongArgument(
+                f"{who}: of leaf {path}, {kind} of shape {jnp.shape(x)}, the sampler "
+                f"makes nothing: {str(error).rstrip('.')}. Pass `dtype`, or another."
+            ) from error
 
-    return map_trees("random_like", draw, target_tree=target_tree, keys=keys)
+    return map_numbers(who, draw, target_tree=target_tree, keys=keys)
 
 
 def unwrap_random_key_data(input_tree: PyTree) -> PyTree:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from ..core import nonnegative, unless_array
 from ..numerics import (
     at_least_float32,
     is_inexact,
@@ -22,7 +23,7 @@ from ..numerics import (
     sqrt_or_zero,
     sum_of_squares,
 )
-from ._map import map_trees
+from ._map import map_numbers
 
 
 class Part(NamedTuple):
@@ -43,8 +44,7 @@ def sum(tree: PyTree, associative_reduction: bool = False) -> Any:
     >>> sum({"w": jnp.array([1.0, 2.0]), "b": 3.0}).item()
     6.0
     """
-    leaves = jax.tree.leaves(tree)
-    parts = [_part(jnp.sum(at_least_float32(x)), x) for x in leaves]
+    parts = _each("sum", lambda x: _part(jnp.sum(at_least_float32(x)), x), tree=tree)
     if not parts:
         return 0
     return _total(parts, associative_reduction).astype(_dtype(parts))
@@ -56,7 +56,7 @@ def max(tree: PyTree) -> Any:
     Args:
         tree: a tree of real numbers.
     """
-    return _extreme(jnp.max, jnp.maximum, jax.tree.leaves(tree), -jnp.inf)
+    return _extreme("max", jnp.max, jnp.maximum, tree, -jnp.inf)
 
 
 def min(tree: PyTree) -> Any:
@@ -65,7 +65,7 @@ def min(tree: PyTree) -> Any:
     Args:
         tree: a tree of real numbers.
     """
-    return _extreme(jnp.min, jnp.minimum, jax.tree.leaves(tree), jnp.inf)
+    return _extreme("min", jnp.min, jnp.minimum, tree, jnp.inf)
 
 
 def size(tree: PyTree) -> int:
@@ -86,16 +86,15 @@ def vdot(tree_x: PyTree, tree_y: PyTree) -> Any:
         tree_x: a tree of numbers.
         tree_y: a tree of the same structure, with leaves of the same sizes.
     """
-    parts: list[Part] = []
 
-    def multiply(x: Any, y: Any) -> None:
+    def multiply(x: Any, y: Any) -> Part:
         with jax.numpy_dtype_promotion("standard"):
             found = jnp.vdot(
                 at_least_float32(x), at_least_float32(y), precision="highest"
             )
-        parts.append(_part(found, x, y))
+        return _part(found, x, y)
 
-    map_trees("vdot", multiply, tree_x=tree_x, tree_y=tree_y)
+    parts = _each("vdot", multiply, alike="size", tree_x=tree_x, tree_y=tree_y)
     return _total(parts).astype(_dtype(parts)) if parts else 0
 
 
@@ -118,21 +117,26 @@ def norm(
     >>> norm({"w": jnp.array([3.0]), "b": jnp.array([4.0])}).item()
     5.0
     """
-    leaves = jax.tree.leaves(tree)
+    return _norm("norm", tree, ord, squared)
+
+
+def _norm(who: str, tree: PyTree, ord: Any, squared: bool) -> Array:
     if ord is None or ord == 2:
-        parts = [_part(sum_of_squares(_inexact(x)), x) for x in leaves]
+        square = lambda x: _part(sum_of_squares(_inexact(x)), x)
+        parts = _each(who, square, tree=tree)
         parts = parts or [_part(jnp.asarray(0.0), 0.0)]
         squares = _total(parts)
         found = squares if squared else sqrt_or_zero(squares)
         return found.astype(_dtype(parts))
-    if ord == 1:
-        found = sum([jnp.abs(x) for x in leaves])
-    elif ord in (jnp.inf, "inf"):
-        found = max([jnp.abs(x) for x in leaves]) if size(leaves) else 0.0
-    else:
+    if ord not in (1, jnp.inf, "inf"):
         raise ValueError(
-            f"norm: Unsupported ord: {ord}. Known are 1, 2, None and infinity."
+            f"norm: Unsupported ord: {ord!r}, and 1, 2, None or infinity is wanted."
         )
+    sizes = _each(who, jnp.abs, tree=tree)
+    if ord == 1:
+        found = sum(sizes)
+    else:
+        found = max(sizes) if size(sizes) else 0.0
     return jnp.square(found) if squared else jnp.asarray(found)
 
 
@@ -142,7 +146,7 @@ def global_norm(updates: PyTree) -> Array:
     Args:
         updates: a tree of numbers.
     """
-    return norm(updates)
+    return _norm("global_norm", updates, None, False)
 
 
 def allclose(
@@ -157,13 +161,13 @@ def allclose(
         atol: how far they may be apart.
         equal_nan: whether one NaN is as good as another.
     """
-    found: list[Array] = []
+    unless_array(nonnegative, "allclose", rtol=rtol, atol=atol)
 
-    def compare(x: Any, y: Any) -> None:
+    def compare(x: Any, y: Any) -> Array:
         with jax.numpy_dtype_promotion("standard"):
-            found.append(jnp.allclose(x, y, rtol, atol, equal_nan))
+            return jnp.allclose(x, y, rtol, atol, equal_nan)
 
-    map_trees("allclose", compare, a=a, b=b)
+    found = _each("allclose", compare, a=a, b=b)
     return functools.reduce(jnp.logical_and, found) if found else True
 
 
@@ -195,11 +199,19 @@ def _total(parts: Sequence[Part], pairwise: bool = False) -> Array:
 
 
 def _extreme(
+    who: str,
     of_one: Callable[[Any], Array],
     of_two: Callable[[Any, Any], Array],
-    leaves: Sequence[Any],
+    tree: PyTree,
     start: float,
 ) -> Any:
     with jax.numpy_dtype_promotion("standard"):
-        found = [of_one(x) for x in leaves if np.size(x)]
-        return functools.reduce(of_two, found, start)
+        found = _each(who, lambda x: of_one(x) if np.size(x) else None, tree=tree)
+        return functools.reduce(of_two, [x for x in found if x is not None], start)
+
+
+def _each(who: str, f: Callable[..., Any], **trees: Any) -> list[Any]:
+    """What `f` makes of each leaf, or of those of several trees side by side."""
+    found: list[Any] = []
+    map_numbers(who, lambda *row: found.append(f(*row)), **trees)
+    return found

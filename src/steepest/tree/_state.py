@@ -7,12 +7,14 @@ A name is the key of a dictionary, the field of a NamedTuple, or the name of the
 of a NamedTuple, such as "ScaleByAdamState".
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
 from jaxtyping import PyTree
+
+from ..core import function
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,19 @@ def get_all_with_path(
     >>> get_all_with_path({"a": {"lr": 0.1}}, "lr")
     [((DictKey(key='a'), DictKey(key='lr')), 0.1)]
     """
+    return _found("get_all_with_path", tree, key, filtering)
+
+
+def _found(
+    who: str, tree: PyTree, key: Any, filtering: Filter | None
+) -> list[tuple[Path, Any]]:
+    if not isinstance(key, Hashable):
+        raise TypeError(
+            f"{who}: key is a {type(key).__name__}, and a name is wanted: a string, or "
+            "another key of a dictionary."
+        )
+    if filtering is not None:
+        function(who, filtering=filtering)
     found: list[tuple[Path, Any]] = []
 
     def search(path: Path, node: Any) -> None:
@@ -77,7 +92,7 @@ def get(
         default: what to return if nothing has it.
         filtering: as for `get_all_with_path`.
     """
-    found = get_all_with_path(tree, key, filtering)
+    found = _found("get", tree, key, filtering)
     if len(found) > 1:
         raise KeyError(
             f"get: Found multiple values for {key!r}: at {_places(found)}. Choose one "
@@ -98,7 +113,7 @@ def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: Any) -> Any:
     {'inner': {'lr': 0.2}, 'lr': 0.2}
     """
     for key in kwargs:
-        if not get_all_with_path(tree, key, filtering):
+        if not _found("set", tree, key, filtering):
             given = "" if filtering is None else " given the filtering operation"
             raise KeyError(
                 f"set: Found no values matching {key!r}{given} in a tree with "
@@ -170,12 +185,25 @@ def _places(found: list[tuple[Path, Any]]) -> str:
     return ", ".join(jax.tree_util.keystr(path) or "the root" for path, _ in found)
 
 
-def _names(tree: PyTree) -> str:
-    """All the names in a tree, for an error."""
+def names_in(tree: PyTree) -> list[Any]:
+    """All the names in a tree: keys of dictionaries, fields and classes of tuples.
+
+    Args:
+        tree: a state, or any tree.
+
+    >>> names_in({"inner": {"lr": 0.1}})
+    ['inner', 'lr']
+    """
     names: dict[Any, None] = {}
     queue: list[tuple[Any, Any]] = [(None, tree)]
     for step, node in queue:
         for name in _name(step):
             names[name] = None
         queue.extend(_children(node))
+    return list(names)
+
+
+def _names(tree: PyTree) -> str:
+    """All the names in a tree, for an error."""
+    names = names_in(tree)
     return "the names " + ", ".join(map(repr, names)) if names else "no names"

@@ -1,0 +1,129 @@
+"""What an optimizer will do to each leaf, and what it will keep of it."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..core import AnyTransformation, as_inner, Params
+from ..engine import handlers, Leaves
+
+
+class Line(NamedTuple):
+    """One leaf of the params."""
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: str
+    handled_by: tuple[str, ...]  # the transformations that see it, in order
+    memory: tuple[str, ...]  # the dtypes of what is kept of it
+    bytes: int  # of that
+
+
+@dataclass(frozen=True)
+class Description:
+    """A line for each leaf, and the sums. Print it to see a table."""
+
+    lines: tuple[Line, ...]
+    param_bytes: int
+    shared_bytes: int  # kept for the whole tree: counts, numbers, keys
+
+    @property
+    def state_bytes(self) -> int:
+        """All that the optimizer keeps."""
+        return sum(line.bytes for line in self.lines) + self.shared_bytes
+
+    def __str__(self) -> str:
+        head = ("leaf", "shape", "dtype", "handled by", "memory", "bytes")
+        rows = [head, *map(_cells, self.lines)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        text = [_aligned(row, widths) for row in rows]
+        text.insert(1, "-" * len(text[0]))
+        per_byte = self.state_bytes / max(self.param_bytes, 1)
+        return "\n".join(
+            [
+                *text,
+                f"{len(self.lines)} leaves, {_size(self.param_bytes)} of params, "
+                f"{_size(self.state_bytes)} of state ({per_byte:.2f} times that), "
+                f"{_size(self.shared_bytes)} of it for the whole tree",
+            ]
+        )
+
+
+def describe(tx: AnyTransformation, params: Params) -> Description:
+    """Which leaf is handled by what, and the size of the state. Nothing is allocated.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes (`jax.eval_shape` of what makes them).
+
+    >>> import jax, steepest
+    >>> shapes = {"w": jax.ShapeDtypeStruct((512, 512), jnp.bfloat16)}
+    >>> found = steepest.describe(steepest.adamw(1e-3), shapes)
+    >>> found.lines[0].memory, found.state_bytes
+    (('bfloat16', 'float32'), 1572868)
+    """
+    tx = as_inner("describe", "tx", tx)
+    rows = jax.tree_util.tree_leaves_with_path(params)
+    owners = {path: k for k, (path, _) in enumerate(rows)}
+    kept: list[list[Any]] = [[] for _ in rows]
+    shared = 0
+    for path, x in jax.tree_util.tree_leaves_with_path(jax.eval_shape(tx.init, params)):
+        k = _owner(path, owners)
+        # Of params that are one array, every path would be its own.
+        if k is None or (not rows[0][0] and x.shape != jnp.shape(rows[0][1])):
+            shared += _bytes(x)
+        else:
+            kept[k].append(x)
+    pairs = zip(handlers(tx, params), Leaves(params).arrays, strict=True)
+    names = [found for found, p in pairs if p is not None]
+    lines = [
+        Line(
+            jax.tree_util.keystr(path) or "(the tree itself)",
+            jnp.shape(p),
+            str(jnp.result_type(p)),
+            tuple(by),
+            tuple(sorted({str(x.dtype) for x in mine})),
+            sum(map(_bytes, mine)),
+        )
+        for (path, p), by, mine in zip(rows, names, kept, strict=True)
+    ]
+    return Description(tuple(lines), sum(_bytes(p) for _, p in rows), shared)
+
+
+def _owner(path: tuple[Any, ...], owners: dict[tuple[Any, ...], int]) -> int | None:
+    """The leaf whose path stands in this one: the longest, and of those the last."""
+    size = len(path)
+    for long in range(size, -1, -1):
+        for start in range(size - long, -1, -1):
+            found = owners.get(path[start : start + long])
+            if found is not None:
+                return found
+    return None
+
+
+def _bytes(x: Any) -> int:
+    return prod(jnp.shape(x)) * jnp.result_type(x).itemsize
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    shape = "x".join(map(str, line.shape)) or "one number"
+    memory = ", ".join(line.memory) or "nothing"
+    handled = ", ".join(line.handled_by) or "nobody"
+    return line.path, shape, line.dtype, handled, memory, _size(line.bytes)
+
+
+def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
+    *words, last = (x.ljust(n) for x, n in zip(row, widths, strict=True))
+    return "  ".join([*words, last.strip().rjust(widths[-1])])
+
+
+def _size(count: int | float) -> str:
+    """1536 -> '1.5 KiB'."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -1,0 +1,49 @@
+"""One number of a running optimizer, found by its name."""
+
+from typing import Any
+
+from ..core import AnyTransformation, OptState
+from ..engine import shown
+from ..tree import get_all_with_path, names_in
+from ._watched import alone, by_name
+
+
+def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any:
+    """The number of that name, in a state of any nesting; of several groups, a dict.
+
+    It finds what `watched` keeps (`"learning_rate"`, `"gradient_norm"`,
+    `"update_norm"`), the numbers of `inject_hyperparams`, and every field of a state
+    (`"count"`, `"mu"`). The state of a plain `adamw(schedule)` has no learning rate,
+    only a count: there, pass the transformation too.
+
+    Args:
+        state: what `tx.init` or `tx.update` returned.
+        name: what to look for.
+        tx: the transformation; it knows the learning rate of the last step.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.chain(steepest.clip(1.0), steepest.adamw(3e-4))
+    >>> state = tx.init(jnp.ones(3))
+    >>> round(float(read(state, "learning_rate", tx)), 6)
+    0.0003
+    """
+    known = by_name(shown(tx, state)) if tx is not None else {}
+    if name in known:
+        return known[name]
+    found = get_all_with_path(state, name)
+    if not found:
+        there = list(dict.fromkeys([*known, *names_in(state)]))
+        advice = "Wrap the optimizer in `steepest.watched`, or pass it as `tx`."
+        raise KeyError(
+            f"read: nothing is called {name!r} in the state. There are {there}. "
+            + (advice if tx is None else "Wrap the optimizer in `steepest.watched`.")
+        )
+    groups = {_groups(path): value for path, value in found}
+    if len(groups) < len(found):  # groups do not tell them apart: the whole path does
+        groups = {"/".join(map(str, path)): value for path, value in found}
+    return alone(groups)
+
+
+def _groups(path: tuple[Any, ...]) -> str:
+    """The keys of the dictionaries on the way: the labels of groups."""
+    return "/".join(str(step.key) for step in path[:-1] if hasattr(step, "key"))

@@ -1,0 +1,99 @@
+"""What a transformation is made of, for those who look at it from outside."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+    Rule,
+)
+from ._leaves import Leaves
+from ._plan import plan_of
+from ._stages import Link
+from ._wrap import Around
+
+
+class Shown(NamedTuple):
+    """A number of a running optimizer."""
+
+    groups: tuple[str, ...]  # the labels of the groups it stands in, outermost first
+    name: str
+    value: Any
+
+
+def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
+    """The numbers that the rules of `tx` show, such as the learning rate.
+
+    Args:
+        tx: any transformation.
+        state: what its `init` or `update` returned.
+    """
+    plan = plan_of("shown", "tx", tx)
+    places = _places(state)
+    for link, mine in zip(plan.links, plan.split(state), strict=True):
+        groups = places.get(id(mine), ())
+        body = link.body
+        if not isinstance(body, Rule):
+            around = around_of(body)
+            if around is not None:
+                for one in shown(around.tx, around.inner(mine)):
+                    yield one._replace(groups=(*groups, *one.groups))
+        elif body.shows is not None:
+            found = body.shows(*(getattr(mine, name) for name in body.shared))
+            yield from (Shown(groups, name, value) for name, value in found.items())
+
+
+def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
+    """For each leaf, the names of what handles it, in order.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+    """
+    leaves = Leaves(params, "params")
+    found: list[list[str]] = [[] for _ in leaves.arrays]
+    for link in plan_of("handlers", "tx", tx).links:
+        view = link.view(leaves)
+        inside = iter(_inside(link, view.hide(params)))
+        for names, seen in zip(found, view.on, strict=True):
+            if seen:
+                names += next(inside)
+    return found
+
+
+def _inside(link: Link, params: Params) -> list[list[str]]:
+    """For each leaf that a link sees, what it does to it."""
+    body, size = link.body, len(Leaves(params).arrays)
+    if isinstance(body, Rule):
+        return [[body.name]] * size
+    around = around_of(body)
+    if around is None:
+        # A function inside `scale_by_x` is called `scale_by_x.<locals>.update`.
+        return [[body.update.__qualname__.split(".")[0]]] * size
+    inner = handlers(around.tx, params)
+    return [[f"{around.name}({', '.join(names)})"] for names in inner]
+
+
+def around_of(tx: GradientTransformationExtraArgs) -> Around | None:
+    """What `tx` is a wrapper of, where it says so."""
+    return getattr(tx.update, "around", None)
+
+
+def _places(state: OptState) -> Mapping[int, tuple[str, ...]]:
+    """For each part of a state, the keys of the dictionaries on the way to it."""
+    places: dict[int, tuple[str, ...]] = {}
+
+    def walk(node: Any, keys: tuple[str, ...]) -> None:
+        places[id(node)] = keys
+        if isinstance(node, Mapping):
+            for key, child in node.items():
+                walk(child, (*keys, str(key)))
+        elif isinstance(node, tuple | list):
+            for child in node:
+                walk(child, keys)
+
+    walk(state, ())
+    return places

@@ -1,0 +1,106 @@
+"""Leaves chosen by where they stand: regular expressions on their paths."""
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import jax
+from jaxtyping import PyTree
+
+from ._paths import key_paths
+
+Patterns = tuple[re.Pattern[str], ...]
+
+_KNOWN: dict[Hashable, tuple[int | None, ...]] = {}
+_ENOUGH = 256  # trees kept; a program with more starts afresh
+
+
+def matching(pattern: str) -> Callable[[PyTree], PyTree]:
+    """`params -> booleans`: true for the leaves whose path the pattern finds.
+
+    The path is that of `tree.key_paths`, such as `encoder/0/kernel`, and a pattern may
+    be found anywhere in it: `^` and `$` stand for its ends.
+
+    Args:
+        pattern: a regular expression, as for `re.search`.
+
+    >>> matching("kernel|scale")({"mlp": {"kernel": 1.0, "bias": 2.0}, "rest": None})
+    {'mlp': {'bias': False, 'kernel': True}, 'rest': None}
+    """
+    return _where(as_patterns("matching", [pattern]), found=True)
+
+
+def not_matching(pattern: str) -> Callable[[PyTree], PyTree]:
+    """`params -> booleans`: false for the leaves whose path the pattern finds.
+
+    Args:
+        pattern: as for `matching`.
+
+    >>> not_matching("bias|scale")({"mlp": {"kernel": 1.0, "bias": 2.0}})
+    {'mlp': {'bias': False, 'kernel': True}}
+    """
+    return _where(as_patterns("not_matching", [pattern]), found=False)
+
+
+def as_patterns(who: str, patterns: Sequence[Any]) -> Patterns:
+    """The regular expressions, or an error for the first that is none.
+
+    Args:
+        who: who speaks in the error.
+        patterns: strings.
+    """
+    found = []
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise TypeError(
+                f"{who}: a pattern is {pattern!r}, a {type(pattern).__name__}, and a "
+                'regular expression is wanted: a string such as "bias|scale".'
+            )
+        try:
+            found.append(re.compile(pattern))
+        except re.error as error:
+            where = "" if error.pos is None else f" at position {error.pos}"
+            raise ValueError(
+                f"{who}: the pattern {pattern!r} breaks{where}: {error.msg}. Mend the "
+                "regular expression, or put `re.escape` around plain text."
+            ) from None
+    return tuple(found)
+
+
+def first_matches(patterns: Patterns, tree: PyTree) -> tuple[int | None, ...]:
+    """For each leaf, which of the patterns is the first to be found in its path.
+
+    Remembered for each structure, since an optimizer outside `jit` asks in every step:
+    for 600 leaves on two cores the paths take 13 ms, and to look them up 0.4.
+
+    Args:
+        patterns: regular expressions.
+        tree: any pytree. `None` is not a leaf.
+    """
+    key = patterns, jax.tree.structure(tree)
+    try:
+        known = _KNOWN.get(key)
+    except (TypeError, ValueError):  # a node holds what cannot be compared
+        return _first_matches(patterns, tree)
+    if known is None:
+        if len(_KNOWN) >= _ENOUGH:
+            _KNOWN.clear()
+        known = _KNOWN[key] = _first_matches(patterns, tree)
+    return known
+
+
+def _where(patterns: Patterns, *, found: bool) -> Callable[[PyTree], PyTree]:
+    def booleans(params: PyTree) -> PyTree:
+        rows = first_matches(patterns, params)
+        flags = [(k is not None) == found for k in rows]
+        return jax.tree.structure(params).unflatten(flags)
+
+    return booleans
+
+
+def _first_matches(patterns: Patterns, tree: PyTree) -> tuple[int | None, ...]:
+    def first(path: str) -> int | None:
+        found = (k for k, pattern in enumerate(patterns) if pattern.search(path))
+        return next(found, None)
+
+    return tuple(first(path) for path in key_paths(tree))

@@ -1,0 +1,89 @@
+"""What an optimizer will do to each leaf, before it does."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import steepest
+
+P = {
+    "embed": jax.ShapeDtypeStruct((1000, 8), jnp.bfloat16),
+    "layers": [{"kernel": jax.ShapeDtypeStruct((8, 8), jnp.float32), "none": None}],
+    "scale": jax.ShapeDtypeStruct((), jnp.float32),
+}
+
+
+def _routed():
+    return steepest.route(
+        {"embed": None, "kernel": steepest.adamw(0.1), ".*": steepest.sgd(0.1, 0.9)}
+    )
+
+
+def test_each_leaf_with_what_handles_it():
+    tx = steepest.chain(steepest.clip_by_global_norm(1.0), _routed())
+    found = {line.path: line for line in steepest.describe(tx, P).lines}
+    kernel = found["['layers'][0]['kernel']"]
+    assert kernel.handled_by == (
+        "clip_by_global_norm",
+        "scale_by_adam",
+        "add_decayed_weights",
+        "scale_by_learning_rate",
+    )
+    assert (kernel.shape, kernel.memory, kernel.bytes) == ((8, 8), ("float32",), 512)
+    assert found["['embed']"].handled_by == ("clip_by_global_norm", "freeze")
+    assert found["['embed']"].bytes == 0
+    assert found["['scale']"].bytes == 4
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: steepest.adamw(0.1),
+        lambda: steepest.adafactor(0.1, momentum=0.9, min_dim_size_to_factor=4),
+        lambda: steepest.sm3(0.1),
+        lambda: steepest.contrib.muon(0.1),
+        lambda: steepest.MultiSteps(steepest.adam(0.1), 2),
+        lambda: steepest.guard(steepest.lion(0.1)),
+        lambda: _routed(),
+    ],
+    ids=["adamw", "adafactor", "sm3", "muon", "MultiSteps", "guard", "route"],
+)
+def test_the_bytes_are_those_of_the_state(make):
+    tx = make()
+    found = steepest.describe(tx, P)
+    state = jax.eval_shape(tx.init, P)
+    assert found.state_bytes == sum(
+        x.size * x.dtype.itemsize for x in jax.tree.leaves(state)
+    )
+    assert found.param_bytes == 16000 + 256 + 4
+
+
+def test_wrappers_say_what_they_are_around():
+    tx = steepest.guard(steepest.apply_if_finite(steepest.sgd(0.1), 3))
+    (line,) = steepest.describe(tx, jnp.ones(3)).lines
+    (handled,) = line.handled_by
+    assert handled.startswith("guard(apply_if_finite(")
+    assert "scale_by_learning_rate" in handled
+
+
+def test_it_prints_as_a_table():
+    text = str(steepest.describe(steepest.adam(0.1), {"w": jnp.ones((512, 512))}))
+    head, line, row, total = text.split("\n")
+    assert head.split() == [
+        "leaf",
+        "shape",
+        "dtype",
+        "handled",
+        "by",
+        "memory",
+        "bytes",
+    ]
+    assert set(line) == {"-"}
+    assert row.split()[:3] == ["['w']", "512x512", "float32"]
+    assert row.endswith("2.0 MiB")
+    assert "1.0 MiB of params, 2.0 MiB of state (2.00 times that)" in total
+
+
+def test_of_one_array_the_count_is_not_its_own():
+    found = steepest.describe(steepest.adam(0.1), jnp.ones(3))
+    assert (found.lines[0].bytes, found.shared_bytes) == (24, 4)

@@ -1,0 +1,57 @@
+"""What is not an array, and what a rule does not take, is named by its leaf."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import steepest
+
+P = {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
+TEXT = {**P, "b": "2.0"}
+SAID = r"leaf \['b'\] of the {} is a str, and an array is wanted. Put `None` where"
+
+
+@pytest.mark.parametrize(
+    "maker", [steepest.clip, steepest.trace], ids=["clip", "trace"]
+)
+def test_what_is_no_array_among_the_updates(maker):
+    tx = maker(1.0)
+    with pytest.raises(TypeError, match=SAID.format("updates")):
+        tx.update(TEXT, tx.init(P), P)
+
+
+def test_what_is_no_array_among_the_params():
+    """Where nothing is remembered of them, they may be anything, as in Optax."""
+    with pytest.raises(TypeError, match=f"trace: {SAID.format('params')}"):
+        steepest.trace(0.9).init(TEXT)
+    assert steepest.clip(1.0).init(TEXT) == steepest.EmptyState()
+
+
+def test_what_is_no_array_where_trees_are_mapped():
+    tx = steepest.stateless_with_tree_map(lambda g, p: g)
+    with pytest.raises(TypeError, match=SAID.format("updates")):
+        tx.update(TEXT, tx.init(P), P)
+
+
+def test_a_refused_leaf_is_named_also_under_jit():
+    g = {**P, "b": jnp.ones(2, jnp.complex64)}
+    tx = steepest.chain(steepest.scale(2.0), steepest.clip(1.0))
+    said = r"clip: leaf \['b'\] is complex64, and a real one is wanted"
+    for update in (tx.update, jax.jit(tx.update)):
+        with pytest.raises(ValueError, match=said):
+            update(g, tx.init(g), g)
+
+
+def test_a_leaf_that_a_rule_does_not_see_is_not_refused():
+    g = {**P, "b": jnp.ones(2, jnp.complex64)}
+    tx = steepest.masked(steepest.clip(0.5), {"w": True, "b": False})
+    u, _ = tx.update(g, tx.init(g))
+    assert float(u["w"][0, 0]) == 0.5 and complex(u["b"][0]) == 1
+
+
+def test_the_state_of_another_transformation(as_users_do):
+    """Every tuple has a method called `count`, and it is not the count."""
+    tx = steepest.scale_by_schedule(lambda t: 1.0)
+    said = "scale_by_schedule: the state is a TraceState, and a ScaleByScheduleState"
+    with pytest.raises(TypeError, match=said):
+        tx.update(P, steepest.trace(0.9).init(P))
