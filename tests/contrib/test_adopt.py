@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from steepest import contrib
 
@@ -50,3 +51,28 @@ def test_a_zero_gradient_first_and_then_training():
     _, state = tx.update(0 * G, tx.init(G))
     u, _ = tx.update(G, state)
     np.testing.assert_allclose(u, -0.01 * jnp.sign(G), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"clip_value_fn": 1.0}, "clip_value_fn is a float, and a function is wanted"),
+        ({"use_clipping": None}, "use_clipping is None, and True or False is wanted"),
+        ({"mu_dtype": "float33"}, "mu_dtype is 'float33', and a dtype of real numbers"),
+    ],
+    ids=str,
+)
+def test_impossible_options(as_users_do, options, said):
+    with pytest.raises(TypeError, match=f"scale_by_adopt: {said}"):
+        contrib.adopt(0.1, **options)
+
+
+def test_complex_gradients_only_without_clipping():
+    g = jnp.array([1 + 1j], jnp.complex64)
+    tx = contrib.scale_by_adopt()
+    with pytest.raises(
+        ValueError, match=r"scale_by_adopt: leaf .* is complex64, and a"
+    ):
+        tx.update(g, tx.init(g))
+    tx = contrib.scale_by_adopt(use_clipping=False)
+    assert tx.update(g, tx.init(g))[0].dtype == g.dtype

@@ -120,11 +120,15 @@ def test_the_safeguard_leaves_the_learning_rate_out_of_the_sum():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="dog: init_step begins with 'far', and one"):
+    with pytest.raises(ValueError, match=r"dog: init_step\[0\] is 'far', and one of"):
         contrib.dog(init_step=("far", 1.0))
+    with pytest.raises(ValueError, match=r"dog: init_step is 0.1, and a name and a nu"):
+        contrib.dog(init_step=0.1)
+    with pytest.raises(ValueError, match=r"prodigy: betas is 0.9, and two numbers"):
+        contrib.prodigy(betas=0.9)
     with pytest.raises(ValueError, match="prodigy: estim_lr0 is 0"):
         contrib.prodigy(estim_lr0=0)
-    with pytest.raises(ValueError, match="dadapt_adamw: b2 is 1"):
+    with pytest.raises(ValueError, match=r"dadapt_adamw: betas\[1\] is 1"):
         contrib.dadapt_adamw(betas=(0.9, 1))
     for name, make in MAKERS.items():
         tx = make()

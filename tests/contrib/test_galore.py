@@ -93,12 +93,13 @@ def test_extra_arguments_reach_the_inside():
 @pytest.mark.parametrize(
     "options, kind, said",
     [
-        ({"rank": 0}, ValueError, "rank is 0, and at least 1"),
-        ({"rank": 1.5}, TypeError, "rank is a float, and an int"),
+        ({"rank": 0}, ValueError, "rank is 0, and a number that is whole and at"),
+        ({"rank": 1.5}, ValueError, "rank is 1.5, and a number that is whole"),
+        ({"rank": "few"}, TypeError, "rank is a str, and a number that is whole"),
         ({"update_proj_gap": 0}, ValueError, "update_proj_gap is 0"),
         ({"base_optimizer": 3}, TypeError, "base_optimizer is a int"),
     ],
-    ids=["none", "float", "gap", "base"],
+    ids=["none", "float", "text", "gap", "base"],
 )
 def test_impossible_options(as_users_do, options, kind, said):
     with pytest.raises(kind, match=f"scale_by_galore: {said}"):
@@ -119,3 +120,35 @@ def test_one_number_for_all_leaves_vectors_alone():
     u, state = tx.update(p, tx.init(p), p)
     assert u["w"].shape == (4, 2, 3) and u["b"].shape == (4,)
     assert state[0].base_optimizer_state.mu["b"].shape == (4,)
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            {"w": jnp.ones((7, 3))},
+            r"leaf \['w'\] has shape \(7, 3\) in the updates and",
+        ),
+        ({"v": jnp.ones(2)}, r"leaf \['v'\] is in the updates and not in the state's"),
+    ],
+    ids=["shape", "structure"],
+)
+def test_updates_of_other_params(as_users_do, change, said):
+    tx, p = scale_by_galore(1), {"w": jnp.ones((4, 3))}
+    with pytest.raises(ValueError, match=f"scale_by_galore: {said}"):
+        tx.update({**p, **change}, tx.init(p))
+
+
+def test_integers_have_directions_too():
+    p = {"w": jnp.arange(12).reshape(4, 3)}
+    tx = scale_by_galore(1)
+    u, state = tx.update(p, tx.init(p))
+    assert u["w"].dtype == state.projector["w"].dtype == jnp.float32
+
+
+def test_what_is_no_dimension_number(as_users_do):
+    tx = scale_by_galore(1, weight_dimension_numbers={"w": (0, 1)})
+    with pytest.raises(
+        (TypeError, ValueError), match=r"scale_by_galore: .*dimension num"
+    ):
+        tx.init({"w": jnp.ones((4, 3))})

@@ -75,3 +75,11 @@ def test_errors(as_users_do):
     tx = mechanize(steepest.sgd(0.1))
     with pytest.raises(ValueError, match="mechanize: `update` needs `params`"):
         tx.update(P, tx.init(P))
+    with pytest.raises(
+        TypeError, match="mechanize: the state is a tuple, and a Mechan"
+    ):
+        tx.update(P, (), P)
+    with pytest.raises(
+        TypeError, match=r"mechanize: leaf \['x'\] of the params is a st"
+    ):
+        tx.init({"x": "text"})

@@ -140,8 +140,12 @@ def test_it_survives_scan_with_numbers():
         ),
         ({"beta": 1.0}, r"beta is 1.0, and a number in \[0, 1\)"),
         ({"eps": -1.0}, "eps is -1.0"),
+        ({"ns_coeffs": None}, "ns_coeffs is a NoneType, and an array of numbers"),
+        ({"ns_steps": 0}, "ns_steps is 0, and a number that is whole"),
+        ({"ns_steps": 2.5}, "ns_steps is 2.5, and a number that is whole"),
+        ({"preconditioning": []}, r"preconditioning is \[\], and one of frobenius"),
     ],
-    ids=["preconditioning", "name", "shape", "many", "beta", "eps"],
+    ids=str,
 )
 def test_impossible_options(as_users_do, options, said):
     with pytest.raises(ValueError, match=f"scale_by_muon: {said}"):
@@ -149,15 +153,17 @@ def test_impossible_options(as_users_do, options, said):
 
 
 def test_what_is_not_a_matrix(as_users_do):
-    with pytest.raises(ValueError, match=r"shape \(4,\), and a matrix is wanted"):
-        _first(scale_by_muon(), W[0])
+    with pytest.raises(ValueError, match=r"leaf \['w'\] has shape \(4,\), and a ma"):
+        _first(scale_by_muon(), {"w": W[0]})
     with pytest.raises(ValueError, match=r"shape \(1, 3, 4\), and a matrix is"):
         _first(scale_by_muon(), W[None])
     numbers = {"w": None, "v": MuonDimensionNumbers()}
-    with pytest.raises(ValueError, match=r"\(4,\) has no dimension numbers"):
+    with pytest.raises(
+        ValueError, match=r"leaf \['w'\]: shape \(4,\) has no dimension"
+    ):
         tx = scale_by_muon(weight_dimension_numbers=numbers)
         _first(tx, {"w": W[0], "v": W})
-    with pytest.raises(ValueError, match="two axes or more are wanted"):
+    with pytest.raises(ValueError, match=r"leaf \['w'\]: .* two axes or more are"):
         tx = muon(0.1, muon_weight_dimension_numbers=MuonDimensionNumbers())
         _first(tx, {"w": W[0]})
     with pytest.raises(ValueError, match=r"leaf \['b'\] is in the tree and not in the"):
@@ -168,3 +174,20 @@ def test_params_are_needed(as_users_do):
     tx = muon(0.1)
     with pytest.raises(ValueError, match="needs `params`"):
         tx.update({"w": W}, tx.init({"w": W}))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"adam_b1": 1.0},
+        {"adam_b2": -0.1},
+        {"adam_eps_root": -1.0},
+        {"adam_weight_decay": -1.0},
+        {"adam_learning_rate": -1.0},
+        {"consistent_rms": -0.2},
+    ],
+    ids=str,
+)
+def test_the_options_of_adam_have_their_own_names(options):
+    with pytest.raises(ValueError, match=f"^muon: {next(iter(options))} is "):
+        muon(0.1, **options)

@@ -30,13 +30,12 @@ def _states(m, losses, **options):
     [
         {"patience": 2, "cooldown": 2, "factor": 0.5},
         {"patience": 1, "cooldown": 1, "factor": 0.5, "accumulation_size": 2},
-        {"patience": 0},
         {"patience": 1, "factor": 0.5, "min_scale": 0.3},
         {"patience": 1, "rtol": 0.5, "atol": 0.1},
         {"patience": 2, "rtol": 0.0, "atol": 1e-3, "accumulation_size": 3},
         {"patience": 1, "min_scale": 2.0},
     ],
-    ids=["cooldown", "accumulate", "none", "least", "both", "absolute", "above"],
+    ids=["cooldown", "accumulate", "least", "both", "absolute", "above"],
 )
 def test_step_by_step_as_optax(options):
     losses = [*FLAT, -5.0, np.nan, np.nan, -8, -8, np.inf, -9]
@@ -93,6 +92,10 @@ def test_numbers_are_wide_and_values_are_anything():
         {"atol": -1.0},
         {"rtol": 0.0},
         {"accumulation_size": 0},
+        {"patience": 0},
+        {"patience": 1.5},
+        {"cooldown": -1},
+        {"min_scale": -0.5},
     ],
     ids=str,
 )
@@ -105,3 +108,6 @@ def test_the_loss_is_needed(as_users_do):
     tx = reduce_on_plateau()
     with pytest.raises((TypeError, ValueError), match="needs `value`"):
         tx.update(G, tx.init(G), G)
+    said = r"reduce_on_plateau: value has shape \(2,\), and one number that is the loss"
+    with pytest.raises(ValueError, match=said):
+        tx.update(G, tx.init(G), G, value=jnp.ones(2))

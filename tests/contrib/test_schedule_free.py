@@ -133,11 +133,31 @@ def test_errors(as_users_do):
         schedule_free_eval_params(steepest.adam(0.1).init(P), P)
     with pytest.raises(ValueError, match="Pass the params that were trained"):
         schedule_free_eval_params(state, {"v": P["w"]})
-    with pytest.raises(ValueError, match="two averages of one leaf"):
+    with pytest.raises(ValueError, match=r"two averages of leaf \['b'\]"):
         schedule_free_eval_params((state, tx.init(P)), P)
+    shape = r"leaf \['b'\] has shape \(7,\) in the params and .* in the state's `z`"
+    with pytest.raises(ValueError, match=shape):
+        schedule_free_eval_params(state, {**P, "b": jnp.ones(7)})
     with pytest.raises(TypeError, match="a ScheduleFreeState is wanted"):
         tx.update(P, steepest.sgd(0.1).init(P), P)
     with pytest.raises(TypeError, match="base_optimizer is a float"):
         schedule_free(0.1, 0.1)
     with pytest.raises(TypeError, match="Put the warm-up into the function"):
         schedule_free_sgd(lambda t: 0.1, warmup_steps=3)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"b1": 1.5}, r"schedule_free: b1 is 1.5, and a number in \[0, 1\]"),
+        ({"warmup_steps": -1}, "schedule_free_adamw: warmup_steps is -1"),
+        ({"b2": 1.0}, "schedule_free_adamw: b2 is 1.0"),
+        ({"eps": -1.0}, "schedule_free_adamw: eps is -1.0"),
+        ({"learning_rate": -1.0}, "schedule_free_adamw: learning_rate is -1.0"),
+        ({"weight_lr_power": float("nan")}, "schedule_free: weight_lr_power is nan"),
+    ],
+    ids=str,
+)
+def test_impossible_options(options, said):
+    with pytest.raises(ValueError, match=said):
+        schedule_free_adamw(**options)

@@ -204,5 +204,36 @@ def test_the_old_weights_are_not_given_up(init, step):
 @rules
 def test_trees_that_do_not_match_are_named(init, step):
     theta = {"w": jnp.ones(2), "b": jnp.ones(2)}
-    with pytest.raises(ValueError, match=r"leaf \['b'\] is in the params"):
-        step(init(theta), theta, {"w": jnp.ones(2)})
+    for odd, message in [
+        ({"w": jnp.ones(2)}, r"leaf \['b'\] is in the theta and not in the updates"),
+        ({"w": jnp.ones(3), "b": jnp.ones(2)}, r"leaf \['w'\] has shape \(2,\) in the"),
+        ({"w": "ones", "b": jnp.ones(2)}, r"leaf \['w'\] of the updates is a str"),
+    ]:
+        said = f"^{step.__name__}: {message}"
+        with pytest.raises((TypeError, ValueError), match=said):
+            step(init(theta), theta, odd)
+
+
+@rules
+def test_a_state_of_another_kind_is_refused(init, step, as_users_do):
+    theta = [jnp.ones(2), jnp.ones(2)]
+    others = [make(theta) for make, _ in RULES.values() if make is not init]
+    for state in (None, theta, "state", *others):
+        with pytest.raises(
+            TypeError, match=rf"^{step.__name__}: opt_params is .*`{init.__name__}\("
+        ):
+            step(state, theta, theta)
+
+
+@schedules
+@pytest.mark.parametrize("bad", [-0.1, float("nan"), "0.1", None, [0.1]], ids=str)
+def test_impossible_numbers_are_refused(rule, name, schedule, bad, as_users_do):
+    """Given, or read off a schedule; and at once, where a rule is asked for by name."""
+    init, step = RULES[rule]
+    message = rf"{name} (is|has) .*, and (a|one) number .* is wanted"
+    theta = _theta()
+    for x in (bad, lambda t: bad):
+        with pytest.raises((TypeError, ValueError), match=f"^{rule}_step: {message}"):
+            step(init(theta), theta, theta, **{name: x})
+    with pytest.raises((TypeError, ValueError), match=f"^get_opt_step_fn: {message}"):
+        decoupled.get_opt_step_fn(rule, **{name: bad})

@@ -1,5 +1,6 @@
 """States move between the libraries. `tests/oracles` does it in mid-training."""
 
+import sys
 from typing import NamedTuple
 
 import jax
@@ -41,3 +42,18 @@ def test_what_the_other_does_not_have_is_named(as_users_do):
     state = steepest.nag(0.1, 0.9).init(P)
     with pytest.raises(ValueError, match=r"to_optax: the state holds a \w+ with"):
         steepest.to_optax(state)
+
+
+@pytest.mark.parametrize("move", [steepest.from_optax, steepest.to_optax])
+def test_only_states_move(move, as_users_do):
+    for x in (steepest.adam(0.1), optax.adam(0.1), optax.adam, "state.pkl"):
+        with pytest.raises(
+            TypeError, match=rf"{move.__name__}: found a \w+, and the st"
+        ):
+            move(x)
+
+
+def test_without_optax_there_is_nowhere_to_go(monkeypatch):
+    monkeypatch.setitem(sys.modules, "optax", None)
+    with pytest.raises(ImportError, match="to_optax: Optax cannot be imported"):
+        steepest.to_optax(steepest.EmptyState())

@@ -6,6 +6,7 @@ import pytest
 
 import steepest
 
+from ._refused import NOT_FLAGS, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -48,3 +49,8 @@ def test_impossible_numbers_are_refused(bad):
         ValueError, match=rf"scale_by_belief: {bad} is 1.0, .* \[0, 1\)"
     ):
         steepest.adabelief(0.1, **{bad: 1.0})
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.scale_by_belief, nesterov=NOT_FLAGS)

@@ -8,6 +8,8 @@ import pytest
 
 import steepest
 
+from ._refused import NAN, NOT_DTYPES, NOT_FLAGS, refuses
+
 G = jnp.array([[1.0, -2.0, 4.0], [0.5, 1.0, -2.0]])
 # shape -> of the row, of the column, of the whole; as Optax has it, least size 3
 SHAPES = {
@@ -131,3 +133,18 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="`update` needs `params`"):
         tx = steepest.adafactor(0.1)
         tx.update(G, tx.init(G))
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_factored_rms,
+        min_dim_size_to_factor=[-1, NAN, "128", None],
+        factored=NOT_FLAGS,
+        decay_rate_fn=[0.8, None],
+    )
+    refuses(
+        steepest.adafactor,
+        multiply_by_parameter_scale=NOT_FLAGS,
+        dtype_momentum=NOT_DTYPES,
+    )

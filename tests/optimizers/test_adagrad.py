@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ._refused import NOT_AMOUNTS, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -52,3 +53,8 @@ def test_the_start_may_be_traced():
 def test_impossible_numbers_are_refused():
     with pytest.raises(ValueError, match=r"initial_accumulator_value is -0.1"):
         steepest.adagrad(0.1, -0.1)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.scale_by_rss, initial_accumulator_value=NOT_AMOUNTS)

@@ -6,6 +6,8 @@ import pytest
 
 import steepest
 
+from ._refused import NOT_DTYPES, NOT_FLAGS, refuses
+
 G = jnp.array([3.0, -0.01, 1e4])
 
 
@@ -99,3 +101,13 @@ def test_impossible_numbers_are_refused(bad, message):
 def test_a_negative_learning_rate_is_refused(maker):
     with pytest.raises(ValueError, match=r"learning_rate is -0.1, and a number"):
         maker(-0.1)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_adam,
+        mu_dtype=NOT_DTYPES,
+        nu_dtype=NOT_DTYPES,
+        nesterov=NOT_FLAGS,
+    )

@@ -8,6 +8,7 @@ import pytest
 
 import steepest
 
+from ._refused import NOT_DTYPES, NOT_FLAGS, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -50,3 +51,13 @@ def test_the_mean_is_kept_in_the_dtype_that_is_asked_for():
 def test_impossible_numbers_are_refused():
     with pytest.raises(ValueError, match=r"scale_by_amsgrad: eps_root is -1.0"):
         steepest.amsgrad(0.1, eps_root=-1.0)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_amsgrad,
+        mu_dtype=NOT_DTYPES,
+        bias_correction_mu=NOT_FLAGS,
+        bias_correction_nu=NOT_FLAGS,
+    )

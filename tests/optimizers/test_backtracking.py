@@ -9,6 +9,7 @@ import pytest
 import steepest
 
 from ._lines import DIFFICULT, line, searched
+from ._refused import INF, NAN, NOT_FLAGS, refuses
 
 CASES = {
     "default": {},
@@ -114,3 +115,27 @@ def test_errors(as_users_do):
             tx.update(p, tx.init(p), p, **less)
     with pytest.raises(TypeError, match=r"Unexpected keyword arguments \['batch'\]"):
         tx.update(p, tx.init(p), p, **known, batch=3)
+    with pytest.raises(TypeError, match=r"value is an array of float32 of shape \(2"):
+        tx.update(p, tx.init(p), p, **{**known, "value": p})
+    with pytest.raises(TypeError, match="EmaState, and a ScaleByBacktracking"):
+        tx.update(p, steepest.ema(0.9).init(p), p, **known)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_backtracking_linesearch,
+        5,
+        slope_rtol=[-0.1, 1.5],
+        decrease_factor=[0.0, 1.0, -1.0, NAN],
+        increase_factor=[0.0, -1.0, NAN],
+        max_learning_rate=[0.0, -1.0, NAN, None],
+        atol=[-1.0, NAN],
+        rtol=[-1.0, NAN],
+        store_grad=NOT_FLAGS,
+        verbose=NOT_FLAGS,
+    )
+    refuses(
+        steepest.scale_by_backtracking_linesearch,
+        max_backtracking_steps=[-1, 2.5, INF, NAN, "5", None],
+    )

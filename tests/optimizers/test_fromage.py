@@ -7,6 +7,8 @@ import pytest
 
 import steepest
 
+from ._refused import NOT_AMOUNTS, refuses
+
 P, ACROSS = jnp.array([3.0, 4.0]), jnp.array([40.0, -30.0])
 
 
@@ -47,3 +49,8 @@ def test_a_schedule_is_a_rate():
 def test_a_negative_rate_is_refused():
     with pytest.raises(ValueError, match=r"fromage: learning_rate is -0\.1"):
         steepest.fromage(-0.1)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.fromage, learning_rate=NOT_AMOUNTS)

@@ -9,6 +9,7 @@ import pytest
 import steepest
 
 from ._problems import beginnings, descend
+from ._refused import NOT_FLAGS, refuses
 
 PROBLEMS = ["quadratic", "rosenbrock", "logistic"]
 MAKERS = {
@@ -222,6 +223,27 @@ def test_errors(as_users_do):
         tx.update(p, tx.init(p))
     with pytest.raises(ValueError, match=r"leaf.*'b'"):
         tx.update({"a": p, "b": p}, tx.init({"a": p}), {"a": p, "b": p})
+    odd = {"updates": {"a": jnp.ones(3)}, "params": {"a": jnp.ones(3)}}
+    for name in odd:
+        given = {"updates": {"a": p}, "params": {"a": p}, name: odd[name]}
+        with pytest.raises(ValueError, match=r"scale_by_lbfgs: leaf \['a'\] has shape"):
+            tx.update(given["updates"], tx.init({"a": p}), given["params"])
+    with pytest.raises(ValueError, match=r"leaf \['a'\] .* in the state's `params`"):
+        tx.update({"a": p}, tx.init(odd["params"]), {"a": p})
+    with pytest.raises(TypeError, match="EmaState, and a ScaleByLBFGSState is wanted"):
+        tx.update(p, steepest.ema(0.9).init(p), p)
+    with pytest.raises(TypeError, match=r"leaf \['n'\] of the params has dtype int32"):
+        tx.init({"n": jnp.arange(2)})
     tx = steepest.lbfgs()
     with pytest.raises(TypeError, match=r"scale_by_zoom_linesearch: .*`value`"):
         tx.update(p, tx.init(p), p)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_lbfgs,
+        memory_size=[1.5, "10", None, jnp.ones(2)],
+        scale_init_precond=NOT_FLAGS,
+    )
+    refuses(steepest.lbfgs, linesearch=[3, steepest.scale_by_zoom_linesearch])

@@ -6,6 +6,8 @@ import pytest
 
 import steepest
 
+from ._refused import INF, NAN, NOT_DTYPES, refuses
+
 G = jnp.array([3.0, -0.01, 0.0])
 
 
@@ -47,3 +49,16 @@ def test_a_steep_smooth_sign_is_hard():
 def test_an_unknown_sign_is_refused():
     with pytest.raises(ValueError, match="'soft', and one of hard, smooth, refined"):
         steepest.scale_by_lion(mode="soft")
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_lion,
+        mu_dtype=NOT_DTYPES,
+        smooth_beta=[0.0, INF, NAN],
+        mode=["soft", None, []],
+    )
+    tx, g = steepest.scale_by_lion(mode="refined"), {"w": jnp.ones(2, jnp.complex64)}
+    with pytest.raises(ValueError, match=r"scale_by_lion: leaf \['w'\] is complex64"):
+        tx.update(g, tx.init(g))

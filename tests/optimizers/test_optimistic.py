@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ._refused import INF, NAN, NOT_AMOUNTS, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -73,3 +74,10 @@ def test_what_must_be_a_number():
         steepest.optimistic_adam(falling)
     with pytest.raises(TypeError, match="alpha is a function, and a number"):
         steepest.optimistic_gradient_descent(0.1, alpha=falling)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.optimistic_adam, learning_rate=NOT_AMOUNTS)
+    bad = [NAN, INF, "1", None]
+    refuses(steepest.scale_by_optimistic_gradient, alpha=bad, beta=bad)

@@ -7,6 +7,8 @@ import pytest
 
 import steepest
 
+from ._refused import INF, NAN, refuses
+
 G = jnp.array([3.0, 4.0])
 
 
@@ -46,8 +48,24 @@ def test_without_a_gradient_it_does_not_move(eps):
 
 def test_errors(as_users_do):
     for maker in (steepest.scale_by_polyak, steepest.polyak_sgd):
-        with pytest.raises(ValueError, match="variant='sgd'"):
+        with pytest.raises(ValueError, match="variant is 'sgd'"):
             maker(variant="sgd")
         tx = maker()
         with pytest.raises(TypeError, match=r"scale_by_polyak: .*`value`"):
             tx.update(G, tx.init(G), G)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_polyak,
+        f_min=[INF, NAN, None],
+        max_learning_rate=[-1.0, NAN, None],
+        eps=[-1.0, NAN, None],
+        variant=["sgd", None],
+    )
+    tx, g = steepest.scale_by_polyak(), jnp.ones(2)
+    for value in (jnp.ones(2), 1j, "1"):
+        with pytest.raises(TypeError, match=r"scale_by_polyak: value is an? .* wanted"):
+            tx.update(g, tx.init(g), value=value)
+    assert tx.update(g, tx.init(g), value=jnp.ones(1))[0].shape == (2,)

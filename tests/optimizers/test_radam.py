@@ -6,6 +6,7 @@ import pytest
 
 import steepest
 
+from ._refused import NAN, NOT_FLAGS, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -54,3 +55,8 @@ def test_impossible_numbers_are_refused():
         steepest.radam(0.1, threshold=float("nan"))
     with pytest.raises(ValueError, match=r"scale_by_radam: b2 is 1.0"):
         steepest.radam(0.1, b2=1.0)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.scale_by_radam, nesterov=NOT_FLAGS, threshold=[NAN, "5"])

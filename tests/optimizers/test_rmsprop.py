@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ._refused import NOT_AMOUNTS, NOT_FLAGS, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -83,3 +84,15 @@ def test_impossible_numbers_are_refused():
         steepest.rmsprop(0.1, decay=1.0)
     with pytest.raises(ValueError, match=r"scale_by_stddev: initial_scale is -1.0"):
         steepest.rmsprop(0.1, initial_scale=-1.0, centered=True)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    for maker in (steepest.scale_by_rms, steepest.scale_by_stddev):
+        refuses(
+            maker,
+            initial_scale=NOT_AMOUNTS,
+            eps_in_sqrt=NOT_FLAGS,
+            bias_correction=NOT_FLAGS,
+        )
+    refuses(steepest.rmsprop, 0.1, centered=NOT_FLAGS, nesterov=NOT_FLAGS)

@@ -6,6 +6,7 @@ import pytest
 
 import steepest
 
+from ._refused import NAN, NOT_AMOUNTS, refuses
 from ._steps import steps
 
 
@@ -68,3 +69,16 @@ def test_complex_gradients_are_refused():
     tx = steepest.rprop(0.1)
     with pytest.raises(ValueError, match=r"scale_by_rprop: .* complex64, and a real"):
         tx.update(g, tx.init(g))
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_rprop,
+        0.1,
+        eta_minus=[-0.1, 1.5, NAN],
+        eta_plus=[0.0, -1.0, NAN],
+        min_step_size=[*NOT_AMOUNTS, 51.0],
+        max_step_size=[-1.0, NAN, None],
+    )
+    refuses(steepest.scale_by_rprop, learning_rate=NOT_AMOUNTS)

@@ -3,8 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import steepest
+
+from ._refused import NOT_DTYPES, NOT_FLAGS, refuses
 
 G = jnp.array([3.0, -0.5])
 
@@ -50,3 +53,8 @@ def test_nag_takes_schedules():
     p = p + u
     u, _ = tx.update(jnp.ones(1), state, p)
     np.testing.assert_allclose(u, -0.2 - 0.5 * 0.2, rtol=1e-6)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.sgd, 0.1, nesterov=NOT_FLAGS, accumulator_dtype=NOT_DTYPES)

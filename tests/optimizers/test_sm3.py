@@ -7,6 +7,8 @@ import pytest
 
 import steepest
 
+from ._refused import NAN, refuses
+
 G = jnp.array([[1.0, -2.0, 0.0], [3.0, 0.5, 4.0]])
 
 
@@ -84,3 +86,18 @@ def test_no_elements():
 def test_what_is_refused(b2):
     with pytest.raises(ValueError, match=f"scale_by_sm3: b2 is {b2}, and a number"):
         steepest.scale_by_sm3(b2=b2)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.scale_by_sm3, b2=[1.5, -0.1, NAN, "1"])
+
+
+@pytest.mark.parametrize("name", ["adafactor", "novograd", "sm3"])
+@pytest.mark.parametrize("b", [jnp.ones(3), jnp.ones(())], ids=["another", "scalar"])
+def test_a_state_of_other_shapes_is_refused(name, b, as_users_do):
+    """Also one that NumPy would stretch, and so change for good."""
+    tx, p = getattr(steepest, name)(0.1), {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
+    message = r"leaf \['b'\] has shape \(2,\) in the updates and shape \(3?,?\) in"
+    with pytest.raises(ValueError, match=f"^scale_by_.*: {message} the state's `"):
+        tx.update(p, tx.init({**p, "b": b}), p)

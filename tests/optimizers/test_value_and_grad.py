@@ -106,3 +106,11 @@ def test_errors(as_users_do):
         vg(P, state=both.init(P))
     with pytest.raises(TypeError, match="state"):
         vg(P)
+    with pytest.raises(TypeError, match="value_fn is a float, and a function is"):
+        steepest.value_and_grad_from_state(3.0)
+    other = steepest.lbfgs().init({"q": jnp.ones(5)})
+    with pytest.raises(ValueError, match=r"leaf .* in the state's `grad`"):
+        vg(P, state=other)
+    many = steepest.value_and_grad_from_state(lambda p: jax.tree.leaves(p)[0])
+    with pytest.raises(TypeError, match="value_fn returned an array of"):
+        many(P, state=steepest.lbfgs().init(P))

@@ -6,6 +6,7 @@ import pytest
 
 import steepest
 
+from ._refused import NOT_AMOUNTS, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -53,3 +54,8 @@ def test_impossible_numbers_are_refused():
         steepest.yogi(0.1, eps=-0.001)
     with pytest.raises(ValueError, match=r"initial_accumulator_value is -1.0"):
         steepest.scale_by_yogi(initial_accumulator_value=-1.0)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(steepest.scale_by_yogi, initial_accumulator_value=NOT_AMOUNTS)

@@ -10,6 +10,7 @@ from scipy.optimize import line_search
 import steepest
 
 from ._lines import DIFFICULT, line, searched
+from ._refused import INF, NAN, NOT_FLAGS, refuses
 
 CASES = {
     "default": {},
@@ -138,7 +139,7 @@ def test_verbose_says_why(capfd):
 
 
 def test_errors(as_users_do):
-    with pytest.raises(ValueError, match="Unknown initial guess strategy: 'last'"):
+    with pytest.raises(ValueError, match="initial_guess_strategy is 'last'"):
         _make(steepest, initial_guess_strategy="last")
     with pytest.raises(TypeError, match="curv_rtol"):
         _make(steepest, curv_rtol="small")
@@ -154,10 +155,66 @@ def test_errors(as_users_do):
     with pytest.raises(TypeError, match=r"Unexpected keyword arguments \['batch'\]"):
         tx.update(p, state, p, **known, batch=3)
     for f, found in {
-        lambda p: p: r"an array of shape \(2,\)",
+        lambda p: p: r"an array of float32 of shape \(2,\)",
         lambda p: (jnp.sum(p), 1): "a tuple",
+        lambda p: jnp.sum(p).astype(complex): r"an array of complex64 of shape \(\)",
+        lambda p: jnp.sum(p).astype(int): r"an array of int32 of shape \(\)",
     }.items():
         with pytest.raises(TypeError, match=f"value_fn returned {found}"):
             tx.update(p, state, p, **{**known, "value_fn": f})
-    with pytest.raises(ValueError, match="leaf"):
-        tx.update({"a": p}, tx.init({"a": p}), {"a": p}, **{**known, "grad": {"b": p}})
+    for other, message in [
+        ({"value": jnp.ones(2)}, r"value is an array of float32 of shape \(2,\), and"),
+        ({"value": "low"}, "value is a str, and one real number is wanted"),
+        ({"value_fn": 3.0}, "value_fn is a float, and a function is wanted"),
+        ({"value_fn": lambda p, batch: 1.0}, "missing a required argument: 'batch'"),
+        ({"value_fn": lambda: 1.0}, "with the params .*: too many positional"),
+    ]:
+        with pytest.raises(TypeError, match=f"scale_by_zoom_linesearch: .*{message}"):
+            tx.update(p, state, p, **{**known, **other})
+    with pytest.raises(TypeError, match=r"leaf \['n'\] of the params has dtype int32"):
+        tx.init({"w": p, "n": jnp.arange(2)})
+    with pytest.raises(TypeError, match="EmaState, and a ScaleByZoomLinesearchState"):
+        tx.update(p, steepest.ema(0.9).init(p), p, **known)
+
+
+@pytest.mark.usefixtures("as_users_do")
+@pytest.mark.parametrize("name", ["updates", "params", "grad", "state's `grad`"])
+@pytest.mark.parametrize(
+    "odd, message",
+    [
+        ({"b": jnp.ones(2)}, r"leaf \['\w'\] is in the"),
+        ({"a": jnp.ones(3)}, r"leaf \['a'\] has shape \(\d,\) in the"),
+        ({"a": "ones"}, r"leaf \['a'\] of the .* is a str, and an array is wanted"),
+    ],
+    ids=["structure", "shape", "string"],
+)
+def test_trees_that_do_not_fit_are_named(name, odd, message):
+    tx, tree = _make(steepest), {"a": jnp.ones(2)}
+    trees = dict.fromkeys(["updates", "params", "grad", "state's `grad`"], tree)
+    updates, params, grad, kept = {**trees, name: odd}.values()
+    state = tx.init(tree)._replace(grad=kept)
+    with pytest.raises(
+        (TypeError, ValueError), match=f"^scale_by_zoom_linesearch: {message}"
+    ):
+        known = {"value": 1.0, "value_fn": lambda p: jnp.sum(p["a"])}
+        tx.update(updates, state, params, grad=grad, **known)
+
+
+@pytest.mark.usefixtures("as_users_do")
+def test_impossible_arguments_are_refused():
+    refuses(
+        steepest.scale_by_zoom_linesearch,
+        5,
+        max_learning_rate=[0.0, -1.0, NAN],
+        tol=[-1.0, NAN],
+        increase_factor=[0.0, -1.0, NAN],
+        slope_rtol=[-0.1, 1.5],
+        curv_rtol=[-0.1, NAN],
+        approx_dec_rtol=[-0.1, NAN],
+        stepsize_precision=[-0.1, NAN],
+        verbose=NOT_FLAGS,
+    )
+    refuses(
+        steepest.scale_by_zoom_linesearch,
+        max_linesearch_steps=[0, -1, 2.5, INF, NAN, "5", None],
+    )

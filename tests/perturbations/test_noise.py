@@ -41,3 +41,19 @@ def test_densities_are_optax_s(kind):
 @kinds
 def test_numbers_have_densities(kind):
     assert float(getattr(perturbations, kind)().log_prob(1.0)) < 0
+
+
+@kinds
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        ((3, (2,)), "key is a int, and one random key is wanted."),
+        ((KEY, (-2,)), "sample_shape is (-2,), and a sequence of whole numbers of at"),
+        ((KEY, (2,), int), "dtype is <class 'int'>, and a dtype of real numbers, such"),
+    ],
+    ids=["key", "shape", "dtype"],
+)
+def test_what_cannot_be_drawn_is_refused(kind, arguments, said, as_users_do):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        getattr(perturbations, kind)().sample(*arguments)
+    assert str(caught.value).startswith(f"{kind}.sample: {said}")

@@ -95,8 +95,30 @@ def test_a_vector_that_does_not_fit(v):
         hvp(cubes, v, jnp.ones(2), None, None)
 
 
-def test_the_loss_must_be_a_number():
-    with pytest.raises(TypeError):
-        hvp(lambda p, x, y: p, jnp.ones(2), jnp.ones(2), None, None)
-    with pytest.raises(TypeError):
-        hessian_diag(cubes, jnp.array([1, 2]), None, None)
+@pytest.mark.parametrize("who", ["hvp", "hessian_diag", "fisher_diag"])
+def test_the_loss_must_be_a_number(who):
+    def call(f, params):
+        v = [jnp.ones(2)] if who == "hvp" else []
+        return getattr(second_order, who)(f, *v, params, None, None)
+
+    p = jnp.ones(2)
+    name = "negative_log_likelihood" if who == "fisher_diag" else "loss"
+    with pytest.raises(
+        TypeError, match=rf"^{who}: {name} returns shape \(2,\), and one"
+    ):
+        call(lambda p, x, y: p, p)
+    with pytest.raises(
+        TypeError, match=f"^{who}: {name} returns a NoneType, and one num"
+    ):
+        call(lambda p, x, y: None, p)
+    with pytest.raises(
+        TypeError, match=rf"^{who}: leaf \['n'\] of the params has dtype"
+    ):
+        call(cubes, {"n": jnp.array([1, 2])})
+
+
+def test_a_loss_must_be_a_function(as_users_do):
+    with pytest.raises(
+        TypeError, match=r"^hvp: loss is a int, and a function is wanted"
+    ):
+        hvp(3, jnp.ones(2), jnp.ones(2), None, None)

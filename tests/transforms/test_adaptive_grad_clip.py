@@ -1,5 +1,7 @@
 """Clipping each unit by the size of its weights."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,8 +54,29 @@ def test_units_of_given_axes(axis):
 
 
 def test_an_axis_that_is_not_there():
-    with pytest.raises(ValueError, match="out of bounds"):
+    said = "unitwise_norm: axis is 1, and the array has 1 dimensions"
+    with pytest.raises(ValueError, match=said):
         unitwise_norm(jnp.ones(3), 1)
+
+
+@pytest.mark.parametrize(
+    "axis, shape, said",
+    [
+        (1, (3,), "has shape (3,), and one with axis 1 is wanted"),
+        ((0, -3), (3, 2), "has shape (3, 2), and one with axis (0, -3) is wanted"),
+        (None, (1, 2, 1, 2, 1, 2), "has shape (1, 2, 1, 2, 1, 2), and at most five"),
+    ],
+    ids=["one", "two", "none"],
+)
+def test_a_leaf_without_that_axis_is_named(axis, shape, said):
+    tx, g = steepest.adaptive_grad_clip(0.1, axis=axis), {"w": jnp.ones(shape)}
+    with pytest.raises(ValueError, match=re.escape(f"clip: leaf ['w'] {said}")):
+        tx.update(g, tx.init(g), g)
+
+
+def test_an_axis_is_a_number(as_users_do):
+    with pytest.raises(TypeError, match="adaptive_grad_clip: axis is 'x', and a whole"):
+        steepest.adaptive_grad_clip(0.1, axis="x")
 
 
 def test_dtypes_of_norms():

@@ -151,3 +151,14 @@ def test_clipping_has_64_bits():
 def test_a_negative_limit_is_refused(clip, said):
     with pytest.raises(ValueError, match=said):
         clip(-1.0)
+
+
+def test_complex_elements_are_clipped_part_by_part_if_one_says_so():
+    """They have no order; Optax raises what JAX says."""
+    g = {"w": jnp.array([3 - 0.5j, -2j], jnp.complex64)}
+    with pytest.raises(
+        ValueError, match=r"clip: leaf \['w'\] is complex64, and a real"
+    ):
+        _step(steepest.clip(1.0), g)
+    u = _step(steepest.contrib.split_real_and_imaginary(steepest.clip(1.0)), g)
+    np.testing.assert_allclose(u["w"], [1 - 0.5j, -1j])

@@ -61,3 +61,23 @@ def test_a_decay_that_does_not_decay_is_refused():
         ValueError, match=r"ema: decay is 1.0, and a number in \[0, 1\)"
     ):
         steepest.ema(1.0)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"debias": "no"}, "ema: debias is 'no', and True or False is wanted"),
+        (
+            {"accumulator_dtype": "float33"},
+            "ema: accumulator_dtype is 'float33', and a",
+        ),
+        (
+            {"accumulator_dtype": jnp.int8},
+            "ema: accumulator_dtype is .*int8.*, and a dt",
+        ),
+    ],
+    ids=str,
+)
+def test_impossible_options(as_users_do, options, said):
+    with pytest.raises(TypeError, match=said):
+        steepest.ema(0.9, **options)

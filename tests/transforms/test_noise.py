@@ -100,11 +100,28 @@ def test_seed_is_the_old_name():
     assert tx.init(G).rng_key == jax.random.key(7)
 
 
-def test_what_is_refused():
+def test_what_is_refused(as_users_do):
     with pytest.raises(ValueError, match="add_noise: got both `key` and `seed`"):
         steepest.add_noise(0.1, 0.5, 0, seed=0)
-    for key in ("seed", 1.5):
-        with pytest.raises(TypeError):
+    for key in ("seed", 1.5, True, jnp.ones(3), [0]):
+        with pytest.raises(
+            TypeError, match=r"add_noise: key is .*, and a whole number"
+        ):
             steepest.add_noise(0.1, 0.5, key)
+    tx = steepest.add_noise(0.1, 0.5, 0)
+    with pytest.raises(
+        TypeError, match="add_noise: the state is a EmptyState, and a A"
+    ):
+        tx.update(G, steepest.EmptyState())
+    with pytest.raises(
+        TypeError, match=r"add_noise: leaf \['w'\] of the updates is a s"
+    ):
+        tx.update({"w": "x"}, tx.init(G))
+
+
+def test_integers_get_real_noise():
+    tx = steepest.add_noise(0.1, 0.5, 0)
+    u, _ = tx.update(jnp.ones(3, int), tx.init(G))
+    assert u.dtype == jnp.float32 and float(jnp.std(u)) > 0
     with pytest.raises(ValueError, match=r"add_noise: eta is -0\.1"):
         steepest.add_noise(-0.1, 0.5, 0)

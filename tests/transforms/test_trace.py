@@ -107,6 +107,8 @@ def test_without_forgetting_it_is_the_sum():
     np.testing.assert_allclose(found, 3.0 * np.arange(1, 9), rtol=1e-6)
 
 
-def test_a_negative_decay_is_refused():
-    with pytest.raises(ValueError, match=r"trace: decay is -0.1, and a number of at"):
-        steepest.trace(-0.1)
+@pytest.mark.parametrize("decay", [-0.1, 1.5, float("nan")])
+def test_a_decay_that_is_no_share_is_refused(decay):
+    said = rf"trace: decay is {decay}, and a number in \[0, 1\] is wanted"
+    with pytest.raises(ValueError, match=said):
+        steepest.trace(decay)

@@ -1,0 +1,98 @@
+"""Bad calls of the decoupled rules, and of what moves states between libraries."""
+
+import jax.numpy as jnp
+import optax
+
+import steepest
+from steepest import decoupled
+
+from ._bad import Bad
+
+_AMOUNT = "and a number of at least 0 and below infinity is wanted."
+
+
+def _theta():
+    return [jnp.ones((3, 2)), jnp.zeros(2)]
+
+
+def _swapped(name):
+    """Optax has the updates first and the state second."""
+    step = getattr(decoupled, f"{name}_step")
+    state = getattr(decoupled, f"{name}_init")(_theta())
+    return lambda: step(_theta(), state, _theta())
+
+
+BAD = {
+    "decoupled.adam_init": Bad(
+        lambda: decoupled.adam_init(["W1", "W2"]),
+        TypeError,
+        "adam_init: leaf [0] of the theta is a str, and an array is wanted.",
+    ),
+    "decoupled.adam_step": Bad(
+        _swapped("adam"),
+        TypeError,
+        "adam_step: opt_params is a list of 2, and (g1, g2, time_step) is wanted. Make "
+        "it with `adam_init(theta)`, and then pass on what the last step returned.",
+    ),
+    "decoupled.get_opt_init_fn": Bad(
+        lambda: decoupled.get_opt_init_fn("rmsprop"),
+        ValueError,
+        "get_opt_init_fn: there is no rule 'rmsprop'; there are adam, nag, sgd. Make "
+        "one of any optimizer with `decoupled.of`.",
+    ),
+    "decoupled.get_opt_step_fn": Bad(
+        lambda: decoupled.get_opt_step_fn("adam", eta=-0.1),
+        ValueError,
+        f"get_opt_step_fn: eta is -0.1, {_AMOUNT}",
+    ),
+    "decoupled.nag_init": Bad(
+        lambda: decoupled.nag_init([jnp.ones(2), print]),
+        TypeError,
+        "nag_init: leaf [1] of the theta is a builtin_function_or_method, and an array "
+        "is wanted.",
+    ),
+    "decoupled.nag_step": Bad(
+        lambda: decoupled.nag_step(
+            decoupled.nag_init(_theta()), _theta(), _theta()[:1]
+        ),
+        ValueError,
+        "nag_step: leaf [1] is in the theta and not in the updates. Pass trees of one "
+        "structure.",
+    ),
+    "decoupled.of": Bad(
+        lambda: decoupled.of(steepest.lion),
+        TypeError,
+        "decoupled.of: tx is a function, and a gradient transformation (a pair of "
+        "`init` and `update`) is wanted. Call it first: `lion(...)`.",
+    ),
+    "decoupled.sgd_init": Bad(
+        lambda: decoupled.sgd_init(["W"]),
+        TypeError,
+        "sgd_init: leaf [0] of the theta is a str, and an array is wanted.",
+    ),
+    "decoupled.sgd_step": Bad(
+        lambda: decoupled.sgd_step(
+            decoupled.sgd_init(_theta()), _theta(), [jnp.ones((2, 3)), jnp.zeros(2)]
+        ),
+        ValueError,
+        "sgd_step: leaf [0] has shape (3, 2) in the theta and (2, 3) in the updates. "
+        "Pass trees of one structure.",
+    ),
+    "from_optax": Bad(
+        lambda: steepest.from_optax(optax.adam(0.1)),
+        TypeError,
+        "from_optax: found a GradientTransformationExtraArgs, and the state of an "
+        "optimizer is wanted. Pass what `tx.init(params)` or the last `tx.update` "
+        "returned.",
+    ),
+    "to_optax": Bad(
+        lambda: steepest.to_optax(steepest.nag(0.1).init(_theta())),
+        ValueError,
+        "to_optax: the state holds a NagState with the fields ('count', 'phi'), and "
+        "the other library has nothing of that name. Translate the rest without it, "
+        "and make this part with `init`.",
+    ),
+}
+
+# What takes anything, and why.
+TAKES_ANYTHING: dict[str, str] = {}

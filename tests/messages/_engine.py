@@ -1,0 +1,66 @@
+"""Bad calls of what runs transformations, and of what they are made of."""
+
+import jax.numpy as jnp
+
+import steepest
+
+from ._bad import Bad, params
+
+_NO_PAIR = "and a gradient transformation (a pair of `init` and `update`) is wanted."
+
+
+def _longer():
+    return {"w": jnp.ones((3, 2)), "b": jnp.zeros(3)}
+
+
+def _step_with_a_function():
+    tx = steepest.sgd(0.1)
+    return steepest.make_step(tx)(params(), tx.init(params()), params(), value_fn=len)
+
+
+BAD = {
+    "apply_updates": Bad(
+        lambda: steepest.apply_updates(params(), _longer()),
+        ValueError,
+        "apply_updates: leaf ['b'] has shape (3,) in the updates and (2,) in the "
+        "params. Pass trees of one structure.",
+    ),
+    "incremental_update": Bad(
+        lambda: steepest.incremental_update(params(), params(), float("nan")),
+        ValueError,
+        "incremental_update: step_size is nan, and a number that is finite is wanted.",
+    ),
+    "lift": Bad(
+        lambda: steepest.lift(steepest.adam(0.1)),
+        TypeError,
+        "lift: rule is a GradientTransformationExtraArgs, and a `Rule` is wanted: "
+        "`lift(Rule(name, State, leaf))`.",
+    ),
+    "make_step": Bad(
+        _step_with_a_function,
+        TypeError,
+        "make_step: value_fn is a builtin_function_or_method, and an array is wanted: "
+        "the step is compiled. With functions among the extra arguments, call "
+        "`tx.update` and `apply_updates`.",
+    ),
+    "periodic_update": Bad(
+        lambda: steepest.periodic_update(params(), params(), 3, 0),
+        ValueError,
+        "periodic_update: update_period is 0, and a number that is whole and at least "
+        "1 is wanted.",
+    ),
+    "stateless": Bad(
+        lambda: steepest.stateless(0.1),
+        TypeError,
+        "stateless: f is a float, and a function is wanted.",
+    ),
+    "with_extra_args_support": Bad(
+        lambda: steepest.with_extra_args_support(steepest.adam),
+        TypeError,
+        f"with_extra_args_support: tx is a function, {_NO_PAIR} Call it first: "
+        "`adam(...)`.",
+    ),
+}
+
+# What takes anything, and why.
+TAKES_ANYTHING = {"init_empty_state": "it looks at nothing"}

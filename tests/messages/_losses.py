@@ -1,0 +1,213 @@
+"""Bad calls of losses."""
+
+import jax.numpy as jnp
+
+import steepest
+from steepest import losses
+
+from ._bad import Bad
+
+_X = jnp.ones((2, 3))  # scores of two examples for three classes
+_L = jnp.array([0, 2])  # the numbers of their classes
+_LOGITS = jnp.ones((1, 4, 3)), jnp.zeros((1, 4))
+_LABELS = jnp.ones((1, 2), int), jnp.zeros((1, 2))
+_FLOATING = "has dtype int32, and a floating dtype is wanted. Convert it with "
+_HOT = "`jax.nn.one_hot`."
+_NUMBERS = (
+    "labels have dtype int32 and shape (2,), the number of a class for each example, "
+    "and probabilities for the (2, 3) logits are wanted. For numbers there is "
+    "`softmax_cross_entropy_with_integer_labels`. Make probabilities of numbers of "
+    f"classes with {_HOT}"
+)
+_HOT_LABELS = (
+    "labels have shape (2, 3), and there are scores for (2,) examples of 3 classes: "
+    "labels of shape (2,) are wanted, the number of a class each. Take the `argmax` of "
+    "one-hot labels."
+)
+
+
+def _shapes(first: str, second: str, wanted: str = "shapes that broadcast") -> str:
+    found = f"{first} has shape (2, 3) and {second} has shape (2,)"
+    return f"{found}, and {wanted} are wanted."
+
+
+BAD = {
+    "convex_kl_divergence": Bad(
+        lambda: steepest.convex_kl_divergence(_X, _L),
+        TypeError,
+        f"convex_kl_divergence: targets {_FLOATING}`.astype(float)`, or numbers of "
+        f"classes with {_HOT}",
+    ),
+    "cosine_distance": Bad(
+        lambda: steepest.cosine_distance(_X, _X, epsilon=-1e-8),
+        ValueError,
+        "cosine_distance: epsilon is -1e-08, and a number of at least 0 is wanted.",
+    ),
+    "cosine_similarity": Bad(
+        lambda: steepest.cosine_similarity(_X, _X, axis=2),
+        ValueError,
+        "cosine_similarity: axis is 2, and the array has 2 dimensions: one from -2 to "
+        "1 is wanted.",
+    ),
+    "ctc_loss": Bad(
+        lambda: steepest.ctc_loss(*_LOGITS, *_LABELS, blank_id=3),
+        ValueError,
+        "ctc_loss: blank_id is 3, and there are 3 classes: a number from 0 to 2 is "
+        "wanted.",
+    ),
+    "ctc_loss_with_forward_probs": Bad(
+        lambda: steepest.ctc_loss_with_forward_probs(*_LABELS, *_LOGITS),
+        ValueError,
+        "ctc_loss_with_forward_probs: found logits (1, 2), logit_paddings (1, 2), "
+        "labels (1, 4, 3), label_paddings (1, 4), and [batch, times, classes] and "
+        "[batch, labels] are wanted.",
+    ),
+    "generalized_kl_divergence": Bad(
+        lambda: steepest.generalized_kl_divergence(_X, _X[:, 0]),
+        ValueError,
+        f"generalized_kl_divergence: {_shapes('log_predictions', 'targets')}",
+    ),
+    "hinge_loss": Bad(
+        lambda: steepest.hinge_loss(_X, _X[:, 0]),
+        ValueError,
+        f"hinge_loss: {_shapes('predictor_outputs', 'targets')}",
+    ),
+    "huber_loss": Bad(
+        lambda: steepest.huber_loss(_X, _X, delta=-1.0),
+        ValueError,
+        "huber_loss: delta is -1.0, and a number of at least 0 is wanted.",
+    ),
+    "kl_divergence": Bad(
+        lambda: steepest.kl_divergence(_X, _X, where=_X),
+        ValueError,
+        "kl_divergence: where has dtype float32, and booleans are wanted. Compare it "
+        "with zero first.",
+    ),
+    "l2_loss": Bad(
+        lambda: steepest.l2_loss(_X, _X[:, 0]),
+        ValueError,
+        f"l2_loss: {_shapes('predictions', 'targets', 'equal shapes')}",
+    ),
+    "log_cosh": Bad(
+        lambda: steepest.log_cosh([1.0, 2.0], _X),
+        TypeError,
+        "log_cosh: predictions is a list, and an array of real numbers is wanted. Make "
+        "it one with `jnp.asarray`.",
+    ),
+    "losses.binary_dice_loss": Bad(
+        lambda: losses.binary_dice_loss(_X, _X + 1, apply_sigmoid=False, smooth=-1.0),
+        ValueError,
+        "binary_dice_loss: smooth is -1.0, and a number of at least 0 is wanted.",
+    ),
+    "losses.dice_loss": Bad(
+        lambda: losses.dice_loss(_X, _X, reduction="average"),
+        ValueError,
+        "dice_loss: reduction is 'average', and one of mean, sum, none is wanted.",
+    ),
+    "losses.kl_divergence_with_log_targets": Bad(
+        lambda: losses.kl_divergence_with_log_targets(_X, jnp.ones((2, 3), int)),
+        TypeError,
+        f"kl_divergence_with_log_targets: log_targets {_FLOATING}`.astype(float)`.",
+    ),
+    "losses.make_fenchel_young_loss": Bad(
+        lambda: losses.make_fenchel_young_loss(lambda x: x)(_X, _X),
+        ValueError,
+        "make_fenchel_young_loss: max_fun makes shape (3,) of scores of shape (3,), "
+        "and one number is wanted.",
+    ),
+    "losses.multiclass_generalized_dice_loss": Bad(
+        lambda: losses.multiclass_generalized_dice_loss(_X, _L),
+        ValueError,
+        "multiclass_generalized_dice_loss: "
+        f"{_shapes('predictions', 'targets', 'equal shapes')}",
+    ),
+    "losses.multiclass_hinge_loss": Bad(
+        lambda: losses.multiclass_hinge_loss(_X, _X),
+        ValueError,
+        f"multiclass_hinge_loss: {_HOT_LABELS}",
+    ),
+    "losses.multiclass_perceptron_loss": Bad(
+        lambda: losses.multiclass_perceptron_loss(_X, _X),
+        ValueError,
+        f"multiclass_perceptron_loss: {_HOT_LABELS}",
+    ),
+    "losses.multiclass_sparsemax_loss": Bad(
+        lambda: losses.multiclass_sparsemax_loss(_X, _X),
+        TypeError,
+        "multiclass_sparsemax_loss: labels has dtype float32, and an integer dtype is "
+        "wanted: the number of a class, from 0. Take the `argmax` of one-hot labels.",
+    ),
+    "losses.perceptron_loss": Bad(
+        lambda: losses.perceptron_loss(_X, _X[:, 0]),
+        ValueError,
+        f"perceptron_loss: {_shapes('predictor_outputs', 'targets', 'equal shapes')}",
+    ),
+    "losses.poly_loss_cross_entropy": Bad(
+        lambda: losses.poly_loss_cross_entropy(_X, _L),
+        TypeError,
+        "poly_loss_cross_entropy: labels has dtype int32, and a floating dtype is "
+        f"wanted. Make probabilities of numbers of classes with {_HOT}",
+    ),
+    "losses.ranking_softmax_loss": Bad(
+        lambda: losses.ranking_softmax_loss(_X, _X, reduce_fn="mean"),
+        TypeError,
+        "ranking_softmax_loss: reduce_fn is a str, and a function is wanted.",
+    ),
+    "losses.sparsemax_loss": Bad(
+        lambda: losses.sparsemax_loss(_X, _L),
+        ValueError,
+        f"sparsemax_loss: {_shapes('logits', 'labels')}",
+    ),
+    "losses.triplet_margin_loss": Bad(
+        lambda: losses.triplet_margin_loss(_X, _X, _X, norm_degree=0),
+        ValueError,
+        "triplet_margin_loss: norm_degree is 0, and a number above 0 and below "
+        "infinity is wanted.",
+    ),
+    "ntxent": Bad(
+        lambda: steepest.ntxent(_X, _L, temperature=0.0),
+        ValueError,
+        "ntxent: temperature is 0.0, and a number above 0 is wanted.",
+    ),
+    "safe_softmax_cross_entropy": Bad(
+        lambda: steepest.safe_softmax_cross_entropy(_X, _L),
+        ValueError,
+        f"safe_softmax_cross_entropy: {_NUMBERS}",
+    ),
+    "sigmoid_binary_cross_entropy": Bad(
+        lambda: steepest.sigmoid_binary_cross_entropy(_L, _X),
+        TypeError,
+        f"sigmoid_binary_cross_entropy: logits {_FLOATING}`.astype(float)`.",
+    ),
+    "sigmoid_focal_loss": Bad(
+        lambda: steepest.sigmoid_focal_loss(_X, _X, alpha=-1.0),
+        ValueError,
+        "sigmoid_focal_loss: alpha is -1.0, and a number in [0, 1] is wanted.",
+    ),
+    "smooth_labels": Bad(
+        lambda: steepest.smooth_labels(_X, 1.5),
+        ValueError,
+        "smooth_labels: alpha is 1.5, and a number in [0, 1] is wanted.",
+    ),
+    "softmax_cross_entropy": Bad(
+        lambda: steepest.softmax_cross_entropy(_X, _L),
+        ValueError,
+        f"softmax_cross_entropy: {_NUMBERS}",
+    ),
+    "softmax_cross_entropy_with_integer_labels": Bad(
+        lambda: steepest.softmax_cross_entropy_with_integer_labels(_X, _X),
+        TypeError,
+        "softmax_cross_entropy_with_integer_labels: labels has dtype float32, and an "
+        "integer dtype is wanted: the number of a class, from 0. For probabilities "
+        "there is `softmax_cross_entropy`.",
+    ),
+    "squared_error": Bad(
+        lambda: steepest.squared_error(_X, 1.0),
+        ValueError,
+        "squared_error: predictions has shape (2, 3) and targets has shape (), and "
+        "equal shapes are wanted.",
+    ),
+}
+
+# What takes anything, and why.
+TAKES_ANYTHING: dict[str, str] = {}

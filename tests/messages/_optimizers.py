@@ -1,0 +1,315 @@
+"""Bad calls of the named algorithms."""
+
+import jax
+import jax.numpy as jnp
+
+import steepest
+
+from ._bad import Bad, params
+
+_FRACTION = "and a number in [0, 1) is wanted."
+_NONNEGATIVE = "and a number of at least 0 is wanted."
+_AMOUNT = "and a number of at least 0 and below infinity is wanted."
+_FLAG = "and True or False is wanted."
+_STATE = "is wanted. Make the state with `tx.init` of the params the updates are for."
+
+
+def _no_rate(name):
+    """An optimizer without a learning rate would go up."""
+    return Bad(
+        lambda: getattr(steepest, name)(None),
+        TypeError,
+        f"{name}: learning_rate is None, and a number of at least 0 or a function of "
+        "the count is wanted. For the direction alone, without a sign, use the "
+        "`scale_by_...` that this optimizer is made of.",
+    )
+
+
+def _negative_rate(name):
+    """The last link speaks."""
+    return Bad(
+        lambda: getattr(steepest, name)(-0.1),
+        ValueError,
+        ("scale_by_learning_rate: learning_rate is -0.1, and a number", "is wanted."),
+    )
+
+
+def _step(tx, updates=None, state=None, with_params=True, **extra):
+    """One step of `tx`, with what is not given as it should be."""
+    p = params()
+    updates = p if updates is None else updates
+    state = tx.init(p) if state is None else state
+    return tx.update(updates, state, p if with_params else None, **extra)
+
+
+def _loss(p):
+    return jnp.sum(p["w"] ** 2) + jnp.sum(p["b"])
+
+
+def _search(tx, **other):
+    """A step of a line search, with one extra argument as it should not be."""
+    given = {"value": 6.0, "grad": params(), "value_fn": _loss}
+    return _step(tx, **{**given, **other})
+
+
+BAD = {
+    "adabelief": _negative_rate("adabelief"),
+    "adadelta": Bad(
+        lambda: steepest.adadelta(1.0, rho=1.0),
+        ValueError,
+        f"scale_by_adadelta: rho is 1.0, {_FRACTION}",
+    ),
+    "adafactor": Bad(
+        lambda: steepest.adafactor(1e-3, multiply_by_parameter_scale="no"),
+        TypeError,
+        f"adafactor: multiply_by_parameter_scale is 'no', {_FLAG}",
+    ),
+    "adagrad": _no_rate("adagrad"),
+    "adam": _no_rate("adam"),
+    "adamax": _negative_rate("adamax"),
+    "adamaxw": Bad(
+        lambda: _step(steepest.adamaxw(1e-3), with_params=False),
+        ValueError,
+        "add_decayed_weights: `update` needs `params` and was called without it. Call "
+        "`tx.update(grads, state, params)`.",
+    ),
+    "adamw": Bad(
+        lambda: steepest.adamw(1e-3, weight_decay=-0.01),
+        ValueError,
+        ("add_decayed_weights: weight_decay is -0.01, and a number", "is wanted."),
+    ),
+    "adan": Bad(
+        lambda: steepest.adan(1e-3, b3=1.01),
+        ValueError,
+        f"scale_by_adan: b3 is 1.01, {_FRACTION}",
+    ),
+    "amsgrad": Bad(
+        lambda: _step(steepest.amsgrad(0.1), state=steepest.adam(0.1).init(params())),
+        TypeError,
+        "scale_by_amsgrad: the state is a ScaleByAdamState, and a ScaleByAmsgradState "
+        + _STATE,
+    ),
+    "fromage": Bad(
+        lambda: steepest.fromage(float("inf")),
+        ValueError,
+        f"fromage: learning_rate is inf, {_AMOUNT}",
+    ),
+    "lamb": _no_rate("lamb"),
+    "lars": Bad(
+        lambda: _step(steepest.lars(0.1), updates={"w": jnp.ones((3, 2))}),
+        ValueError,
+        ": leaf ['b'] is in the params and not in the updates. Pass the params the "
+        "updates are for.",
+    ),
+    "lbfgs": Bad(
+        lambda: steepest.lbfgs(linesearch=steepest.scale_by_zoom_linesearch),
+        TypeError,
+        "lbfgs: linesearch is a function, and a gradient transformation (a pair of "
+        "`init` and `update`) is wanted. Call it first: "
+        "`scale_by_zoom_linesearch(...)`.",
+    ),
+    "lion": Bad(
+        lambda: steepest.lion(1e-4, mu_dtype="bf16"),
+        TypeError,
+        "scale_by_lion: mu_dtype is 'bf16', and a dtype of real numbers, such as "
+        "`jnp.float32`, is wanted.",
+    ),
+    "nadam": Bad(
+        lambda: steepest.nadam(1e-3, nesterov="yes"),
+        TypeError,
+        f"scale_by_adam: nesterov is 'yes', {_FLAG}",
+    ),
+    "nadamw": _negative_rate("nadamw"),
+    "nag": Bad(
+        lambda: steepest.nag(0.1, momentum=1.0),
+        ValueError,
+        f"nag: momentum is 1.0, {_FRACTION}",
+    ),
+    "noisy_sgd": Bad(
+        lambda: steepest.noisy_sgd(0.1, eta=-1.0, key=0),
+        ValueError,
+        ("add_noise: eta is -1.0, and a number", "is wanted."),
+    ),
+    "novograd": Bad(
+        lambda: steepest.novograd(0.1, weight_decay=lambda count: 0.1),
+        TypeError,
+        f"scale_by_novograd: weight_decay is a function, {_AMOUNT}",
+    ),
+    "optimistic_adam": Bad(
+        lambda: steepest.optimistic_adam(lambda count: 0.1),
+        ValueError,
+        "optimistic_adam: learning_rate is a function, and a number is wanted. Use "
+        "`optimistic_adam_v2`, which takes schedules.",
+    ),
+    "optimistic_adam_v2": _no_rate("optimistic_adam_v2"),
+    "optimistic_gradient_descent": Bad(
+        lambda: steepest.optimistic_gradient_descent(0.1, beta=float("nan")),
+        ValueError,
+        "scale_by_optimistic_gradient: beta is nan, and a number that is finite is "
+        "wanted.",
+    ),
+    "polyak_sgd": Bad(
+        lambda: _step(steepest.polyak_sgd()),
+        TypeError,
+        "scale_by_polyak: `update` needs `value` and was called without it. Call "
+        "`tx.update(grads, state, params, value=...)`.",
+    ),
+    "radam": _negative_rate("radam"),
+    "rmsprop": Bad(
+        lambda: steepest.rmsprop(1e-3, decay=-0.1),
+        ValueError,
+        f"scale_by_rms: decay is -0.1, {_FRACTION}",
+    ),
+    "rprop": Bad(
+        lambda: steepest.rprop(lambda count: 0.1),
+        TypeError,
+        f"scale_by_rprop: learning_rate is a function, {_AMOUNT}",
+    ),
+    "scale_by_adadelta": Bad(
+        lambda: steepest.scale_by_adadelta(eps=-1e-6),
+        ValueError,
+        f"scale_by_adadelta: eps is -1e-06, {_NONNEGATIVE}",
+    ),
+    "scale_by_adam": Bad(
+        lambda: steepest.scale_by_adam(b1=1.0),
+        ValueError,
+        f"scale_by_adam: b1 is 1.0, {_FRACTION}",
+    ),
+    "scale_by_adamax": Bad(
+        lambda: steepest.scale_by_adamax("0.9"),
+        TypeError,
+        f"scale_by_adamax: b1 is a str, {_FRACTION}",
+    ),
+    "scale_by_adan": Bad(
+        lambda: _step(steepest.scale_by_adan(), updates={**params(), "b": jnp.ones(3)}),
+        ValueError,
+        "scale_by_adan: leaf ['b'] has shape (3,) in the updates and shape (2,) in the "
+        "params. Pass the params the updates are for.",
+    ),
+    "scale_by_amsgrad": Bad(
+        lambda: steepest.scale_by_amsgrad(bias_correction_nu=None),
+        TypeError,
+        f"scale_by_amsgrad: bias_correction_nu is None, {_FLAG}",
+    ),
+    "scale_by_backtracking_linesearch": Bad(
+        lambda: _search(
+            steepest.scale_by_backtracking_linesearch(5),
+            value_fn=lambda p, batch: _loss(p),
+        ),
+        TypeError,
+        "scale_by_backtracking_linesearch: value_fn is called with the params and, by "
+        "name, with []: missing a required argument: 'batch'. Pass what else it needs "
+        "to `update` by name.",
+    ),
+    "scale_by_belief": Bad(
+        lambda: steepest.scale_by_belief(eps_root=-1.0),
+        ValueError,
+        f"scale_by_belief: eps_root is -1.0, {_NONNEGATIVE}",
+    ),
+    "scale_by_factored_rms": Bad(
+        lambda: steepest.scale_by_factored_rms(decay_rate_fn=0.8),
+        TypeError,
+        "scale_by_factored_rms: decay_rate_fn is a float, and a function is wanted.",
+    ),
+    "scale_by_lbfgs": Bad(
+        lambda: steepest.scale_by_lbfgs(memory_size=0),
+        ValueError,
+        "scale_by_lbfgs: memory_size must be >= 1, and is 0. To remember nothing, use "
+        "`sgd`.",
+    ),
+    "scale_by_lion": Bad(
+        lambda: steepest.scale_by_lion(mode="soft"),
+        ValueError,
+        "scale_by_lion: mode is 'soft', and one of hard, smooth, refined is wanted.",
+    ),
+    "scale_by_novograd": Bad(
+        lambda: _step(steepest.scale_by_novograd(), with_params=False),
+        ValueError,
+        "scale_by_novograd: `update` needs `params` and was called without it. Call "
+        "`tx.update(grads, state, params)`.",
+    ),
+    "scale_by_optimistic_gradient": Bad(
+        lambda: steepest.scale_by_optimistic_gradient(alpha=jnp.ones(2)),
+        ValueError,
+        "scale_by_optimistic_gradient: alpha has shape (2,), and one number that is "
+        "finite is wanted.",
+    ),
+    "scale_by_polyak": Bad(
+        lambda: _step(steepest.scale_by_polyak(), value=jnp.ones(3)),
+        TypeError,
+        "scale_by_polyak: value is an array of float32 of shape (3,), and one real "
+        "number is wanted. Pass what the function returns, summed or averaged over its "
+        "axes.",
+    ),
+    "scale_by_radam": Bad(
+        lambda: steepest.scale_by_radam(threshold=float("nan")),
+        ValueError,
+        "scale_by_radam: threshold is nan, and a number that is not NaN is wanted.",
+    ),
+    "scale_by_rms": Bad(
+        lambda: _step(steepest.scale_by_rms(), updates={**params(), "b": "zeros"}),
+        TypeError,
+        "scale_by_rms: leaf ['b'] of the updates is a str, and an array is wanted.",
+    ),
+    "scale_by_rprop": Bad(
+        lambda: steepest.scale_by_rprop(0.1, min_step_size=1.0, max_step_size=0.5),
+        ValueError,
+        "scale_by_rprop: min_step_size is 1.0 and max_step_size 0.5, and a smallest "
+        "step that is not above the largest is wanted.",
+    ),
+    "scale_by_rss": Bad(
+        lambda: steepest.scale_by_rss(initial_accumulator_value=-0.1),
+        ValueError,
+        f"scale_by_rss: initial_accumulator_value is -0.1, {_AMOUNT}",
+    ),
+    "scale_by_sign": Bad(
+        lambda: _step(steepest.scale_by_sign(), updates={"w": jnp.ones((3, 2))}),
+        ValueError,
+        "scale_by_sign: leaf ['b'] is in the params and not in the updates. Pass the "
+        "params the updates are for.",
+    ),
+    "scale_by_sm3": Bad(
+        lambda: steepest.scale_by_sm3(b2=1.5),
+        ValueError,
+        "scale_by_sm3: b2 is 1.5, and a number in [0, 1] is wanted.",
+    ),
+    "scale_by_stddev": Bad(
+        lambda: _step(
+            steepest.scale_by_stddev(), state=steepest.scale_by_rms().init(params())
+        ),
+        TypeError,
+        "scale_by_stddev: the state is a ScaleByRmsState, and a ScaleByRStdDevState "
+        + _STATE,
+    ),
+    "scale_by_yogi": Bad(
+        lambda: steepest.scale_by_yogi(initial_accumulator_value=float("inf")),
+        ValueError,
+        f"scale_by_yogi: initial_accumulator_value is inf, {_AMOUNT}",
+    ),
+    "scale_by_zoom_linesearch": Bad(
+        lambda: steepest.scale_by_zoom_linesearch(0),
+        ValueError,
+        "scale_by_zoom_linesearch: max_linesearch_steps is 0, and a number that is "
+        "whole and at least 1 is wanted.",
+    ),
+    "sgd": _no_rate("sgd"),
+    "sign_sgd": _no_rate("sign_sgd"),
+    "signum": _no_rate("signum"),
+    "sm3": Bad(
+        lambda: steepest.sm3(0.1, momentum=1.0),
+        ValueError,
+        f"scale_by_sm3: b1 is 1.0, {_FRACTION}",
+    ),
+    "value_and_grad_from_state": Bad(
+        lambda: steepest.value_and_grad_from_state(jax.value_and_grad(_loss))(
+            params(), state=steepest.lbfgs().init(params())
+        ),
+        TypeError,
+        "value_and_grad_from_state: value_fn returned a tuple, and one real number is "
+        "wanted. Return the value alone, and sum or average over its axes.",
+    ),
+    "yogi": _no_rate("yogi"),
+}
+
+# What takes anything, and why.
+TAKES_ANYTHING: dict[str, str] = {}

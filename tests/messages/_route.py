@@ -1,0 +1,39 @@
+"""Bad calls of what chooses leaves by their paths."""
+
+import steepest
+
+from ._bad import Bad, params
+
+BAD = {
+    "matching": Bad(
+        lambda: steepest.matching("bias|(scale"),
+        ValueError,
+        "matching: the pattern 'bias|(scale' breaks at position 5: missing ), "
+        "unterminated subpattern. Mend the regular expression, or put `re.escape` "
+        "around plain text.",
+    ),
+    "not_matching": Bad(
+        lambda: steepest.not_matching(["bias", "scale"]),
+        TypeError,
+        "not_matching: a pattern is ['bias', 'scale'], a list, and a regular "
+        'expression is wanted: a string such as "bias|scale".',
+    ),
+    "route": Bad(
+        lambda: steepest.route({"bias": None, "w": steepest.sgd(0.1)}).init(params()),
+        ValueError,
+        "route: no pattern is found in the path of b; the patterns are ['bias', 'w']. "
+        'Add `".*"` as the last one, for all the rest; its value `None` freezes them.',
+    ),
+    "tree.as_patterns": Bad(
+        lambda: steepest.tree.as_patterns("me", ["a", "*"]),
+        ValueError,
+        "me: the pattern '*' breaks at position 0: nothing to repeat. Mend the regular",
+    ),
+}
+
+# What takes anything, and why.
+TAKES_ANYTHING = {
+    "tree.first_matches": "patterns have been checked, and every tree has paths",
+    "tree.key_paths": "every tree has paths",
+    "tree.said_of_leaves": "answers None where two trees have nothing in common",
+}

@@ -1,0 +1,38 @@
+"""Bad calls of what looks at a running optimizer, and of how it keeps its state."""
+
+import steepest
+
+from ._bad import Bad, params
+
+BAD = {
+    "describe": Bad(
+        lambda: steepest.describe(steepest.adam, params()),
+        TypeError,
+        "describe: tx is a function, and a gradient transformation (a pair of `init` "
+        "and `update`) is wanted. Call it first: `adam(...)`.",
+    ),
+    "keeping": Bad(
+        lambda: steepest.keeping(steepest.adam(0.1), memory_dtype="int8"),
+        TypeError,
+        "keeping: memory_dtype is 'int8', and a dtype of real numbers, such as "
+        "`jnp.float32`, is wanted.",
+    ),
+    "read": Bad(
+        lambda: steepest.read(steepest.adam(0.1).init(params()), "learning_rate"),
+        KeyError,
+        (
+            "read: nothing is called 'learning_rate' in the state. There are ['count', "
+            "'mu', 'nu', ",
+            "Wrap the optimizer in `steepest.watched`, or pass it as `tx`.",
+        ),
+    ),
+    "watched": Bad(
+        lambda: steepest.watched(0.1),
+        TypeError,
+        "watched: inner is a float, and a gradient transformation (a pair of `init` "
+        "and `update`) is wanted. Pass a transformation, such as `steepest.adam(1e-3)`",
+    ),
+}
+
+# What takes anything, and why.
+TAKES_ANYTHING = {"Description": "made by `describe`"}

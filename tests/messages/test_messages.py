@@ -1,0 +1,66 @@
+"""What is called badly is told who, what was found, what is wanted, what to do."""
+
+import importlib
+import inspect
+
+import pytest
+
+import steepest
+
+from ._bad import Bad
+
+_FILES = (
+    "_combine",
+    "_contrib",
+    "_decoupled",
+    "_engine",
+    "_losses",
+    "_optimizers",
+    "_route",
+    "_schedules",
+    "_side_rooms",
+    "_transforms",
+    "_tree",
+    "_watched",
+)
+_TABLES = [importlib.import_module(f"{__package__}.{name}") for name in _FILES]
+BAD: dict[str, Bad] = {k: x for table in _TABLES for k, x in table.BAD.items()}
+TAKES_ANYTHING = {k: x for t in _TABLES for k, x in t.TAKES_ANYTHING.items()}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_call_is_answered(name, as_users_do):
+    bad = BAD[name]
+    with pytest.raises(bad.kind) as raised:
+        bad.call()
+    rest = str(raised.value)
+    for part in bad.parts:
+        assert part in rest
+        rest = rest[rest.index(part) + len(part) :]
+
+
+_INSIDE = ("core", "numerics", "engine", "exchange", "combine", "optimizers")
+
+
+def _public():
+    """Every public function and class by its shortest name, such as `losses.l2`.
+
+    States are tuples that the library makes, and protocols are never called.
+    """
+    doors = {"": steepest, **dict(inspect.getmembers(steepest, inspect.ismodule))}
+    found = {}
+    for door, room in doors.items():
+        for name, x in inspect.getmembers(room, callable):
+            tuples = isinstance(x, type) and issubclass(x, tuple)
+            ours = getattr(x, "__module__", "").startswith("steepest")
+            protocol = getattr(x, "_is_protocol", False)
+            if door in _INSIDE or name[0] == "_" or tuples or protocol or not ours:
+                continue
+            found.setdefault(id(x), f"{door}.{name}" if door else name)
+    return sorted(found.values())
+
+
+def test_every_public_function_is_in_the_table():
+    known = {*BAD, *TAKES_ANYTHING}
+    assert not [name for name in _public() if name not in known]
+    assert not [name for name in known if name not in _public()]

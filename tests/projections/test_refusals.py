@@ -1,0 +1,73 @@
+"""What projections refuse, and in which words."""
+
+import jax.numpy as jnp
+import pytest
+
+from steepest import projections
+
+W = {"w": jnp.ones(2)}
+Z = {"w": jnp.array([1j])}
+WORD = {"w": "a word"}
+REAL = "leaf ['w'] of the tree is complex64, and real numbers are wanted."
+REFUSED = {
+    "box text": ((W, "a", 1.0), "lower is a str, and a number that is not NaN is"),
+    "box nan": ((W, None, float("nan")), "upper is nan, and a number that is not NaN"),
+    "box shape": (
+        (W, None, jnp.ones(3)),
+        "leaf ['w'] has shape (2,) in the tree and (3,) in the upper, and shapes that",
+    ),
+    "box complex": ((Z, None, 1.0), REAL),
+    "box order": ((W, 1, 0), "lower is 1 and upper is 0, and one that is not below it"),
+    "hypercube tree": (
+        (W, {"v": 1.0}),
+        "leaf ['w'] is in the tree and not in the scale. Give `scale` the structure",
+    ),
+    "hypercube text": (
+        (W, "a"),
+        "scale is a str, and a number of at least 0 is wanted.",
+    ),
+    "linf_ball tree": ((W, W), "scale is a dict, and an array or a number is wanted."),
+    "linf_ball none": ((W, None), "scale is a NoneType, and an array or a number is"),
+    "l1_ball text": ((WORD,), "leaf ['w'] of the tree is a str, and an array or a"),
+    "l2_ball text": ((WORD,), "leaf ['w'] of the tree is a str, and an array or a"),
+    "simplex complex": ((Z,), REAL),
+    "simplex nothing": (
+        ({"w": jnp.ones(0)},),
+        "there is no number in the tree, and at",
+    ),
+    "l1_sphere size": (
+        (W, float("inf")),
+        "scale is inf, and a number of at least 0 and",
+    ),
+    "l2_sphere size": (
+        (W, float("inf")),
+        "scale is inf, and a number of at least 0 and",
+    ),
+    "vector text": (
+        (W, WORD),
+        "leaf ['w'] of the a is a str, and an array or a number",
+    ),
+    "hyperplane shape": (
+        (W, {"w": jnp.ones((2, 1))}, 0.0),
+        "leaf ['w'] has shape (2,) in the x and (2, 1) in the a, and leaves of one",
+    ),
+    "halfspace nan": (
+        (W, W, float("nan")),
+        "b is nan, and a number that is not NaN is",
+    ),
+    "halfspace text": ((W, W, "a"), "b is a str, and a number that is not NaN is"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_is_refused(name, as_users_do):
+    args, said = REFUSED[name]
+    who = f"projection_{name.split(' ')[0]}"
+    with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+        getattr(projections, who)(*args)
+    assert str(caught.value).startswith(f"{who}: {said}")
+
+
+def test_a_halfspace_without_an_end_is_all_there_is():
+    found = projections.projection_halfspace(W, W, float("inf"))
+    assert found["w"].tolist() == [1.0, 1.0]
