@@ -127,3 +127,15 @@ def test_groups_inside_groups():
 def test_optax_calls_it_multi_transform():
     assert steepest.multi_transform is steepest.partition
     assert steepest.MultiTransformState is steepest.PartitionState
+
+
+def test_one_group_may_begin_again():
+    tx = steepest.partition(
+        {"a": steepest.adam(0.1), "b": steepest.adam(0.1)}, {"x": "a", "y": "b"}
+    )
+    p = {"x": jnp.ones(2), "y": jnp.ones(2)}
+    _, state = tx.update(p, tx.init(p), p)
+    fresh = {**state.inner_states, "a": tx.init(p).inner_states["a"]}
+    _, state = tx.update(p, state._replace(inner_states=fresh), p)
+    counts = {k: int(steepest.read(x, "count")) for k, x in state.inner_states.items()}
+    assert counts == {"a": 1, "b": 2}

@@ -101,3 +101,16 @@ def test_a_negative_decay_is_refused():
     said = "add_decayed_weights: weight_decay is -0.1, and a number of at least 0"
     with pytest.raises(ValueError, match=said):
         steepest.add_decayed_weights(-0.1)
+
+
+def test_a_decay_that_the_learning_rate_does_not_multiply():
+    p, g = jnp.array([2.0]), jnp.array([0.0])
+    for rate in (0.1, 1.0):
+        tx = steepest.chain(
+            steepest.scale_by_adam(),
+            steepest.scale_by_learning_rate(rate, flip_sign=False),
+            steepest.add_decayed_weights(0.5),
+            steepest.scale(-1),
+        )
+        u, _ = tx.update(g, tx.init(p), p)
+        np.testing.assert_allclose(u, [-1.0])

@@ -27,6 +27,11 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     >>> round(float(read(state, "learning_rate", tx)), 6)
     0.0003
     """
+    if not isinstance(name, str):
+        raise TypeError(
+            f"read: name is a {type(name).__name__}, and a string is wanted. Call "
+            '`read(state, "learning_rate")`.'
+        )
     known = by_name(shown(tx, state)) if tx is not None else {}
     if name in known:
         return known[name]

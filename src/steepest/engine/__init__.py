@@ -39,7 +39,6 @@ from ._plan import (
 from ._step import make_step as make_step
 from ._window import FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS
 from ._wrap import (
-    all_finite as all_finite,
     Around as Around,
     seen_through as seen_through,
     when as when,

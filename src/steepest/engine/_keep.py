@@ -65,7 +65,12 @@ def kept(
     who = maker.__name__
     for name in how:
         if name not in Keep.__annotations__:
-            known = [*inspect.signature(maker).parameters, *Keep.__annotations__]
+            own = [
+                k
+                for k, x in inspect.signature(maker).parameters.items()
+                if x.kind != x.VAR_KEYWORD
+            ]
+            known = [*own, *Keep.__annotations__]
             near = get_close_matches(name, known, 1)
             raise TypeError(
                 f"{who}: there is no argument `{name}`. "

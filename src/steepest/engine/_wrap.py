@@ -14,7 +14,6 @@ from ..core import (
     Updates,
     with_extra_args_support,
 )
-from ..numerics import is_inexact
 
 Step = tuple[Updates, OptState]  # what an `update` returns
 
@@ -105,13 +104,6 @@ def when(
 def zeros(updates: Updates) -> Updates:
     """Zeros like the updates: to hold still."""
     return jax.tree.map(jnp.zeros_like, updates)
-
-
-def all_finite(updates: Updates) -> Any:
-    """Whether no number in the updates is infinite or NaN."""
-    inexact = [x for x in jax.tree.leaves(updates) if is_inexact(jnp.asarray(x))]
-    found = [jnp.all(jnp.isfinite(x)) for x in inexact]
-    return jnp.all(jnp.stack(found)) if found else jnp.array(True)
 
 
 def _may_be_traced(x: Any) -> bool:

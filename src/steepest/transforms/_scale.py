@@ -6,9 +6,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
+    amount,
     EmptyState,
+    flag,
+    function,
     GradientTransformationExtraArgs,
-    nonnegative,
     Real,
     real,
     Rule,
@@ -55,6 +57,7 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs
     0.5
     """
 
+    function("scale_by_schedule", step_size_fn=step_size_fn)
     return lift(_scheduled("scale_by_schedule", step_size_fn, "step_size", 1))
 
 
@@ -68,12 +71,14 @@ def scale_by_learning_rate(
             the updates pass as they are.
         flip_sign: whether to go down, `-`, or up.
     """
-    who, sign = "scale_by_learning_rate", -1 if flip_sign else 1
+    who = "scale_by_learning_rate"
+    flag(who, flip_sign=flip_sign)
+    sign = -1 if flip_sign else 1
     if learning_rate is None:
         return nothing()
     if callable(learning_rate):
         return lift(_scheduled(who, learning_rate, "learning_rate", sign))
-    (rate,) = nonnegative(who, learning_rate=learning_rate)
+    (rate,) = amount(who, learning_rate=learning_rate)
 
     def leaf(n: Any, g: Array, p: Array | None) -> Array:
         return sign * rate * g
