@@ -3,8 +3,10 @@
 import os
 from pathlib import Path
 
-flags = os.environ.get("XLA_FLAGS", "")
-os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8"
+# Arrays are tiny here, and thousands of programs compiled: LLVM need not optimize.
+flags = ["--xla_force_host_platform_device_count=8"]
+flags += ["--xla_backend_optimization_level=0", os.environ.get("XLA_FLAGS", "")]
+os.environ["XLA_FLAGS"] = " ".join(flags)
 
 import jax  # noqa: E402  (the flags must be set before)
 import jaxtyping  # noqa: E402

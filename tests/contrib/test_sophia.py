@@ -134,9 +134,9 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="sophia: update_interval is 0"):
         contrib.sophia(0.1, update_interval=0)
     with pytest.raises(
-        TypeError, match="sophia: verbose is 1, and True or False is wa"
+        TypeError, match="sophia: verbose is 2, and True or False is wa"
     ):
-        contrib.sophia(0.1, verbose=1)
+        contrib.sophia(0.1, verbose=2)
     for seed in ("x", 0.5):
         with pytest.raises(
             TypeError, match=r"hessian: random_seed .* one random key is"

@@ -50,8 +50,9 @@ def test_compiled_is_eager_and_traced_once(row: Row):
     _close((updates, state), _loop(tx, p), row.rounding)
 
 
-@distinct
+@over([row for row in DISTINCT if not row.optimizer])
 def test_scan_is_a_loop(row: Row):
+    """Optimizers are scanned where they go downhill."""
     tx, p = row.make(), few_params()
     gs = jax.tree.map(lambda *xs: jnp.stack(xs), *(gradients(p, t) for t in range(3)))
 
@@ -84,7 +85,7 @@ def test_every_number_may_be_traced(row: Row):
         )
 
 
-@distinct
+@optimizers
 def test_ensembles(row: Row):
     """`vmap` over params, gradients and states."""
     tx, p = row.make(), few_params()
