@@ -12,7 +12,15 @@ import steepest
 from ..zoo import few_params, gradients, over, typeof, ZOO
 
 KEEPING = [r for r in ZOO if "keep" in inspect.signature(r.maker).parameters]
+# These are around an optimizer, which has the keywords.
+WRAPPERS = ("mechanize", "sam", "schedule_free")
 FIXED = ("optimistic_adam", "rprop", "schedule_free_adamw")  # take no schedule
+
+
+def test_every_optimizer_takes_the_keywords():
+    rooms = ("steepest.optimizers.", "steepest.contrib.")
+    ours = {r.maker.__name__ for r in ZOO if r.maker.__module__.startswith(rooms)}
+    assert ours - {r.maker.__name__ for r in KEEPING} == set(WRAPPERS)
 
 
 @over(KEEPING)
