@@ -31,6 +31,7 @@ ROOMS = [
     "microbatching",
     "second_order",
     "experimental",
+    "training",
 ]
 GROUND = {"core", "numerics", "tree"}
 # room -> the rooms it may import, where that is not all before it

@@ -224,6 +224,7 @@ from .schedules import (
     WrappedSchedule as WrappedSchedule,
     WrappedScheduleState as WrappedScheduleState,
 )
+from .training import make_train_step as make_train_step
 from .transforms import (
     adaptive_grad_clip as adaptive_grad_clip,
     add_decayed_weights as add_decayed_weights,

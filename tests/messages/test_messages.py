@@ -19,6 +19,7 @@ _FILES = (
     "_route",
     "_schedules",
     "_side_rooms",
+    "_training",
     "_transforms",
     "_tree",
     "_watched",

@@ -13,7 +13,7 @@ from ._along import differentiable, returned, ValueFn
 
 
 def value_and_grad_from_state(
-    value_fn: ValueFn,
+    value_fn: ValueFn, *, must_be_there: bool = True
 ) -> Callable[..., tuple[Any, Updates]]:
     """`jax.value_and_grad(value_fn)`, taken from the state where it is there.
 
@@ -30,6 +30,8 @@ def value_and_grad_from_state(
 
     Args:
         value_fn: a function of the params, and of anything else, that returns a number.
+        must_be_there: whether a state without them is an error; otherwise they are
+            computed.
 
     >>> import steepest
     >>> f = lambda p: jnp.sum(p**2)
@@ -58,6 +60,8 @@ def value_and_grad_from_state(
             return jax.value_and_grad(value_of)(params)
         stored = _stored(state, "value"), _stored(state, "grad")
         if stored[0] is None or stored[1] is None:
+            if not must_be_there:
+                return jax.value_and_grad(value_of)(params)
             raise ValueError(
                 f"{who}: Value or gradient not found in the state. "
                 "Use an optimizer that keeps them, such as `lbfgs()` or "
