@@ -173,3 +173,9 @@ def test_an_error_of_init_is_not_hidden():
 
     with pytest.raises(RuntimeError, match="no"):
         tree.map_params(init, lambda x: x, {"w": jnp.ones(1)})
+
+
+def test_a_masked_state_that_keeps_nothing():
+    tx = steepest.masked(steepest.sgd(0.1), {"a": True, "b": False})
+    state = tx.init({"a": jnp.ones(2), "b": jnp.ones(2)})
+    assert tree.map_params(tx, lambda x: x + 1, state) == state

@@ -113,6 +113,8 @@ def _marked(
         try:
             return whole, init(whole.unflatten([Placeholder(0)]))
         except Exception as error:
+            if not jax.tree.leaves(state):
+                return whole, state  # nothing is kept of any param
             for tree in (*rest, *_parts(state)):
                 structure = jax.tree.structure(tree, is_leaf=_ends(is_leaf))
                 marked = _tried(init, structure, state)
