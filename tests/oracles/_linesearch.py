@@ -43,9 +43,9 @@ def _lbfgs(make, **how):
 
 
 def _uphill(make):
-    # Alone it climbs, ever faster: in float32 nothing is left to compare, and in float64
-    # what rounding leaves grows with it.
-    return Case(make, dtypes=("float64",), tolerance64=1e-8)
+    # Alone it climbs, ever faster: in float32 nothing is left to compare, and in
+    # float64 rounding grows by a digit every other step.
+    return Case(make, dtypes=("float64",), tolerance64=1e-6)
 
 
 CASES = {
