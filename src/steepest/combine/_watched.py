@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 from ..core import (
     AnyTransformation,
     GradientTransformationExtraArgs,
-    has_fields,
     OptState,
     Rule,
+    state_of,
     Step,
 )
 from ..engine import lift, plan_of, sequence, Shown, shown
@@ -52,11 +52,7 @@ def watched(inner: AnyTransformation) -> GradientTransformationExtraArgs:
     norm = plan_of("watched", "norm", _norm())
 
     def apart(state: OptState) -> Sequence[OptState]:
-        if not has_fields(state, WatchedState._fields):
-            raise TypeError(
-                f"watched: the state is a {type(state).__name__}, and a WatchedState "
-                "is wanted. Make it with this transformation's own `init`."
-            )
+        state = state_of("watched", WatchedState, state)
         before, after = _Norm(state.gradient_norm), _Norm(state.update_norm)
         return before, state.inner_state, after
 
