@@ -45,7 +45,6 @@ from ..numerics import (
     inner,
     polar,
     PRECONDITIONINGS,
-    sharded_like,
     unbiased,
     zero_count,
 )
@@ -127,15 +126,23 @@ def scale_by_muon(
         numbers = {"c1": c1, "next_c1": next_c1, "ns_coeffs": ns_coeffs}
         return numbers, t, ns_coeffs
 
-    def orthogonal(m: Array, ns_coeffs: Array) -> Array:
-        return polar(m, ns_coeffs, ns_steps, preconditioning, eps)
+    # In a leaf of several matrices `<m, u>` is the sum over all of them.
+    alone = adaptive and ndim == 3
 
     def leaf(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
-        each = orthogonal if ndim == 2 else jax.vmap(orthogonal, (0, None))
         mu = ema(mu, g, beta)
         m = unbiased(n, mu, g, beta, nesterov)
-        u = sharded_like(m, each, m, n.ns_coeffs)
-        return inner(u, m) * u if adaptive else u, mu
+        return adapted(m, jax.vmap(partial(orthogonal, n))(m)) if alone else m, mu
+
+    def orthogonal(n: Any, m: Array) -> Array:
+        return polar(m, n.ns_coeffs, ns_steps, preconditioning, eps)
+
+    def adapted(m: Array, u: Array) -> Array:
+        return inner(u, m) * u
+
+    def heavy(n: Any, m: Array) -> Array:
+        u = orthogonal(n, m)
+        return adapted(m, u) if adaptive else u
 
     tx = lift(
         Rule(
@@ -148,7 +155,8 @@ def scale_by_muon(
                 "ns_coeffs": lambda: jnp.asarray(coefficients, float),
             },
             prepare=prepare,
-            kind="stackable",
+            kind="whole" if alone else "stackable",
+            heavy=None if alone else heavy,
             refuse=lambda g: None if g.ndim == ndim else _no_matrix(g),
         )
     )

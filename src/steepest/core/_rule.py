@@ -57,8 +57,11 @@ class Rule(NamedTuple):
     # What the engine may do with the formula.
     #   elementwise: any split of the array gives the same answer
     #   whole: needs all of the array, one leaf at a time
-    #   stackable: heavy, for matrices: equal shapes may be stacked and `vmap`ped
+    #   stackable: has a heavy part, and equal matrices go through that in one stack
     kind: Kind = "elementwise"
+    # (n, u) -> u, for the u that `leaf` returns, one matrix with no more rows than
+    # columns: many products, say. It must give a turned matrix its result turned.
+    heavy: Callable[..., Any] | None = None
     shows: Callable[..., Mapping[str, Any]] | None = None  # (*shared) -> for people
     Counted: type | None = None  # the State it has with a schedule for its number
     # Whether its word is the last: after all that follows it in a chain it is applied
@@ -78,6 +81,11 @@ class Rule(NamedTuple):
                 f"{kept}: a NamedTuple with a field for each is wanted."
             )
         choice(self.name, get_args(Kind), kind=self.kind)
+        if (self.heavy is not None) != (self.kind == "stackable"):
+            raise TypeError(
+                f"{self.name}: kind is {self.kind!r} and heavy is {self.heavy!r}, and "
+                "a heavy formula is wanted in a stackable rule, and in no other."
+            )
 
 
 def only_real(g: Any) -> str | None:

@@ -68,7 +68,7 @@ def joined(
         return [once(*job, numbers) for job in jobs]
 
     layout = str(dtype), on, names, tuple(len(rule.remember) for rule in rules)
-    return _shared(formulas, layout, *(fingerprint(rule.leaf) for rule in rules))
+    return shared(formulas, layout, *(fingerprint(rule.leaf) for rule in rules))
 
 
 def measuring(
@@ -95,7 +95,7 @@ def measuring(
     def total(jobs: Sequence[Job], numbers: Numbers) -> Any:
         return summed([measured(*job, numbers) for job in jobs])
 
-    return _shared(total, "measure", names, fingerprint(measure))
+    return shared(total, "measure", names, fingerprint(measure))
 
 
 @jax.jit
@@ -148,7 +148,7 @@ class _Itself:
         return id(self.thing)
 
 
-def _shared(f: Callable[..., Any], *key: Hashable) -> Any:
+def shared(f: Callable[..., Any], *key: Hashable) -> Any:
     """`f` compiled, or what was compiled for the same key before."""
     if None in key:
         return jax.jit(f)

@@ -53,7 +53,10 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Neighbouring rules. Each that measures begins a new sweep over the leaves."""
+    """Neighbouring rules, in sweeps over the leaves.
+
+    A rule that measures begins a new one, and one with a heavy formula ends it.
+    """
 
     links: tuple[Link, ...]
     strict: bool  # whether the params must match although no rule needs them
@@ -75,7 +78,8 @@ class Run:
         """The rules, in as few passes as can be."""
         rows: list[list[Rule]] = []
         for rule in self.rules:
-            if rule.measure is not None or not rows:
+            ended = not rows or rows[-1][-1].heavy is not None
+            if ended or rule.measure is not None:
                 rows.append([])
             rows[-1].append(rule)
         return [Sweep(row) for row in rows]

@@ -13,15 +13,20 @@ from ._formula import Formula, Job, joined, measuring, Numbers, result, summed
 from ._leaves import Leaves
 from ._masks import View
 from ._memory import Memory
+from ._stacks import stacking, stacks
 
 
 class Sweep:
-    """Rules that run together. Only the first may measure: it sees what comes in."""
+    """Rules that run together.
+
+    Only the first may measure: it sees what comes in. Only the last may be heavy.
+    """
 
     def __init__(self, rules: Sequence[Rule]):
         self.rules = tuple(rules)
         self._formulas: dict[Any, Formula] = {}
         self._measures: dict[Any, Any] = {}
+        self._heavy: dict[Any, Any] = {}
 
     def run(
         self,
@@ -45,9 +50,12 @@ class Sweep:
         memory = Memory(self.rules, states, views, leaves)
         updates = list(leaves.arrays)
         seen = zip(*(view.on for view in views), strict=True)
+        heavy = [self.rules[-1].heavy is not None and on for on in views[-1].on]
         kinds: list[Any] = [
-            None if g is None or not any(on) else (on, dtype, alike(g))
-            for g, on, dtype in zip(updates, seen, dtypes, strict=True)
+            None
+            if g is None or not any(on)
+            else (on, None if more else dtype, alike(g))
+            for g, on, more, dtype in zip(updates, seen, heavy, dtypes, strict=True)
         ]
         for k, kind in enumerate(kinds):
             if kind is not None:
@@ -63,6 +71,12 @@ class Sweep:
             found = self._formula(names, on, dtype)([jobs[k] for k in batch], flat)
             for k, (u, row) in zip(batch, found, strict=True):
                 updates[k], memory.rows[k] = u, row
+        rest = [u if more else None for u, more in zip(updates, heavy, strict=True)]
+        for row in stacks(rest, dtypes):
+            found = self._stacked(names[-1], dtypes[row[0]])
+            mine = flat[len(flat) - len(names[-1]) :]
+            for k, u in zip(row, found([updates[k] for k in row], mine), strict=True):
+                updates[k] = u
         return updates, memory.states(shared)
 
     def _total(
@@ -113,6 +127,13 @@ class Sweep:
         if key not in self._formulas:
             self._formulas[key] = joined(self.rules, names, on, dtype)
         return self._formulas[key]
+
+    def _stacked(self, names: tuple[str, ...], dtype: Any) -> Any:
+        """The heavy formula of the last rule, of matrices of one shape."""
+        key = names, dtype
+        if key not in self._heavy:
+            self._heavy[key] = stacking(self.rules[-1], *key)
+        return self._heavy[key]
 
 
 def _shared(rule: Rule, state: OptState) -> dict[str, Any]:
