@@ -88,7 +88,14 @@ from .engine import (
     MaskedNode as MaskedNode,
     MaskedState as MaskedState,
     MaskOrFn as MaskOrFn,
+    pack as pack,
+    Packed as Packed,
+    packed as packed,
+    Packing as Packing,
+    packing as packing,
     periodic_update as periodic_update,
+    repack as repack,
+    unpack as unpack,
 )
 from .exchange import from_optax as from_optax, to_optax as to_optax
 from .losses import (
@@ -141,6 +148,7 @@ from .optimizers import (
     lars as lars,
     lbfgs as lbfgs,
     lion as lion,
+    muon as muon,
     nadam as nadam,
     nadamw as nadamw,
     nag as nag,
@@ -166,6 +174,7 @@ from .optimizers import (
     scale_by_lion as scale_by_lion,
     scale_by_novograd as scale_by_novograd,
     scale_by_optimistic_gradient as scale_by_optimistic_gradient,
+    scale_by_polar as scale_by_polar,
     scale_by_polyak as scale_by_polyak,
     scale_by_radam as scale_by_radam,
     scale_by_rms as scale_by_rms,
@@ -186,6 +195,7 @@ from .optimizers import (
     ScaleByLionState as ScaleByLionState,
     ScaleByNovogradState as ScaleByNovogradState,
     ScaleByOptimisticGradientState as ScaleByOptimisticGradientState,
+    ScaleByPolarState as ScaleByPolarState,
     ScaleByRmsState as ScaleByRmsState,
     ScaleByRmsWithCountState as ScaleByRmsWithCountState,
     ScaleByRpropState as ScaleByRpropState,

@@ -1,6 +1,4 @@
-"""`make_step`: one compile, no copies."""
-
-import re
+"""`make_step`: one compile, old buffers given up. No copies: see the laws."""
 
 import jax
 import jax.numpy as jnp
@@ -8,34 +6,9 @@ import pytest
 
 import steepest
 
-MAKERS = {
-    "sgd": lambda: steepest.sgd(0.1),
-    "momentum": lambda: steepest.sgd(0.1, 0.9),
-    "nesterov": lambda: steepest.sgd(0.1, 0.9, True),
-    "adam": lambda: steepest.adam(0.1),
-    "adamw": lambda: steepest.adamw(0.1),
-    "lion": lambda: steepest.lion(0.1),
-    "masked adamw": lambda: steepest.adamw(0.1, mask={"w": True, "b": False}),
-    "clipped adamw": lambda: steepest.chain(
-        steepest.clip_by_global_norm(1.0), steepest.adamw(0.1)
-    ),
-}
-
 
 def _params():
     return {"w": jnp.ones((64, 32)), "b": jnp.ones((32,))}
-
-
-@pytest.mark.parametrize("name", MAKERS)
-def test_no_parameter_is_copied(name):
-    """Every buffer is written in place: XLA puts in no `copy` of any that size."""
-    tx, p = MAKERS[name](), _params()
-    compiled = steepest.make_step(tx).lower(p, tx.init(p), p).compile()
-    copied = re.findall(r"= \w+(\[[\d,]*\])\S* copy\(", compiled.as_text())
-    assert set(copied) <= {"[]"}
-    memory = compiled.memory_analysis()
-    arrays = [x for x in jax.tree.leaves((p, tx.init(p))) if x.ndim]
-    assert memory.alias_size_in_bytes >= sum(x.nbytes for x in arrays)
 
 
 def test_old_buffers_are_given_up():

@@ -43,11 +43,35 @@ BAD = {
         "the step is compiled. With functions among the extra arguments, call "
         "`tx.update` and `apply_updates`.",
     ),
+    "pack": Bad(
+        lambda: steepest.pack(steepest.adam(0.1), params()),
+        TypeError,
+        "pack: tx is a GradientTransformationExtraArgs, and one that `packed` made is "
+        "wanted: `tx = packed(adamw(1e-3))`.",
+    ),
+    "packed": Bad(
+        lambda: steepest.packed(steepest.lars(0.1)),
+        ValueError,
+        "packed: scale_by_trust_ratio may look at whole leaves, and a transformation "
+        "that does the same to every number is wanted. Pack the others: "
+        "`chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`.",
+    ),
+    "packing": Bad(
+        lambda: steepest.packing(params(), below=0),
+        ValueError,
+        "packing: below is 0, and a number that is whole and at least 1 is wanted.",
+    ),
     "periodic_update": Bad(
         lambda: steepest.periodic_update(params(), params(), 3, 0),
         ValueError,
         "periodic_update: update_period is 0, and a number that is whole and at least "
         "1 is wanted.",
+    ),
+    "repack": Bad(
+        lambda: steepest.repack(params(), {"w": jnp.ones((3, 2))}),
+        ValueError,
+        "repack: `tree` has another structure than `like`, and what `unpack` made of "
+        "such a one is wanted",
     ),
     "stateless": Bad(
         lambda: steepest.stateless(0.1),
@@ -63,4 +87,8 @@ BAD = {
 }
 
 # What takes anything, and why.
-TAKES_ANYTHING = {"init_empty_state": "it looks at nothing"}
+TAKES_ANYTHING = {
+    "init_empty_state": "it looks at nothing",
+    "Packed": "made by `pack`",
+    "unpack": "what is not packed stays as it is",
+}

@@ -12,6 +12,11 @@ from ._dtypes import (
     widen as widen,
 )
 from ._keep import Keep as Keep, keeping as keeping, kept as kept
+from ._layout import (
+    Packed as Packed,
+    repack as repack,
+    unpack as unpack,
+)
 from ._leaves import (
     Leaves as Leaves,
     map_leaves as map_leaves,
@@ -27,6 +32,12 @@ from ._look import (
 )
 from ._loops import branch as branch, loop as loop
 from ._masks import Mask as Mask, MaskedState as MaskedState, MaskOrFn as MaskOrFn
+from ._packed import (
+    pack as pack,
+    packed as packed,
+    Packing as Packing,
+    packing as packing,
+)
 from ._plan import (
     lift as lift,
     nothing as nothing,

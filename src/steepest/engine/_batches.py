@@ -12,7 +12,7 @@ from jax.core import Tracer
 MOST = 8  # leaves in a call: of 16 the first call would compile half as long again
 
 
-def alike(x: Any) -> Hashable:
+def alike(x: Any) -> tuple[Any, ...]:
     """What two leaves must have in common to share a call: shape, dtype, devices."""
     where = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
     return x.shape, x.dtype, where

@@ -17,7 +17,7 @@ from ..core import (
     OptState,
     Params,
 )
-from ..engine import apply_updates
+from ..engine import apply_updates, unpack
 from ..microbatching import AccumulationType, microbatch
 from ..optimizers import value_and_grad_from_state
 from ..tree import conj
@@ -43,7 +43,8 @@ def make_train_step(
     What an optimizer wants besides the gradient it gets: the value (Polyak, MoMo,
     `reduce_on_plateau`, `guard`), the loss as a function (line searches, L-BFGS,
     Sophia) and its gradient as one (SAM). So Adam and L-BFGS change places in one line.
-    With `lookahead`, the gradient is taken at the fast params.
+    With `lookahead`, the gradient is taken at the fast params. Packed params, made by
+    `pack`, the loss gets unpacked.
 
     Compiled once per structure; the old params and the old state are given up, and the
     new ones written into their memory. It may also stand inside a `jit` or a `scan`.
@@ -78,13 +79,13 @@ def make_train_step(
     if same_loss is not None:
         flag(_WHO, same_loss=same_loss)
 
-    def alone(*args: Any, **rest: Any) -> Any:
+    def alone(params: Params, *batch: Any, **rest: Any) -> Any:
         """The value without anything beside it."""
-        found = loss(*args, **rest)
+        found = loss(unpack(params), *batch, **rest)
         return one_number(_WHO, "loss", found[0] if has_aux else found)
 
-    def checked(*args: Any, **rest: Any) -> Any:
-        value, aux = loss(*args, **rest)
+    def checked(params: Params, *batch: Any, **rest: Any) -> Any:
+        value, aux = loss(unpack(params), *batch, **rest)
         return one_number(_WHO, "loss", value), aux
 
     @partial(jax.jit, donate_argnums=(0, 1))
