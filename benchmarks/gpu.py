@@ -1,0 +1,234 @@
+"""steepest, Optax and torch on one GPU: `python -m benchmarks.gpu [--json FILE]`.
+
+A clock shows one of `ROW` steps that are called one after the other and waited for at
+the end, as in training. "inside" is one of ten steps inside one compiled function: what
+the device does, without what Python and JAX do to begin with. torch is a contender
+where it is installed; its AdamW is the fused one.
+"""
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch wants some too
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import steepest
+
+from . import machine, peers
+from .measure import plain_copy, stepping
+from .optimizers import LIBRARIES, RATE, RECIPES, step_of
+from .rows import Bar, COPY, Record, Row
+from .timing import clock, race
+from .trees import TINY, Tree, TREES
+
+ROW = 20  # steps in a row
+ALL = 1 << 62  # elements: every leaf is packed
+
+BARS = [
+    Bar("gpt2-xl", "adamw", "bandwidth", "copy", 0.85),
+    Bar("gpt2-xl", "adamw", "step", "optax", 1.0),
+    Bar("gpt2-xl", "adamw", "step", "torch", 1.0),
+    Bar("gpt2", "adamw, packed", "step", "optax", 2.0),
+    Bar("gpt2", "adamw, packed", "step", "torch", round(1 / 1.15, 3)),
+    Bar("many", "adamw, packed", "step", "optax", 8.0),
+    Bar("many", "adamw, packed", "compile", "optax", 12.0),
+    Bar("gpt2-xl", "muon", "step", "optax", 3.0),
+    Bar("gpt2-xl", "muon", "step", "torch", 1.6),
+]
+
+Make = Callable[[Any], Any]  # library -> transformation
+# tree -> its turn, and what else there is to say: the seconds and bytes by quantity
+Maker = Callable[[Tree], tuple[Any, dict[str, Any]]]
+
+
+def alone(who: str, make: Make, tree: Tree, below: int = 0) -> Any:
+    """The turn of a library of JAX: steps in a row, each called by itself.
+
+    Args:
+        who: which library.
+        make: what makes the transformation.
+        tree: the params.
+        below: leaves smaller than that are packed: params, gradients and state.
+    """
+    lib = LIBRARIES[who]
+    tx = steepest.packed(make(lib), below) if below else make(lib)
+    params, grads = tree.fill(0, 0.02), tree.fill(1, 0.001)
+    if below:
+        pack = jax.jit(partial(steepest.pack, tx))
+        params, grads = pack(params), pack(grads)
+    state = tx.init(params)
+    step = jax.jit(step_of(lib, tx), donate_argnums=(0, 1))
+    lowered = step.lower(params, state, grads)
+    seconds, compiled = clock(lowered.compile)
+    memory = compiled.memory_analysis()
+    go_on = lambda params, state: compiled(params, state, grads)
+    told = {"compile": seconds, "temporary": memory.temp_size_in_bytes}
+    return stepping(go_on, params, state, times=ROW), told
+
+
+def inside(who: str, make: Make, tree: Tree) -> Any:
+    """The turn of ten steps inside one compiled function; the clock shows one."""
+    lib = LIBRARIES[who]
+    tx = make(lib)
+    params, grads = tree.fill(0, 0.02), tree.fill(1, 0.001)
+    one = step_of(lib, tx)
+
+    @partial(jax.jit, donate_argnums=(0, 1))
+    def ten(params: Any, state: Any, grads: Any) -> Any:
+        again = lambda _, kept: one(*kept, grads)
+        return jax.lax.fori_loop(0, 10, again, (params, state))
+
+    go_on = lambda params, state: ten(params, state, grads)
+    turn = stepping(go_on, params, tx.init(params), times=ROW // 10)
+    return lambda: {"step": turn()["step"] / 10}, {}
+
+
+def copying(tree: Tree) -> Any:
+    """The turn of `a + b` into `a`, for as many numbers."""
+    return plain_copy(tree.params, times=ROW), {}
+
+
+def both(make: Make, below: int = 0) -> dict[str, Maker]:
+    """steepest, maybe packed, against Optax as it is."""
+    return {
+        "steepest": partial(alone, "steepest", make, below=below),
+        "optax": partial(alone, "optax", make),
+    }
+
+
+def contest(tree: Tree, optimizer: str, makers: dict[str, Maker]) -> Iterator[Row]:
+    """Compile, then race: each contender has arrays of its own."""
+    row = partial(Row, "gpu", tree.name, optimizer)
+    turns: dict[str, Any] = {}
+    told: dict[str, dict[str, list[Any]]] = {}
+    for who, make in makers.items():
+        turns[who], says = make(tree)
+        for quantity, number in says.items():
+            told.setdefault(quantity, {})[who] = [number]
+    times = race(turns, 5, warmups=1)["step"]
+    shown = {who: f"{1e3 * min(xs):.3f} ms" for who, xs in times.items()}
+    print(tree.name, optimizer, shown, told, file=sys.stderr, flush=True)
+    # Each param: params, gradients and two moments read, all but the gradients written.
+    moved = {who: 12 if who == COPY else 28 for who in times}
+    if COPY in times:
+        rates = {
+            who: [moved[who] * tree.params / x for x in times[who]] for who in times
+        }
+        yield row("bandwidth", "B/s", rates)
+        del times[COPY]
+    yield row("step", "s", times)
+    for quantity, unit in (("compile", "s"), ("temporary", "B")):
+        if quantity in told:
+            yield row(quantity, unit, told[quantity])
+    turns.clear()
+    peers.clear()
+    gc.collect()
+
+
+def of_gpt2(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
+    """Every recipe; and packed, and inside one function."""
+    for name, recipe in RECIPES.items():
+        more = torch if name == "adamw" else {}
+        yield from contest(tree, name, both(partial(_at, recipe.make)) | more)
+    adamw = partial(_at, RECIPES["adamw"].make)
+    yield from contest(tree, "adamw, packed", both(adamw, 65536) | torch)
+    yield from contest(tree, "adamw, all packed", both(adamw, ALL) | torch)
+    ways = {who: partial(inside, who, adamw) for who in LIBRARIES}
+    yield from contest(tree, "adamw, inside", ways)
+
+
+def of_xl(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
+    """AdamW against the memory of the machine, and two others."""
+    makers = both(partial(_at, RECIPES["adamw"].make)) | torch
+    yield from contest(tree, "adamw", makers | {COPY: copying})
+    for name in ("clip+adamw", "lion"):
+        yield from contest(tree, name, both(partial(_at, RECIPES[name].make)))
+
+
+def of_muon(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
+    """steepest's own Muon against Optax's and torch's, and the one that is Optax's."""
+    band = singular_values(tree)
+    for row in contest(tree, "muon", both(_modern) | torch):
+        yield replace(row, note=band) if row.quantity == "step" else row
+    makers = both(partial(_at, RECIPES["muon"].make))
+    yield from contest(tree, "contrib.muon", makers)
+
+
+def of_many(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
+    """Thousands of small leaves."""
+    del torch
+    makers = both(partial(_at, RECIPES["adamw"].make), 65536)
+    yield from contest(tree, "adamw, packed", makers)
+
+
+def singular_values(tree: Tree) -> str:
+    """The band of those of an update, for matrices with known ones: 1 to 0.01."""
+    tx, found = steepest.scale_by_polar(), []
+    shapes = {x.shape for x in jax.tree.leaves(tree.shapes)}
+    hidden = [s for s in shapes if len(s) == 2 and max(s) < 10_000]
+    for k, (m, n) in enumerate(sorted(hidden)):
+        draw = lambda j, size, k=k: jax.random.normal(jax.random.key(2 * k + j), size)
+        q, _ = jnp.linalg.qr(draw(0, (m, min(m, n))))
+        r, _ = jnp.linalg.qr(draw(1, (n, min(m, n))))
+        g = jnp.matmul(q * jnp.geomspace(1, 0.01, min(m, n)), r.T, precision="highest")
+        u, _ = tx.update(g, tx.init(g))
+        found.append(np.linalg.svd(np.asarray(u, np.float64), compute_uv=False))
+    low, high = min(x.min() for x in found), max(x.max() for x in found)
+    return f"singular values {low:.3f} to {high:.3f}"
+
+
+PARTS = {
+    "gpt2": (of_gpt2, "gpt2", "adamw"),
+    "xl": (of_xl, "gpt2-xl", "adamw"),
+    "muon": (of_muon, "gpt2-xl", "muon"),
+    "many": (of_many, "many", ""),
+}
+
+
+def main() -> None:
+    """Measure, and keep the record, part by part."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
+    parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
+    parser.add_argument("--quick", action="store_true", help="tiny trees")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep it")
+    args = parser.parse_args()
+    record = Record(machine.describe(), "python -m benchmarks.gpu", quick=args.quick)
+    if args.json and args.json.exists():  # parts may be measured one by one
+        record = replace(Record.load(args.json), machine=record.machine)
+    record.bars = BARS
+    torch = peers.torch_turns(ROW)
+    for part in args.parts:
+        measure, name, peer = PARTS[part]
+        tree = (TINY if args.quick else TREES)[name]
+        record.trees[name] = tree.describe()
+        rows = list(measure(tree, {"torch": torch[peer]} if peer in torch else {}))
+        new = {(row.tree, row.optimizer) for row in rows}
+        old = [row for row in record.rows if (row.tree, row.optimizer) not in new]
+        record.rows = [*old, *rows]
+        if args.json:
+            record.save(args.json)
+
+
+def _at(recipe: Callable[[Any, float], Any], lib: Any) -> Any:
+    return recipe(lib, RATE)
+
+
+def _modern(lib: Any) -> Any:
+    """What a user would take: Optax has no Muon but the one in `contrib`."""
+    if lib is steepest:
+        return steepest.muon(RATE)
+    return lib.contrib.muon(RATE, weight_decay=0.1, consistent_rms=0.2)
+
+
+if __name__ == "__main__":
+    main()
