@@ -176,6 +176,7 @@ OUTSIDE_THE_ZOO: set[str] = {
     "per_example_layer_norm_clip",
     "scale_by_galore",
     "scale_by_muon",
+    "scale_by_polar",
     "schedule_free_eval_params",
     "selective_transform",
     "snapshot",

@@ -58,6 +58,29 @@ def test_the_bytes_are_those_of_the_state(make):
     assert found.param_bytes == 16000 + 256 + 4
 
 
+def test_groups_are_told_and_why():
+    """Of a `partition` in a `route` both labels; why, where the labels say it."""
+
+    def labels(params):
+        return jax.tree.map(lambda x: "many" if x.ndim > 1 else "few", params)
+
+    labels.reasons = lambda params: [f"{x.ndim} axes" for x in jax.tree.leaves(params)]
+    inner = {"many": steepest.sgd(0.1), "few": steepest.sgd(0.2)}
+    tx = steepest.route(
+        {"embed": None, ".*": steepest.partition(inner, param_labels=labels)}
+    )
+    tx = steepest.guard(steepest.chain(steepest.clip(1.0), tx))
+    lines = {line.path: line for line in steepest.describe(tx, P).lines}
+    found = lines["['layers'][0]['kernel']"]
+    assert (found.groups, found.why) == ((".*", "many"), "2 axes")
+    assert (lines["['scale']"].groups, lines["['scale']"].why) == (
+        (".*", "few"),
+        "0 axes",
+    )
+    assert (lines["['embed']"].groups, lines["['embed']"].why) == (("embed",), "")
+    assert ".* > many" in str(steepest.describe(tx, P))
+
+
 def test_wrappers_say_what_they_are_around():
     tx = steepest.guard(steepest.apply_if_finite(steepest.sgd(0.1), 3))
     (line,) = steepest.describe(tx, jnp.ones(3)).lines

@@ -114,6 +114,13 @@ BAD = {
         "scale_by_lion: mu_dtype is 'bf16', and a dtype of real numbers, such as "
         "`jnp.float32`, is wanted.",
     ),
+    "muon": Bad(
+        lambda: steepest.muon(1e-3, routes={"conv": "in out in"}),
+        ValueError,
+        "muon: routes['conv'] is 'in out in', and 'muon', 'adam', or a word for each "
+        "of the last axes is wanted: 'in' for those that the layer sums over and 'out' "
+        "for the others, side by side, such as 'in in in out'.",
+    ),
     "nadam": Bad(
         lambda: steepest.nadam(1e-3, nesterov="yes"),
         TypeError,
@@ -233,6 +240,12 @@ BAD = {
         ValueError,
         "scale_by_optimistic_gradient: alpha has shape (2,), and one number that is "
         "finite is wanted.",
+    ),
+    "scale_by_polar": Bad(
+        lambda: _step(steepest.scale_by_polar()),
+        ValueError,
+        "scale_by_polar: leaf ['b'] has shape (2,), and a matrix is wanted. Use "
+        "`muon`, which gives the others to AdamW.",
     ),
     "scale_by_polyak": Bad(
         lambda: _step(steepest.scale_by_polyak(), value=jnp.ones(3)),

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from steepest.core import Step
-from steepest.numerics import beginning_at, counted, ema, second_moment, unbiased
+from steepest.numerics import (
+    abs_sq,
+    beginning_at,
+    counted,
+    ema,
+    second_moment,
+    spread,
+    unbiased,
+)
 
 G = jnp.array([3.0, -0.5])
 
@@ -29,6 +37,12 @@ def test_of_a_steady_gradient_it_is_the_gradient(nesterov):
         mu = ema(mu, G, 0.7)
     found = unbiased(SimpleNamespace(**n), mu, G, 0.7, nesterov)
     np.testing.assert_allclose(found, G, rtol=1e-4)
+
+
+def test_a_spread_is_a_mean_square_with_a_floor():
+    found = spread(abs_sq(G), 2 * G, 0.9, 1e-3)
+    np.testing.assert_allclose(found, ema(abs_sq(G), abs_sq(2 * G), 0.9) + 1e-3)
+    assert spread(0 * G, 0 * G, 0.9, 1e-16).min() > 0
 
 
 def test_looking_ahead_is_one_more_step_with_the_same_gradient():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from steepest.numerics import root, sum_of_squares
+from steepest.numerics import cube_root, root, sum_of_squares
 
 squares = st.floats(1e-6, 1e6)
 
@@ -33,6 +33,21 @@ def test_root_is_flat_at_zero():
     y, slope = jax.jvp(root, (zero,), (jnp.ones(()),))
     assert 0 < y < 1e-18
     assert slope == jax.grad(root)(zero) == 0
+
+
+def test_cube_root_is_that_of_numpy_with_its_slope():
+    x = jnp.exp(jnp.linspace(-87.0, 88.0, 99))
+    y, slope = jax.jvp(cube_root, (x,), (jnp.ones_like(x),))
+    np.testing.assert_allclose(y, np.cbrt(np.asarray(x, float)), rtol=3e-7)
+    np.testing.assert_allclose(slope, y / x / 3, rtol=1e-5)
+
+
+def test_cube_root_is_flat_at_zero_and_finite_everywhere():
+    ends = jnp.array([0.0, jnp.inf])
+    y, slope = jax.jvp(cube_root, (ends,), (jnp.ones(2),))
+    assert 0 < y[0] < 1e-12
+    assert jnp.isfinite(y[1])
+    assert slope.tolist() == [0, 0]
 
 
 def test_root_is_flat_at_zero_in_the_second_slope_too():

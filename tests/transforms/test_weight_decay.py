@@ -32,6 +32,15 @@ def test_nothing_decays_by_default():
     _assert_decayed(_step(steepest.add_decayed_weights()))
 
 
+def test_without_decay_the_params_are_not_read():
+    """Zero times an infinite weight would be NaN, and to read it takes time."""
+    tx = steepest.add_decayed_weights(0.0)
+    wild = jax.tree.map(lambda x: x * jnp.inf, p)
+    _assert_decayed(tx.update(g, tx.init(p), wild)[0])
+    with pytest.raises(ValueError, match="needs `params`"):
+        tx.update(g, tx.init(p))
+
+
 def test_the_decay_may_be_a_schedule():
     tx = steepest.add_decayed_weights(lambda t: 0.5 * t.astype(float))
     state = tx.init(p)

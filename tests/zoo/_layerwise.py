@@ -14,6 +14,15 @@ ADAFACTOR = {
 }
 LAMB = {"learning_rate": 0.05, "b1": 0.9, "b2": 0.99, "eps": 1e-6, "weight_decay": 0.0}
 LARS = {"learning_rate": 10.0, "trust_coefficient": 1e-3, "momentum": 0.5}
+MUON = {
+    "learning_rate": 0.1,
+    "beta": 0.9,
+    "weight_decay": 0.01,
+    "eps": 1e-8,
+    "rms": 0.2,
+    "adam_learning_rate": 0.05,
+    "adam_b2": 0.95,
+}
 NOISY = {"learning_rate": 0.1, "eta": 0.01, "gamma": 0.55}
 
 OPTIMIZERS = [
@@ -34,6 +43,15 @@ OPTIMIZERS = [
     ),
     Row(steepest.lamb, LAMB),
     Row(steepest.lars, LARS, scale_free=True, rotates=True),
+    # Rounding errors of float16 are 2^13 times those of float32.
+    Row(
+        steepest.muon,
+        MUON,
+        {"dtype": "float16"},
+        "float16",
+        still=False,
+        rounding=2**13,
+    ),
     Row(
         steepest.noisy_sgd,
         NOISY,

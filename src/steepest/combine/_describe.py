@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from ..core import AnyTransformation, as_inner, Params
 from ..engine import handlers, Leaves
+from ._groups import groups_of
 
 
 class Line(NamedTuple):
@@ -20,6 +21,8 @@ class Line(NamedTuple):
     handled_by: tuple[str, ...]  # the transformations that see it, in order
     memory: tuple[str, ...]  # the dtypes of what is kept of it
     bytes: int  # of that
+    groups: tuple[str, ...] = ()  # the labels of the groups it is in, outermost first
+    why: str = ""  # it is in the last of them, where the optimizer has chosen
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,17 @@ class Description:
         return sum(line.bytes for line in self.lines) + self.shared_bytes
 
     def __str__(self) -> str:
-        head = ("leaf", "shape", "dtype", "handled by", "memory", "bytes")
-        rows = [head, *map(_cells, self.lines)]
+        head = (
+            "leaf",
+            "shape",
+            "dtype",
+            "group",
+            "why",
+            "handled by",
+            "memory",
+            "bytes",
+        )
+        rows = _without_empty_columns([head, *map(_cells, self.lines)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         text = [_aligned(row, widths) for row in rows]
         text.insert(1, "-" * len(text[0]))
@@ -77,8 +89,9 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
             shared += _bytes(x)
         else:
             kept[k].append(x)
-    pairs = zip(handlers(tx, params), Leaves(params).arrays, strict=True)
-    names = [found for found, p in pairs if p is not None]
+    arrays = Leaves(params).arrays
+    known = zip(handlers(tx, params), groups_of(tx, params), arrays, strict=True)
+    found = [(names, group) for names, group, p in known if p is not None]
     lines = [
         Line(
             jax.tree_util.keystr(path) or "(the tree itself)",
@@ -87,8 +100,9 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
             tuple(by),
             tuple(sorted({str(x.dtype) for x in mine})),
             sum(map(_bytes, mine)),
+            *group,
         )
-        for (path, p), by, mine in zip(rows, names, kept, strict=True)
+        for (path, p), (by, group), mine in zip(rows, found, kept, strict=True)
     ]
     return Description(tuple(lines), sum(_bytes(p) for _, p in rows), shared)
 
@@ -112,7 +126,15 @@ def _cells(line: Line) -> tuple[str, ...]:
     shape = "x".join(map(str, line.shape)) or "one number"
     memory = ", ".join(line.memory) or "nothing"
     handled = ", ".join(line.handled_by) or "nobody"
-    return line.path, shape, line.dtype, handled, memory, _size(line.bytes)
+    group = " > ".join(line.groups)
+    size = _size(line.bytes)
+    return line.path, shape, line.dtype, group, line.why, handled, memory, size
+
+
+def _without_empty_columns(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The table without the columns that have a head alone."""
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    return list(zip(*columns, strict=True))
 
 
 def _aligned(row: tuple[str, ...], widths: list[int]) -> str:

@@ -20,6 +20,31 @@ class PartitionState(NamedTuple):
     inner_states: Mapping[Hashable, OptState]
 
 
+class Group(Mask):
+    """The leaves with one label."""
+
+    def __init__(
+        self,
+        who: str,
+        label: Hashable,
+        chosen: Callable[[Params], Any],
+        extra_too: bool,
+        reasons: Callable[[Params], list[str]] | None,
+    ):
+        """Say who they are.
+
+        Args:
+            who: who speaks in an error.
+            label: what they have in common.
+            chosen: booleans, of the params.
+            extra_too: as for `Mask`.
+            reasons: as for `groups`.
+        """
+        super().__init__(who, chosen, extra_too, "labels")
+        self.label = str(label)
+        self.reasons = reasons
+
+
 def partition(
     transforms: Mapping[Any, AnyTransformation],
     param_labels: Any,
@@ -34,7 +59,9 @@ def partition(
     Args:
         transforms: label -> transformation.
         param_labels: labels in the structure of the params, one for a whole subtree
-            where that is enough, or a function that makes them of the params.
+            where that is enough, or a function that makes them of the params. If that
+            has a function `reasons` too, of the params, `describe` shows what it says
+            of each leaf.
         mask_compatible_extra_args: whether extra arguments that have the structure of
             the updates are divided too. `grad` always is, and a function of the params,
             `value_fn` or `obj_fn`, becomes one of the params of the group.
@@ -49,7 +76,9 @@ def partition(
     """
     transforms = dict(transforms)
     labels = _labels_for(tuple(transforms), param_labels)
-    return groups("partition", transforms, labels, mask_compatible_extra_args)
+    reasons: Any = getattr(param_labels, "reasons", None)
+    reasons = reasons if callable(reasons) else None
+    return groups("partition", transforms, labels, mask_compatible_extra_args, reasons)
 
 
 def groups(
@@ -57,6 +86,7 @@ def groups(
     transforms: dict[Any, AnyTransformation],
     labels: Callable[[Params], Any],
     extra_too: bool,
+    reasons: Callable[[Params], list[str]] | None = None,
 ) -> GradientTransformationExtraArgs:
     """`partition`, in the voice of another.
 
@@ -65,10 +95,11 @@ def groups(
         transforms: label -> transformation.
         labels: makes the labels of the params; each has its transformation.
         extra_too: whether extra arguments like the updates are divided too.
+        reasons: for each leaf of the params, why it has its label: for `describe`.
     """
     plans = []
     for label, tx in transforms.items():
-        mask = Mask(who, _chosen(labels, label), extra_too, "labels")
+        mask = Group(who, label, _chosen(labels, label), extra_too, reasons)
         plans.append(under(mask, plan_of(who, f"transforms[{label!r}]", tx)))
 
     def apart(state: OptState) -> Sequence[OptState]:

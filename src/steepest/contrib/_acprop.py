@@ -22,13 +22,14 @@ from ..core import (
 )
 from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
-    abs_sq,
+    after,
     debias,
     ema,
     first_moment,
     increment,
     root,
     second_moment,
+    spread,
     zero_count,
 )
 from ..optimizers import ScaleByBeliefState
@@ -65,8 +66,9 @@ def scale_by_acprop(
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
         v = jnp.where(n.first, 1, nu / n.c2)
         u = g / (root(v) + eps)
-        nu = ema(nu, abs_sq(g - mu), b2) + eps_root
-        return u, ema(mu, g, b1), nu
+        nu = spread(nu, g - mu, b2, eps_root)
+        mu = after(ema(mu, g, b1), nu)  # the old one is read for `nu`
+        return u, mu, nu
 
     return lift(
         Rule(

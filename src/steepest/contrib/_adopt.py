@@ -28,6 +28,7 @@ from ..core import (
 from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
+    after,
     ema,
     first_moment,
     increment,
@@ -93,6 +94,7 @@ def scale_by_adopt(
         d = jnp.where(n.first, 0, d)
         mu = ema(mu, d, b1)
         nu = jnp.where(n.first, abs_sq(g), ema(nu, abs_sq(g), b2))
+        nu = after(nu, mu)  # the old one is read for `mu`
         return ema(mu, d, b1) if nesterov else mu, mu, nu
 
     return lift(

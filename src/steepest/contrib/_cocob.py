@@ -68,7 +68,8 @@ def scale_by_cocob(
     ) -> Any:
         L = jnp.maximum(L, jnp.abs(g))
         G = G + jnp.abs(g)
-        R = jnp.maximum(R - (p - x0) * g, 0)
+        # max(R - ..., 0), but two arrays meet last: see `spread`.
+        R = R - jnp.minimum(R, (p - x0) * g)
         theta = theta - g
         # One quotient after the other: the square of L may be too large or too small.
         bet = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))

@@ -26,6 +26,7 @@ from ..core import (
 from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
+    after,
     debias,
     ema,
     increment,
@@ -108,14 +109,13 @@ def dadapt_adamw(
     def prepare(
         step: Step, count: Array, d: Array, r: Array
     ) -> tuple[dict[str, Array], Array, Array, Array]:
-        numbers = ahead(step, count, d, r)
-        r = ema(r, numbers["step"] * step.total["s_g"], b)
+        r = ema(r, step.ahead["step"] * step.total["s_g"], b)
         d = jnp.maximum(d, quotient(r, (1 - b) * step.total["length"]))
-        return numbers, increment(count), d, r
+        return {**step.ahead, "next_d": d}, increment(count), d, r
 
     def leaf(n: Any, g: Array, p: Array, m: Array, v: Array, s: Array) -> Any:
         m = ema(m, n.step * g, b1)
-        v = ema(v, abs_sq(g), b2)
+        v = ema(v, after(abs_sq(g), n.next_d), b2)  # the old one is measured
         s = ema(s, n.step * g, b)
         return -m / (root(v) + eps) - weight_decay * n.step * p, m, v, s
 

@@ -33,6 +33,7 @@ from ..engine import (
     Leaves,
     MaskOrFn,
     restore,
+    stacks,
     update_dtype,
     widen,
     wrapping,
@@ -135,20 +136,23 @@ def scale_by_galore(
         leaves.check(who)
         treedef = leaves.treedef
         rows = _rows(who, numbers, updates)
-        due = state.count % gap == 0
-        few, bases = [], []
         old = leaves.match(who, state.projector, "state's `projector`", _ADVICE)
+        xs: list[Any] = [None] * len(rows)
         for k, ((axes, g), basis) in enumerate(zip(rows, old, strict=True)):
-            if g is not None and axes is not None:
-                if basis.shape[:1] != (max(_shape(g, axes)),):
-                    raise ValueError(
-                        f"{who}: leaf {leaves.path(k)} has shape {g.shape} in the "
-                        f"updates and {basis.shape} in the state's `projector`. "
-                        f"{_ADVICE}"
-                    )
-                basis, g = _project(due, basis, g, axes)
-            few.append(g)
-            bases.append(basis)
+            if g is None or axes is None:
+                continue
+            if basis.shape[:1] != (max(_shape(g, axes)),):
+                raise ValueError(
+                    f"{who}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
+                    f"and {basis.shape} in the state's `projector`. {_ADVICE}"
+                )
+            xs[k] = widen(g, wide_dtype([g, basis]), integers=True)
+        axes = [axes for axes, _ in rows]
+        bases = _latest(state.count % gap == 0, old, xs, axes)
+        few = [
+            g if x is None else _coordinates(basis, x, its)
+            for (its, g), x, basis in zip(rows, xs, bases, strict=True)
+        ]
         inner, base_state = base.update(
             treedef.unflatten(few), state.base_optimizer_state, **extra_args
         )
@@ -205,22 +209,38 @@ def galore(
     return kept(galore, keep, tx)
 
 
-def _project(due: Array, basis: Array, g: Array, axes: Axes) -> tuple[Array, Array]:
-    """The basis, a new one if it is due, and the gradient in it."""
-    real = wide_dtype([g, basis])
-    g, wide = widen(g, real, integers=True), widen(basis, real)
+def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[Any]:
+    """The bases, new ones if they are due; those of equal matrices in one stack."""
 
-    def latest(due: Array, old: Array, g: Array) -> Array:
-        # Where singular values meet, their vectors have no derivative.
-        main = lambda: _directions(jax.lax.stop_gradient(g), axes, old.shape[1])
-        return jax.lax.cond(due, main, lambda: old)
+    def new() -> list[Any]:
+        found = list(old)
+        # A tall matrix and a wide one have their directions on different sides.
+        pairs = zip(xs, axes, strict=True)
+        kinds = [None if x is None else (x.shape, its) for x, its in pairs]
+        for row in stacks(xs, kinds):
+            k, dtype = old[row[0]].shape[1], old[row[0]].dtype
+            one = partial(_directions, axes=axes[row[0]], k=k)
+            # Where singular values meet, their vectors have no derivative.
+            mine = [jax.lax.stop_gradient(xs[j]) for j in row]
+            if len(row) == 1:
+                directions = [sharded_like(old[row[0]], one, mine[0])]
+            else:
+                directions = jax.vmap(one)(jnp.stack(mine))
+            for j, basis in zip(row, directions, strict=True):
+                found[j] = restore(basis, dtype)
+        return found
 
-    def coordinates(basis: Array, g: Array) -> Array:
-        x = as_matrices(g, axes)[0]
+    return jax.lax.cond(due, new, lambda: old)
+
+
+def _coordinates(basis: Array, x: Array, axes: Axes) -> Array:
+    """The gradient in a basis."""
+
+    def product(basis: Array, x: Array) -> Array:
+        x = as_matrices(x, axes)[0]
         return basis.conj().T @ x if _is_tall(x.shape) else x @ basis
 
-    wide = sharded_like(basis, latest, due, wide, g)
-    return restore(wide, basis.dtype), sharded_like(basis, coordinates, wide, g)
+    return sharded_like(basis, product, widen(basis, wide_dtype([x, basis])), x)
 
 
 def _back(basis: Array, u: Array, g: Array, axes: Axes) -> Array:

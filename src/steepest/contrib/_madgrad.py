@@ -26,6 +26,7 @@ from ..engine import Keep, kept, lift
 from ..numerics import (
     abs_sq,
     copy_of,
+    cube_root,
     increment,
     scheduled,
     second_moment,
@@ -73,9 +74,7 @@ def scale_by_madgrad(
     def leaf(n: Any, g: Array, p: Array, nu: Array, s: Array, x0: Array) -> Any:
         s = s + n.c * g
         nu = nu + n.c * abs_sq(g)
-        # At 0 the slope of the cube root is infinite; the least number is not 0.
-        root = jnp.cbrt(jnp.maximum(nu, jnp.finfo(nu.dtype).tiny))
-        z = x0 - s / (root + eps)
+        z = x0 - s / (cube_root(nu) + eps)
         return (1 - momentum) * (z - p), nu, s, x0
 
     return lift(

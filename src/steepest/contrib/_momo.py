@@ -113,9 +113,8 @@ def momo(
         return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": sum_of_squares(d)}
 
     def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
-        known = ahead(step, *old)
-        found, *model = fit(step, known["beta"], jnp.ones(()), *old)
-        return {**known, **found}, *model
+        found, *model = fit(step, step.ahead["beta"], jnp.ones(()), *old)
+        return {**step.ahead, **found}, *model
 
     def leaf(n: Any, g: Array, p: Array, d: Array) -> tuple[Array, Array]:
         d = ema(d, g, n.beta)
@@ -190,13 +189,12 @@ def momo_adam(
         return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": inner(d, d / D)}
 
     def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
-        known = ahead(step, *old)
-        found, *model = fit(step, b1, known["rho"], *old)
-        return {**known, **found}, *model
+        found, *model = fit(step, b1, step.ahead["rho"], *old)
+        return {**step.ahead, **found}, *model
 
     def leaf(n: Any, g: Array, p: Array, d: Array, v: Array) -> Any:
         d, v, D = moved(n, g, d, v)
-        return -n.tau * d / D - n.decay * p, d, v
+        return -n.tau * (d / D) - n.decay * p, d, v
 
     tx = lift(
         Rule(

@@ -123,10 +123,9 @@ def prodigy(
     def prepare(
         step: Step, count: Array, d: Array, r: Array
     ) -> tuple[dict[str, Array], Array, Array, Array]:
-        numbers = ahead(step, count, d, r)
-        r = b3 * r + d / d0 * numbers["step"] * step.total["g_way"]
+        r = b3 * r + d / d0 * step.ahead["step"] * step.total["g_way"]
         d = jnp.maximum(d, quotient(coef * r, step.total["length"]))
-        return {**numbers, "eps": d * eps}, increment(count), d, r
+        return {**step.ahead, "eps": d * eps}, increment(count), d, r
 
     def leaf(
         n: Any, g: Array, p: Array, m: Array, v: Array, s: Array, p0: Array

@@ -76,7 +76,7 @@ def schedule_free(
     The params are `y`. Evaluate at `x`, which `schedule_free_eval_params` finds. `x` is
     not kept: with `u` from the optimizer, the update of `y` is
 
-        c (z - y) + (1 - b1 (1 - c)) u
+        c (z - y) + (1 - b1) (1 - c) u              with the new z
 
     Args:
         base_optimizer: any transformation, without momentum, for `b1` replaces it.
@@ -112,7 +112,9 @@ def schedule_free(
         return {"c": c}, kept_b1, max_lr, increment(t), weight_sum
 
     def leaf(n: Any, u: Array, y: Array, z: Array) -> tuple[Array, Array]:
-        return n.c * (z - y) + (1 - b1 * (1 - n.c)) * u, z + u
+        # Of the new `z`: XLA would copy the old one before it is overwritten.
+        z = z + u
+        return n.c * (z - y) + (1 - b1) * (1 - n.c) * u, z
 
     def begin(p: Any) -> Array:
         return copy_of(p).astype(state_dtype or p.dtype)

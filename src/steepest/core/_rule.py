@@ -32,6 +32,9 @@ class Step(NamedTuple):
 
     total: Any  # the sum over all leaves of what `measure` returned; `None` in `ahead`
     extra: Mapping[str, Any]  # the extra arguments of `update`
+    # What `ahead` returned. If `prepare` hands these on, and does not compute them
+    # again, XLA sees that `measure` and `leaf` compute the same.
+    ahead: Mapping[str, Any] = {}
 
 
 class Rule(NamedTuple):
@@ -59,8 +62,8 @@ class Rule(NamedTuple):
     #   whole: needs all of the array, one leaf at a time
     #   stackable: has a heavy part, and equal matrices go through that in one stack
     kind: Kind = "elementwise"
-    # (n, u) -> u, for the u that `leaf` returns, one matrix with no more rows than
-    # columns: many products, say. It must give a turned matrix its result turned.
+    # (n, u) -> u, of one matrix, for the u that `leaf` returns: many products, say. It
+    # must give a turned matrix its result turned.
     heavy: Callable[..., Any] | None = None
     shows: Callable[..., Mapping[str, Any]] | None = None  # (*shared) -> for people
     Counted: type | None = None  # the State it has with a schedule for its number

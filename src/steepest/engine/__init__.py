@@ -47,6 +47,7 @@ from ._plan import (
     still as still,
     under as under,
 )
+from ._stacks import stacks as stacks
 from ._step import make_step as make_step
 from ._window import FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS
 from ._wrap import (

@@ -7,6 +7,7 @@ that is wider, so that float32 weights do not get bfloat16 steps.
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -72,7 +73,7 @@ def wide(f: Callable[..., Any]) -> Callable[..., list[Array]]:
     Computed wide, and returned in the dtype of the last leaf of the row.
     """
 
-    @jax.jit
+    @partial(jax.jit, inline=True)
     def one(numbers: Sequence[Any], leaves: Sequence[Any]) -> Array:
         real = wide_dtype(leaves)
         with mixing(leaves):

@@ -6,6 +6,7 @@ keep an accelerator busy where those of one small matrix would not.
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,27 +31,36 @@ MANY = {"cpu": 32, "else": 256}
 Heavy = Callable[[Sequence[Any], Numbers], list[Any]]
 
 
-def stacks(arrays: Sequence[Any], dtypes: Sequence[Hashable]) -> list[list[int]]:
+def stacks(arrays: Sequence[Any], kinds: Sequence[Hashable]) -> list[list[int]]:
     """The places of matrices that are treated in one stack, and of each other alone.
 
     Args:
-        arrays: each with two axes or more, or `None` for one that is left out.
-        dtypes: what their results are returned in.
+        arrays: each with two axes or more, or `None` for one that is left out. Whether
+            a matrix is tall or wide does not matter.
+        kinds: what else must be equal.
     """
     rows: dict[Hashable, list[int]] = {}
-    for k, (x, dtype) in enumerate(zip(arrays, dtypes, strict=True)):
+    for k, (x, kind) in enumerate(zip(arrays, kinds, strict=True)):
         if x is not None:
-            _, computed, where = alike(x)
+            _, dtype, where = alike(x)
             alone = AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
-            kind = _lying(x.shape), computed, dtype, where, k if alone else None
-            rows.setdefault(kind, []).append(k)
+            key = _lying(x.shape), dtype, where, kind, k if alone else None
+            rows.setdefault(key, []).append(k)
     most = MANY["cpu" if jax.default_backend() == "cpu" else "else"]
     found = []
     for row in rows.values():
         largest = max(arrays[k].size * arrays[k].dtype.itemsize for k in row)
         size = max(1, min(most, MOST // max(largest, 1)))
-        found += [part.tolist() for part in np.array_split(row, _parts(len(row), size))]
+        for part in [row] if len(row) <= size else _by_shape(row, arrays):
+            pieces = np.array_split(part, _parts(len(part), size))
+            found += [piece.tolist() for piece in pieces]
     return found
+
+
+def _by_shape(row: Sequence[int], arrays: Sequence[Any]) -> list[list[int]]:
+    """Tall ones and wide ones apart: to turn a large matrix is a pass over it."""
+    shapes = dict.fromkeys(arrays[k].shape for k in row)
+    return [[k for k in row if arrays[k].shape == shape] for shape in shapes]
 
 
 def _parts(n: int, most: int) -> int:
@@ -64,8 +74,8 @@ def stacking(rule: Rule, names: tuple[str, ...], dtype: Any) -> Heavy:
 
         ([x, ...], numbers) -> [u, ...]
 
-    A tall matrix is laid on its side, and its result is set up again. Of more than two
-    axes the last two are those of a matrix.
+    Where tall and wide matrices share a stack, the tall ones are laid on their sides,
+    and their results set up again. Of more than two axes the last two are a matrix's.
 
     Args:
         rule: one with a heavy formula.
@@ -81,14 +91,18 @@ def stacking(rule: Rule, names: tuple[str, ...], dtype: Any) -> Heavy:
             return heavy(n, x)
 
     def stack(xs: Sequence[Any], numbers: Numbers) -> list[Any]:
-        m, n = _lying(xs[0].shape)
-        if len(xs) == 1 and xs[0].shape == (m, n):
+        if len(xs) == 1 and xs[0].ndim == 2:
             return [one(xs[0], numbers)]
-        rows = [_turned(x, x.shape).reshape(-1, m, n) for x in xs]
-        ends = np.cumsum([0, *(len(row) for row in rows)])
+        shapes = {x.shape[-2:] for x in xs}
+        m, n = shapes.pop() if len(shapes) == 1 else _lying(xs[0].shape)
+        turned = lambda x, like: x if like.shape[-2:] == (m, n) else x.mT
+        sizes = [prod(x.shape[:-2]) for x in xs]
+        pairs = zip(xs, sizes, strict=True)
+        rows = [turned(x, x).reshape(size, m, n) for x, size in pairs]
+        ends = np.cumsum([0, *sizes])
         found = jax.vmap(one, (0, None))(jnp.concatenate(rows), numbers)
         return [
-            _turned(found[a:b], x.shape).reshape(x.shape)
+            turned(found[a:b], x).reshape(x.shape)
             for (a, b), x in zip(pairwise(ends.tolist()), xs, strict=True)
         ]
 
@@ -107,8 +121,3 @@ def _lying(shape: tuple[int, ...]) -> tuple[int, int]:
     """Rows and columns of a matrix that lies on its longer side."""
     m, n = sorted(shape[-2:])
     return m, n
-
-
-def _turned(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` on its other side, if matrices of this shape are tall."""
-    return x.mT if shape[-2] > shape[-1] else x

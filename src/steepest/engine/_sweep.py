@@ -1,6 +1,6 @@
 """One pass over the leaves: every leaf is read once and goes through all the rules."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -62,10 +62,11 @@ class Sweep:
                 memory.check(leaves, k, kind[0])
 
         jobs = list(zip(updates, params, memory.rows, strict=True))
-        total = self._total(jobs, views[0], states[0], extra)
-        numbers, shared = self._prepare(states, Step(total, extra))
+        ahead = self._ahead(states[0], extra)
+        total = self._total(jobs, views[0], ahead)
+        numbers, shared = self._prepare(states, Step(total, extra, ahead))
         names = tuple(tuple(mine) for mine in numbers)
-        flat = _set_aside(tuple(x for mine in numbers for x in mine.values()))
+        flat = _set_aside((x for mine in numbers for x in mine.values()), ahead)
         for batch in batches(kinds):
             on, dtype, _ = kinds[batch[0]]
             found = self._formula(names, on, dtype)([jobs[k] for k in batch], flat)
@@ -79,17 +80,22 @@ class Sweep:
                 updates[k] = u
         return updates, memory.states(shared)
 
+    def _ahead(self, state: OptState, extra: Mapping[str, Any]) -> dict[str, Any]:
+        """What the first rule knows before it measures, by name."""
+        rule = self.rules[0]
+        if rule.ahead is None:
+            return {}
+        numbers = rule.ahead(Step(None, extra), *_shared(rule, state).values())
+        return dict(zip(numbers, _set_aside(numbers.values()), strict=True))
+
     def _total(
-        self, jobs: Sequence[Job], view: View, state: OptState, extra: Mapping[str, Any]
+        self, jobs: Sequence[Job], view: View, numbers: Mapping[str, Any]
     ) -> Any:
         """The sum, over the leaves the first rule sees, of what it measures."""
         rule = self.rules[0]
         if rule.measure is None:
             return None
-        numbers: Mapping[str, Any] = {}
-        if rule.ahead is not None:
-            numbers = rule.ahead(Step(None, extra), *_shared(rule, state).values())
-        flat = _set_aside(tuple(numbers.values()))
+        flat = tuple(numbers.values())
         measure = self._measured(rule.measure, tuple(numbers))
         mine = [(g, p, row[: len(rule.remember)]) for g, p, row in jobs]
         pairs = zip(mine, view.on, strict=True)
@@ -148,11 +154,19 @@ def _no_leaf(rule: Rule) -> Job:
     return p, p, tuple(begin(p) for begin in rule.remember.values())
 
 
-def _set_aside(numbers: Numbers) -> Numbers:
+def _set_aside(numbers: Iterable[Any], done: Mapping[str, Any] = {}) -> Numbers:
     """The same numbers, not to be computed again for every element of every leaf.
 
     Without the barrier XLA may draw `b ** t` into the loops that use it.
+
+    Args:
+        numbers: what is to be set aside.
+        done: of these, those that already are.
     """
-    if any(isinstance(x, Tracer) for x in numbers):
-        return jax.lax.optimization_barrier(numbers)
-    return numbers
+    flat, apart = list(numbers), {id(x) for x in done.values()}
+    rest = [k for k, x in enumerate(flat) if id(x) not in apart]
+    if any(isinstance(flat[k], Tracer) for k in rest):
+        found = jax.lax.optimization_barrier(tuple(flat[k] for k in rest))
+        for k, x in zip(rest, found, strict=True):
+            flat[k] = x
+    return tuple(flat)

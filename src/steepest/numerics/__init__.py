@@ -15,7 +15,13 @@ from ._beginnings import (
 from ._estimates import (
     beginning_at as beginning_at,
     counted as counted,
+    spread as spread,
     unbiased as unbiased,
+)
+from ._gram import (
+    gram_newton_schulz as gram_newton_schulz,
+    orthogonal as orthogonal,
+    quick_dtype as quick_dtype,
 )
 from ._half import at_least_float32 as at_least_float32, promoted as promoted
 from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
@@ -39,11 +45,21 @@ from ._moments import (
 )
 from ._nnls import nnls as nnls
 from ._normal import multi_normal as multi_normal, MultiNormal as MultiNormal
-from ._norms import root as root, sum_of_squares as sum_of_squares
+from ._norms import (
+    cube_root as cube_root,
+    root as root,
+    sum_of_squares as sum_of_squares,
+)
+from ._order import after as after
 from ._polar import (
-    COEFFICIENTS as COEFFICIENTS,
+    newton_schulz as newton_schulz,
     polar as polar,
     PRECONDITIONINGS as PRECONDITIONINGS,
+)
+from ._polynomials import (
+    COEFFICIENTS as COEFFICIENTS,
+    Polynomials as Polynomials,
+    polynomials as polynomials,
 )
 from ._power_iteration import power_iteration as power_iteration
 from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype

@@ -6,7 +6,7 @@ from typing import Any
 from jaxtyping import Array
 
 from ..core import Real, Step
-from ._moments import debias, ema, increment, Leaf
+from ._moments import abs_sq, debias, ema, increment, Leaf
 
 
 def counted(b1: Real, b2: Real) -> Callable[..., tuple[dict[str, Array], Array]]:
@@ -40,6 +40,21 @@ def unbiased(n: Any, mu: Leaf, g: Leaf, b1: Real, nesterov: bool = False) -> Lea
         nesterov: whether to look ahead.
     """
     return ema(mu / n.next_c1, g / n.c1, b1) if nesterov else mu / n.c1
+
+
+def spread(nu: Leaf, away: Leaf, b2: Real, eps_root: Real) -> Leaf:
+    """`b2 nu + (1 - b2) |away|^2 + eps_root`: a mean square that is never zero.
+
+    Two arrays are added last. What ends with a single one, such as a constant added to
+    an array, XLA computes again for all who read it, and they read the old `nu`.
+
+    Args:
+        nu: the mean square.
+        away: how far something is from what was expected.
+        b2: the decay of `nu`.
+        eps_root: added at every step.
+    """
+    return b2 * nu + ((1 - b2) * abs_sq(away) + eps_root)
 
 
 def beginning_at(value: Real, begin: Callable[[Any], Leaf]) -> Callable[[Any], Leaf]:

@@ -5,12 +5,11 @@ they are all about one.
 
 Bjorck and Bowie, An iterative algorithm for computing the best estimate of an
 orthogonal matrix, 1971, doi:10.1137/0708036
-Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon (coefficients `standard`)
-Ahn et al., Dion, 2025, arXiv:2504.05295 (coefficients `dion`)
+Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon
 Boissin et al., Turbo-Muon, 2025, arXiv:2512.04632 (preconditioning `aol`)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
@@ -19,27 +18,16 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact
 
 from ..core import Real
+from ._half import promoted
 from ._norms import root, sum_of_squares
 
 Matrix: TypeAlias = Inexact[Array, "m n"]
-Gram: TypeAlias = Inexact[Array, "m m"]
-
-# name -> (a, b, c), the same in every step, or one such triple for each
-COEFFICIENTS = {
-    "standard": (3.4445, -4.7750, 2.0315),
-    "dion": (
-        (4.0848, -6.8946, 2.9270),
-        (3.9505, -6.3029, 2.6377),
-        (3.7418, -5.5913, 2.3037),
-        (2.8769, -3.1427, 1.2046),
-        (2.8366, -3.0525, 1.2012),
-    ),
-}
+Gram: TypeAlias = Inexact[Array, "k k"]
 
 
 def polar(
     x: Matrix,
-    coefficients: Float[Array, "3"] | Float[Array, "k 3"],
+    coefficients: Float[Array, "3"] | Float[Array, "steps 3"],
     steps: Any = 5,
     preconditioning: str = "frobenius",
     eps: Real = 1e-8,
@@ -47,7 +35,7 @@ def polar(
     """About `U V^H`, where `x = U S V^H`: the steepest step of spectral length one.
 
         x <- x / size(x)
-        x <- a x + (b A + c A^2) x       A = x x^H,       `steps` times
+        x <- (a I + b A + c A^2) x       A = x x^H,       `steps` times
 
     Args:
         x: a matrix; a tall one is turned on its side, so that `A` is small.
@@ -62,24 +50,59 @@ def polar(
     if x.shape[0] > x.shape[1]:
         return polar(x.T, coefficients, steps, preconditioning, eps).T
     x, gram = PRECONDITIONINGS[preconditioning](x, eps)
-    rows = coefficients.astype(x.dtype)
+    rows = coefficients.astype(promoted(x, jnp.float32))
     if rows.ndim == 2:
-        each = list(rows)
-    elif isinstance(steps, int | np.integer):
-        each = [rows] * int(steps)
-    else:
-        return jax.lax.fori_loop(0, steps, lambda _, x: _step(x, rows), x)
-    for row in each:
-        x, gram = _step(x, row, gram), None
+        return newton_schulz(x, list(rows), gram)
+    if isinstance(steps, int | np.integer):
+        return newton_schulz(x, [rows] * int(steps), gram)
+    return jax.lax.fori_loop(0, steps, lambda _, x: newton_schulz(x, [rows]), x)
+
+
+def newton_schulz(x: Matrix, rows: Sequence[Any], gram: Gram | None = None) -> Matrix:
+    """`x <- (a I + b A + c A^2) x` with `A = x x^H`, for each step.
+
+    A tall matrix takes it from the other side: `x (a I + b A + c A^2)`, `A = x^H x`.
+
+    Args:
+        x: a matrix whose singular values are at most 1.
+        rows: `(a, b, c)` for each step.
+        gram: `A` of the first step, if that is known already.
+    """
+    for row in rows:
+        x, gram = times(factor(gram_of(x) if gram is None else gram, row), x), None
     return x
 
 
-def _step(x: Matrix, row: Array, gram: Gram | None = None) -> Matrix:
-    """One step; `gram` if `x x^H` is known already."""
+def gram_of(x: Matrix) -> Gram:
+    """The smaller one of `x x^H` and `x^H x`."""
+    return x.conj().T @ x if _is_tall(x) else x @ x.conj().T
+
+
+def times(a: Gram, x: Matrix) -> Matrix:
+    """`a x`, or `x a`: on the side where `gram_of(x)` is from."""
+    return x @ a if _is_tall(x) else a @ x
+
+
+def _is_tall(x: Matrix) -> bool:
+    return x.shape[0] > x.shape[1]
+
+
+def factor(gram: Gram, row: Any) -> Gram:
+    """`a I + b A + c A^2`: what a step multiplies by.
+
+    One pass over a small matrix, in float32 or wider, and none over `x`: to add `a x`
+    afterwards would be one, and no more exact.
+
+    Args:
+        gram: `A`.
+        row: `(a, b, c)`.
+    """
     a, b, c = row
-    if gram is None:
-        gram = x @ x.conj().T
-    return a * x + (b * gram + c * gram @ gram) @ x
+    square = gram @ gram
+    wide = promoted(gram, jnp.float32)
+    one = jnp.eye(len(gram), dtype=wide)
+    found = a * one + b * gram.astype(wide) + c * square.astype(wide)
+    return found.astype(gram.dtype)
 
 
 def _scaled(x: Matrix, eps: Real) -> tuple[Matrix, Any]:
@@ -98,10 +121,20 @@ def _root(squares: Float[Array, "..."]) -> Float[Array, "..."]:
     return root(_or_one(squares))
 
 
-def _frobenius(x: Matrix, eps: Real) -> tuple[Matrix, None]:
-    """Over the root of the sum of squares, `|S|_2`."""
-    x, eps = _scaled(x, eps)
-    return x / (_root(sum_of_squares(x)) + eps).astype(x.dtype), None
+def frobenius(x: Matrix, eps: Real) -> tuple[Matrix, None]:
+    """Over the root of the sum of squares, `|S|_2`.
+
+    Three sums in one pass, for small, ordinary and large numbers (Blue, A portable
+    Fortran program to find the Euclidean norm of a vector, 1978,
+    doi:10.1145/355769.355771): one of them neither overflows nor vanishes.
+    """
+    far = 2.0 ** (5 * jnp.finfo(x.dtype).maxexp // 8)
+    sums = [sum_of_squares(x * c) for c in (1, far, 1 / far)]
+    is_small, is_large = sums[0] <= 1 / far, ~jnp.isfinite(sums[0])
+    pick = lambda a, b, c: jnp.where(is_small, b, jnp.where(is_large, c, a))
+    scale = pick(1.0, far, 1 / far)
+    size = _root(pick(*sums)) + eps * scale
+    return x * scale.astype(x.dtype) / size.astype(x.dtype), None
 
 
 def _spectral(x: Matrix, eps: Real) -> tuple[Matrix, None]:
@@ -129,7 +162,7 @@ def _aol(x: Matrix, eps: Real) -> tuple[Matrix, Gram]:
 
 
 PRECONDITIONINGS: dict[str, Callable[..., Any]] = {
-    "frobenius": _frobenius,
+    "frobenius": frobenius,
     "spectral": _spectral,
     "aol": _aol,
     "schatten": _schatten,

@@ -61,6 +61,11 @@ from ._lion import (
     scale_by_lion as scale_by_lion,
     ScaleByLionState as ScaleByLionState,
 )
+from ._muon import (
+    muon as muon,
+    scale_by_polar as scale_by_polar,
+    ScaleByPolarState as ScaleByPolarState,
+)
 from ._nag import nag as nag, NagState as NagState
 from ._noisy_sgd import noisy_sgd as noisy_sgd
 from ._novograd import (

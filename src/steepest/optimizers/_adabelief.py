@@ -21,12 +21,12 @@ from ..core import (
 )
 from ..engine import Keep, kept, lift
 from ..numerics import (
-    abs_sq,
     counted,
     ema,
     first_moment,
     root,
     second_moment,
+    spread,
     unbiased,
     zero_count,
 )
@@ -72,7 +72,7 @@ def scale_by_belief(
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
         mu = ema(mu, g, b1)
-        nu = ema(nu, abs_sq(g - mu), b2) + eps_root
+        nu = spread(nu, g - mu, b2, eps_root)
         m = unbiased(n, mu, g, b1, nesterov)
         return m / (root(nu / n.c2) + eps), mu, nu
 

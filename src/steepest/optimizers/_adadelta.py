@@ -47,7 +47,8 @@ def scale_by_adadelta(
 
     def leaf(n: Any, g: Array, p: Array | None, e_g: Array, e_x: Array) -> Any:
         e_g = ema(e_g, abs_sq(g), rho)
-        u = g * (root(e_x + eps) / root(e_g + eps))
+        # The last operation is the costly one: XLA keeps `u`, and not both roots.
+        u = g / (root(e_g + eps) / root(e_x + eps))
         return u, e_g, ema(e_x, abs_sq(u), rho)
 
     remember = {"e_g": second_moment(), "e_x": second_moment()}

@@ -23,6 +23,7 @@ from ..core import (
 from ..engine import Keep, kept, lift, MaskOrFn
 from ..numerics import (
     abs_sq,
+    after,
     debias,
     ema,
     first_moment,
@@ -86,7 +87,9 @@ def scale_by_adan(
         v = ema(v, d, b2)
         n = ema(n, abs_sq(g + (1 - b2) * d), b3)
         ahead = m / c.c1 + (1 - b2) * v / c.c2
-        return ahead / (root(n / c.c3 + eps_root) + eps), m, v, n, g
+        u = ahead / (root(n / c.c3 + eps_root) + eps)
+        last = after(g, v, n)  # the old one is read for both
+        return u, m, v, n, last
 
     return lift(
         Rule(

@@ -97,6 +97,15 @@ class Line:
         return apply_updates(self._params, self.step(a))
 
 
+def nothing_yet(params: Params) -> Params:
+    """Zeros like the params, before anything is known.
+
+    Of their dtypes in earnest: those of `jnp.array(1.0)` are weak, and what is computed
+    is not, so a step would be compiled twice.
+    """
+    return jax.tree.map(lambda p: jnp.zeros_like(p, jnp.result_type(p)), params)
+
+
 def number_dtype(params: Params) -> Any:
     """The real dtype of values and steps: float32, or float64 where a param has it."""
     leaves = jax.tree.leaves(params)

@@ -27,8 +27,15 @@ from ..core import (
     whole,
 )
 from ..engine import branch, loop
-from ..tree import zeros_like
-from ._along import asked, beginning, differentiable, Line, number_dtype, ValueFn
+from ._along import (
+    asked,
+    beginning,
+    differentiable,
+    Line,
+    nothing_yet,
+    number_dtype,
+    ValueFn,
+)
 
 
 class BacktrackingLinesearchInfo(NamedTuple):
@@ -110,7 +117,7 @@ def scale_by_backtracking_linesearch(
         return ScaleByBacktrackingLinesearchState(
             learning_rate=jnp.ones((), dtype),
             value=jnp.full((), jnp.inf, dtype),
-            grad=zeros_like(params) if store_grad else None,
+            grad=nothing_yet(params) if store_grad else None,
             info=BacktrackingLinesearchInfo(
                 num_linesearch_steps=jnp.zeros((), int),
                 decrease_error=jnp.full((), jnp.inf, dtype),

@@ -30,8 +30,8 @@ from ..core import (
 from ..engine import Keep, keeping, kept, restore, same_shapes, update_dtype
 from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
 from ..transforms import identity, scale, scale_by_learning_rate
-from ..tree import map_trees, zeros_like
-from ._along import differentiable, dot
+from ..tree import map_trees
+from ._along import differentiable, dot, nothing_yet
 from ._zoom import scale_by_zoom_linesearch
 
 _WHO = "scale_by_lbfgs"
@@ -88,17 +88,17 @@ def scale_by_lbfgs(
     def init(params: Params) -> ScaleByLBFGSState:
         differentiable(_WHO, params)
 
-        def memory(p: Any) -> Array:
-            one = jnp.zeros_like(p)
+        def memory() -> Params:
             # Repeated, not made anew, so that it lives where the params live.
-            return jnp.repeat(one[None], memory_size, axis=0)
+            repeated = lambda zero: jnp.repeat(zero[None], memory_size, axis=0)
+            return jax.tree.map(repeated, nothing_yet(params))
 
         return ScaleByLBFGSState(
             count=zero_count(),
-            params=zeros_like(params),
-            updates=zeros_like(params),
-            diff_params_memory=jax.tree.map(memory, params),
-            diff_updates_memory=jax.tree.map(memory, params),
+            params=nothing_yet(params),
+            updates=nothing_yet(params),
+            diff_params_memory=memory(),
+            diff_updates_memory=memory(),
             weights_memory=jnp.zeros((memory_size,)),
         )
 
@@ -132,12 +132,12 @@ def scale_by_lbfgs(
             def leaf(kept: Any, x: Any) -> Any:
                 if x is None:
                     return kept
-                x = jnp.where(begun, restore(x, kept.dtype), kept[k])
+                # The first step has no other to differ from.
+                x = jnp.where(begun, restore(x, kept.dtype), 0)
                 return jax.lax.dynamic_update_index_in_dim(kept, x, k, 0)
 
             return map_trees(_WHO, leaf, none_is_leaf=True, state=memory, updates=new)
 
-        weights = jnp.asarray(state.weights_memory)
         # 1 / <s, y> must be finite: below this number, where a device knows such small
         # ones, it is not.
         tiny = jnp.finfo(sy.dtype).tiny
@@ -148,18 +148,14 @@ def scale_by_lbfgs(
             updates=_kept(state.updates, g),
             diff_params_memory=keep(state.diff_params_memory, s),
             diff_updates_memory=keep(state.diff_updates_memory, y),
-            weights_memory=weights.at[k].set(
-                jnp.where(begun, rho.astype(weights.dtype), weights[k])
-            ),
+            weights_memory=keep(jnp.asarray(state.weights_memory), rho),
         )
         gamma = jnp.ones_like(sy)
         if scale_init_precond:
-            length = jnp.sqrt(jnp.maximum(dot(_WHO, g, g), 1))
             later = jnp.where(yy > 0, quotient(sy, yy), 1)
-            gamma = jnp.where(begun, later, 1 / length)
-        back = jnp.arange(memory_size, dtype=k.dtype)
-        u = _two_loops(new, g, gamma, order=(k - back) % memory_size)
-        return _out(u, updates, params), new
+            # At the first step nothing is kept, and `y` is `g`.
+            gamma = jnp.where(begun, later, 1 / jnp.sqrt(jnp.maximum(yy, 1)))
+        return _out(_two_loops(new, g, gamma, k), updates, params), new
 
     return GradientTransformationExtraArgs(init, update)
 
@@ -211,30 +207,31 @@ def lbfgs(
     return kept(lbfgs, keep, tx)
 
 
-def _two_loops(
-    state: ScaleByLBFGSState, g: Updates, gamma: Array, order: Array
-) -> Updates:
-    """`u`, by the formulas of `scale_by_lbfgs`; `order` says which step is the last."""
+def _two_loops(state: ScaleByLBFGSState, g: Updates, gamma: Array, k: Array) -> Updates:
+    """`u`, by the formulas of `scale_by_lbfgs`; `k` says where the last step is."""
+    size = len(state.weights_memory)
 
-    def remembered(i: Array) -> tuple[Updates, Updates, Array]:
-        at = lambda memory: jax.tree.map(lambda x: x[i], memory)
+    def remembered(j: Array) -> tuple[Updates, Updates, Array]:
+        """Of the step before the last by `j`."""
+        at = lambda memory: jax.tree.map(lambda x: x[(k - j) % size], memory)
         s = _wide(g, at(state.diff_params_memory))
         y = _wide(g, at(state.diff_updates_memory))
-        return s, y, state.weights_memory[i].astype(gamma.dtype)
+        return s, y, at(state.weights_memory).astype(gamma.dtype)
 
-    def down(q: Updates, i: Array) -> tuple[Updates, Array]:
-        s, y, rho = remembered(i)
+    def down(q: Updates, j: Array) -> tuple[Updates, Array]:
+        s, y, rho = remembered(j)
         alpha = rho * dot(_WHO, s, q)
         return _plus(q, -alpha, y), alpha
 
     def up(q: Updates, row: tuple[Array, Array]) -> tuple[Updates, None]:
-        i, alpha = row
-        s, y, rho = remembered(i)
+        j, alpha = row
+        s, y, rho = remembered(j)
         return _plus(q, alpha - rho * dot(_WHO, y, q), s), None
 
-    q, alphas = jax.lax.scan(down, g, order)
+    back = jnp.arange(size, dtype=k.dtype)
+    q, alphas = jax.lax.scan(down, g, back)
     q = jax.tree.map(lambda x: gamma.astype(x.dtype) * x, q)
-    return jax.lax.scan(up, q, (order, alphas), reverse=True)[0]
+    return jax.lax.scan(up, q, (back, alphas), reverse=True)[0]
 
 
 def _wide(updates: Updates, tree: Any) -> Any:

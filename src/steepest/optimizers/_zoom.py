@@ -24,16 +24,17 @@ from ..core import (
     Updates,
 )
 from ..engine import branch, same_shapes
-from ..tree import map_trees, zeros_like
+from ..tree import map_trees
 from ._along import (
     asked,
     beginning,
     differentiable,
     Line,
+    nothing_yet,
     number_dtype,
     ValueFn,
 )
-from ._zoom_steps import Point, Search, search, taken, Wanted
+from ._zoom_steps import Point, Search, search, Wanted
 
 
 class ZoomLinesearchInfo(NamedTuple):
@@ -123,7 +124,7 @@ def scale_by_zoom_linesearch(
         return ScaleByZoomLinesearchState(
             learning_rate=jnp.ones((), dtype),
             value=jnp.full((), jnp.inf, dtype),
-            grad=zeros_like(params),
+            grad=nothing_yet(params),
             info=ZoomLinesearchInfo(
                 num_linesearch_steps=jnp.zeros((), int),
                 decrease_error=jnp.full((), jnp.inf, float),
@@ -162,13 +163,12 @@ def scale_by_zoom_linesearch(
         if initial_guess_strategy == "one":
             guess = jnp.ones_like(last)
         end = search(phi, start, guess, want)
-        point = taken(end, start)
         if verbose:
-            _say(who, end, start, point)
-        return line.step(point.a), ScaleByZoomLinesearchState(
-            learning_rate=point.a,
-            value=point.value,
-            grad=point.grad,
+            _say(who, end, start, tol)
+        return line.step(end.best.a), ScaleByZoomLinesearchState(
+            learning_rate=end.best.a,
+            value=end.best.value,
+            grad=end.best.grad,
             info=ZoomLinesearchInfo(
                 num_linesearch_steps=end.count,
                 decrease_error=end.decrease_error.astype(float),
@@ -186,20 +186,19 @@ def _like(kept: Any, given: Any) -> Any:
     return jnp.asarray(given).astype(kept.dtype)
 
 
-def _say(who: str, end: Search, start: Point, point: Point) -> None:
+def _say(who: str, end: Search, start: Point, tol: Real) -> None:
     def line() -> None:
         jax.debug.print(
             who + ": no good step in {n} trials. At the params the value is {value} "
-            "and the slope {slope}, which should be below 0; the last trial, {last}, "
-            "missed the decrease by {decrease} and the curvature by {curvature}. "
-            "Taken: {a}.",
+            "and the slope {slope}, which should be below 0; the last trial missed "
+            "the decrease by {decrease} and the curvature by {curvature}. Taken: {a}.",
             n=end.count,
             value=start.value,
             slope=start.slope,
-            last=end.here.a,
             decrease=end.decrease_error,
             curvature=end.curvature_error,
-            a=point.a,
+            a=end.best.a,
         )
 
-    branch(end.good, lambda: None, line)
+    missed = jnp.maximum(end.decrease_error, end.curvature_error)
+    branch(missed > tol, line, lambda: None)

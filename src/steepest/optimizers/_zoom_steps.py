@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from ..core import Updates
@@ -26,7 +27,7 @@ class Point(NamedTuple):
 
     a: Float[Array, ""]
     value: Float[Array, ""]
-    slope: Float[Array, ""]
+    slope: Any = None  # where it is wanted
     grad: Updates = None  # the gradient of the whole function, where it is wanted
 
 
@@ -47,16 +48,42 @@ class Search(NamedTuple):
     """How far the search has come."""
 
     count: Int[Array, ""]
-    here: Point  # the last step tried
-    decrease_error: Float[Array, ""]
+    decrease_error: Float[Array, ""]  # of the last step
     curvature_error: Float[Array, ""]
     low: Point  # the better end of the bracket; before there is one, the last step
     high: Point  # the other end, infinitely far before there is one
     third: Point  # the end that was given up last
-    safe: Point  # a step with enough decrease; 0 if there is none
-    good: Bool[Array, ""]  # `here` is all that is wanted
+    best: Point  # what is taken if the search ends here
+    safe: Bool[Array, ""]  # whether that has enough decrease
     ended: Bool[Array, ""]
 
+
+class Carried(NamedTuple):
+    """A search on its way through a loop.
+
+    All its numbers are in one array: carried one by one, each would be a kernel, and on
+    a small problem the kernels are the time.
+    """
+
+    numbers: Float[Array, " n"]
+    grad: Updates  # that of the best point
+
+
+# Before the first step. What is known before tracing is a constant of the kernel.
+_ZERO: Any = 0.0
+_INF: Any = np.inf
+_FAR = Point(_INF, _ZERO + np.nan)
+_FIRST = Search(
+    count=_ZERO,
+    decrease_error=_INF,
+    curvature_error=_INF,
+    low=Point(_ZERO, _ZERO, _ZERO),
+    high=_FAR,
+    third=_FAR,
+    best=Point(_ZERO, _ZERO),
+    safe=_ZERO,
+    ended=_ZERO,
+)
 
 Phi = Callable[[Array], Point]  # the function along the line
 
@@ -71,77 +98,99 @@ def search(phi: Phi, start: Point, guess: Array, want: Wanted) -> Search:
         want: when a step is good.
     """
 
-    def body(state: Search) -> Search:
-        a = proposed(state, guess, want)
-        return judged(state, phi(a), start, want)
+    def body(carried: Carried) -> Carried:
+        a = proposed(carried, guess, want)
+        return judged(carried, phi(a), start, want)
 
-    nowhere = jnp.full_like(guess, jnp.inf)
-    unknown = jnp.full_like(guess, jnp.nan)
-    far = Point(nowhere, unknown, unknown)
-    first = Search(
-        count=jnp.zeros((), int),
-        here=start._replace(a=jnp.zeros_like(guess)),
-        decrease_error=nowhere,
-        curvature_error=nowhere,
-        low=_alone(start),
-        high=far,
-        third=far,
-        safe=start,
-        good=jnp.array(False),
-        ended=jnp.array(False),
-    )
-    return loop(lambda state: ~state.ended, body, first)
+    return unpacked(loop(goes_on, body, begun(start)))
 
 
 @jax.jit
-def proposed(state: Search, guess: Array, want: Wanted) -> Float[Array, ""]:
+def begun(start: Point) -> Carried:
+    """The search before the first step."""
+    low = _FIRST.low._replace(value=start.value, slope=start.slope)
+    best = _FIRST.best._replace(value=start.value, grad=start.grad)
+    first = _FIRST._replace(low=low, best=best)
+    return packed(first, start.value.dtype)
+
+
+@jax.jit
+def goes_on(carried: Carried) -> Bool[Array, ""]:
+    """Whether there is a step to try."""
+    return ~unpacked(carried).ended
+
+
+@jax.jit
+def proposed(carried: Carried, guess: Array, want: Wanted) -> Float[Array, ""]:
     """The next step to try."""
+    state = unpacked(carried)
     longer = jnp.where(state.count == 0, guess, want.increase_factor * state.low.a)
     longer = jnp.minimum(longer, want.max_a)
     return jnp.where(bracketed(state), between(state), longer).astype(guess.dtype)
 
 
 @jax.jit
-def judged(state: Search, new: Point, start: Point, want: Wanted) -> Search:
-    """The search after one more step was tried."""
+def judged(carried: Carried, new: Point, start: Point, want: Wanted) -> Carried:
+    """The search after one more step was tried.
+
+    The best step is a good one, else a safe one, else the last if it is finite.
+    """
+    state = unpacked(carried)
     inside = bracketed(state)
     count = state.count + 1
     decrease, curvature = errors(new, start, want)
-    good = (decrease <= want.tol) & (curvature <= want.tol)
+    enough = decrease <= want.tol
+    good = enough & (curvature <= want.tol)
 
     # The bracket: the same for `low` and `high` before there is one, since then
     # `high` is infinitely far ahead.
-    low, high, tip = state.low, state.high, _alone(new)
+    low, high = state.low, state.high
     level = (new.value >= low.value) & (inside | (count > 1))
     rises = (decrease > 0) | level
     passed = new.slope * jnp.sign(high.a - low.a) >= 0  # the lowest point
-    third = _choose(rises | passed, high, low)
-    high = _choose(rises, tip, _choose(passed, low, high))
-    low = _choose(rises, low, tip)
+    third = _choose(rises | passed, high, _place(low))
+    high = _choose(rises, _place(new), _choose(passed, _place(low), high))
+    low = _choose(rises, low, _line(new))
 
-    lower = ~inside | (new.value < state.safe.value)
-    safe = _choose((decrease <= want.tol) & lower, new, state.safe)
+    safest = jnp.where(state.safe, state.best.value, start.value)
+    safer = enough & (~inside | (new.value < safest))
+    safe = jnp.where(safer, new.a > 0, state.safe)
+    last = _choose(jnp.isinf(decrease), _end(start), _end(new))
+    best = _choose(good | safer, _end(new), _choose(safe, state.best, last))
+
     width = jnp.abs(state.high.a - state.low.a)
-    narrow = inside & (width <= want.precision) & (safe.a > 0)
+    narrow = inside & (width <= want.precision) & safe
     longest = ~jnp.isfinite(high.a) & (new.a >= want.max_a)
-    return Search(
-        count=count,
-        here=new,
-        decrease_error=decrease,
-        curvature_error=curvature,
-        low=low,
-        high=high,
-        third=third,
-        safe=safe,
-        good=good,
-        ended=good | narrow | longest | (count >= want.max_steps),
+    ended = good | narrow | longest | (count >= want.max_steps)
+    after = Search(
+        count, decrease, curvature, low, high, third, best, safe=safe, ended=ended
     )
+    return packed(after, new.value.dtype)
 
 
-def taken(end: Search, start: Point) -> Point:
-    """The step to take: a good one, else a safe one, else the last if it is finite."""
-    last = _choose(jnp.isinf(end.decrease_error), start, end.here)
-    return _choose(end.good, end.here, _choose(end.safe.a > 0, end.safe, last))
+def packed(state: Search, dtype: Any) -> Carried:
+    """The numbers of a search in one array, flags as 0 and 1."""
+    numbers = jax.tree.leaves(state._replace(best=_place(state.best)))
+    known = [0 if hasattr(x, "dtype") else x for x in numbers]
+    array = jnp.asarray(known, dtype)
+    # One kernel writes all of them; `jnp.stack` would be one for each.
+    for k, x in enumerate(numbers):
+        if hasattr(x, "dtype"):
+            here = np.arange(len(numbers)) == k
+            array = jnp.where(here, x.astype(dtype), array)
+    return Carried(array, state.best.grad)
+
+
+@jax.jit
+def unpacked(carried: Carried) -> Search:
+    """The search that was packed."""
+    state = jax.tree.unflatten(jax.tree.structure(_FIRST), list(carried.numbers))
+    return state._replace(
+        count=state.count.astype(int),
+        best=state.best._replace(grad=carried.grad),
+        safe=state.safe > 0,
+        ended=state.ended > 0,
+    )
 
 
 def errors(new: Point, start: Point, want: Wanted) -> tuple[Array, Array]:
@@ -213,8 +262,16 @@ def _error(x: Array) -> Array:
     return jnp.where(jnp.isnan(x), jnp.inf, jnp.maximum(x, 0))
 
 
-def _alone(point: Point) -> Point:
-    return point._replace(grad=None)
+def _place(point: Point) -> Point:
+    return Point(point.a, point.value)
+
+
+def _line(point: Point) -> Point:
+    return Point(point.a, point.value, slope=point.slope)
+
+
+def _end(point: Point) -> Point:
+    return Point(point.a, point.value, grad=point.grad)
 
 
 def _choose(condition: Array, x: Point, y: Point) -> Point:

@@ -43,9 +43,8 @@ def unitwise_norm(x: Any, axis: Axes = None) -> Array:
     if unit is None:
         raise ValueError(f"unitwise_norm: x has shape {x.shape}{_TOO_MANY}")
     # Spread over the array by a sum, which also gives it the array's sharding.
-    norm = sqrt_or_zero(
-        jnp.sum(square, axis=unit, keepdims=True) + jnp.zeros_like(square)
-    )
+    norm = sqrt_or_zero(jnp.sum(square, axis=unit, keepdims=True))
+    norm = norm + jnp.zeros_like(square)
     return norm.astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) else norm
 
 

@@ -52,7 +52,9 @@ def _fixed(weight_decay: Any) -> GradientTransformationExtraArgs:
     (weight_decay,) = amount("add_decayed_weights", weight_decay=weight_decay)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
-        return g + weight_decay * p
+        # XLA does not leave out `0 p`, for `p` could be infinite: it would be read.
+        off = isinstance(weight_decay, int | float) and weight_decay == 0
+        return g if off else g + weight_decay * p
 
     return lift(
         Rule(

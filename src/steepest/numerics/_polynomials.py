@@ -1,0 +1,103 @@
+"""Odd polynomials that bring singular values near one, by name.
+
+A step of Newton-Schulz maps each singular value to `a s + b s^3 + c s^5`. Where the
+values may come near zero, one polynomial for each step reaches further than the same
+one again and again.
+
+Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon (`standard`)
+Ahn et al., Dion, 2025, arXiv:2504.05295 (`dion`, elsewhere called `quintic`)
+Amsel et al., The Polar Express, 2025, arXiv:2505.16932 (`polar_express`)
+Grishina et al., Accelerating Newton-Schulz iteration for orthogonalization via
+Chebyshev-type polynomials, 2025, arXiv:2506.10935 (`cans`)
+"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..core import array, period
+
+Triple: TypeAlias = tuple[float, float, float]
+Polynomials: TypeAlias = tuple[Triple, ...]
+
+# Converges to one from wherever the others leave off: the classical Newton-Schulz.
+_LAST = (1.875, -1.25, 0.375)
+_STANDARD = (3.4445, -4.7750, 2.0315)
+_STEPS = 5
+
+
+def _safer(*rows: Triple, by: float = 1.05) -> Polynomials:
+    """Polynomials for singular values up to `by`, of such for values up to one.
+
+    The best polynomials for [0, 1] explode right above it, and a matrix rounded to half
+    precision gets there: with the rows of `cans` as printed a constant matrix became
+    NaN in bfloat16 and in float16.
+    """
+    return tuple((a / by, b / by**3, c / by**5) for a, b, c in rows)
+
+
+# name -> (a, b, c), the same in every step, or one such triple for each.
+# Not here: the set of Turbo-Muon. It turns singular values above 0.88 negative, and is
+# for matrices that were rescaled row by row before (`aol`), never by their norm alone.
+COEFFICIENTS: dict[str, Any] = {
+    "standard": _STANDARD,
+    "dion": (
+        (4.0848, -6.8946, 2.9270),
+        (3.9505, -6.3029, 2.6377),
+        (3.7418, -5.5913, 2.3037),
+        (2.8769, -3.1427, 1.2046),
+        (2.8366, -3.0525, 1.2012),
+    ),
+    "polar_express": _safer(
+        (8.28721201814563, -23.595886519098837, 17.300387312530933),
+        (4.107059111542203, -2.9478499167379106, 0.5448431082926601),
+        (3.9486908534822946, -2.908902115962949, 0.5518191394370137),
+        (3.3184196573706015, -2.488488024314874, 0.51004894012372),
+        (2.300652019954817, -1.6689039845747493, 0.4188073119525673),
+    ),
+    "cans": _safer(
+        (8.4703, -25.1081, 18.6293),
+        (4.1828, -3.1087, 0.5806),
+        (3.9619, -2.9541, 0.5630),
+        (3.2866, -2.4647, 0.5074),
+        (2.2737, -1.6447, 0.4162),
+    ),
+    # Ten steps, for singular values within a thousandth of one.
+    "deepseek": (_STANDARD,) * 8 + ((2.0, -1.5, 0.5),) * 2,
+}
+
+
+def polynomials(who: str, coefficients: Any, steps: Any = None) -> Polynomials:
+    """The polynomial of each step.
+
+    Args:
+        who: who speaks in an error.
+        coefficients: a name in `COEFFICIENTS`; or `(a, b, c)` for every step; or one
+            such triple for each of the first steps.
+        steps: how many; by default as many as there are triples, and 5 of one alone.
+            Steps after the last of several triples use one that converges to 1.
+
+    >>> polynomials("muon", (3.0, -3.2, 1.2), 2)
+    ((3.0, -3.2, 1.2), (3.0, -3.2, 1.2))
+    """
+    known = ", ".join(COEFFICIENTS)
+    if isinstance(coefficients, str):
+        if coefficients not in COEFFICIENTS:
+            raise ValueError(
+                f"{who}: coefficients is {coefficients!r}, and one of {known}, or "
+                "three numbers, is wanted."
+            )
+        coefficients = COEFFICIENTS[coefficients]
+    array(who, coefficients=coefficients)
+    rows = np.asarray(coefficients, float)
+    if rows.ndim not in (1, 2) or rows.shape[-1] != 3 or rows.size == 0:
+        raise ValueError(
+            f"{who}: coefficients has shape {rows.shape}, and (3,), or (steps, 3) with "
+            f"one polynomial for each step, or one of {known}, is wanted."
+        )
+    last = tuple(rows.tolist()) if rows.ndim == 1 else _LAST
+    found = [] if rows.ndim == 1 else [tuple(row) for row in rows.tolist()]
+    if steps is None:
+        steps = len(found) or _STEPS
+    (steps,) = period(who, steps=steps)
+    return tuple([*found, *[last] * (steps - len(found))][:steps])

@@ -1,0 +1,272 @@
+"""Muon: momentum, made orthogonal, for the hidden layers; AdamW for the rest.
+
+Jordan et al., Muon: an optimizer for hidden layers in neural networks, 2024,
+kellerjordan.github.io/posts/muon
+Liu et al., Muon is scalable for LLM training, 2025, arXiv:2502.16982 (`scale="rms"`)
+Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.20325
+(`scale="spectral"`)
+"""
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any, Literal, NamedTuple, Unpack
+
+from jaxtyping import Array
+
+from ..combine import chain, partition
+from ..core import (
+    amount,
+    choice,
+    dtype as check_dtype,
+    EmptyState,
+    flag,
+    fraction,
+    GradientTransformationExtraArgs,
+    nonnegative,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    Updates,
+)
+from ..engine import Keep, kept, lift, MaskOrFn
+from ..numerics import ema, first_moment, orthogonal, polynomials, quick_dtype
+from ..transforms import add_decayed_weights
+from ._adam import adamw
+from ._descend import descend
+from ._matrices import ADAM, PLAIN, Sorting
+
+Words = tuple[str, ...]
+Scale = Literal["rms", "original", "spectral"]
+
+
+class ScaleByPolarState(NamedTuple):
+    """What Muon remembers: one array for each leaf."""
+
+    mu: Updates  # mean of g, in `mu_dtype`
+
+
+def scale_by_polar(
+    beta: Real = 0.95,
+    eps: Real = 1e-8,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+    coefficients: Any = "polar_express",
+    steps: int | None = None,
+    dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """The polar factor of a mean of the gradients: the nearest orthogonal matrix.
+
+        mu <- beta mu + (1 - beta) g
+        m   = beta mu + (1 - beta) g      with `nesterov`, else m = mu
+        u   = U V^T                       where m = U S V^T
+
+    `u` comes from `steps` matrix polynomials, and its singular values are not all 1:
+    with `polar_express` they are in [0.84, 1.13] where those of `m` are above a
+    hundredth of `|m|`, the root of its sum of squares.
+
+    Args:
+        beta: how slowly `mu` forgets, in [0, 1).
+        eps: added to `|m|`, by which `m` is divided first.
+        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        nesterov: whether `m` looks one step ahead.
+        coefficients: the polynomials by name: `polar_express`, `dion`, `cans`,
+            `standard` (the first ones), `deepseek` (ten steps, nearest to 1); or
+            `(a, b, c)` for every step; or one such triple for each.
+        steps: how many; by default as many as there are polynomials. More polish.
+        dtype: what they are computed in. By default float16 on a GPU, bfloat16 on a TPU
+            and float32 elsewhere; float64 and complex matrices as they are.
+    """
+    return _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype)
+
+
+def muon(
+    learning_rate: ScalarOrSchedule,
+    beta: Real = 0.95,
+    weight_decay: ScalarOrSchedule = 0.1,
+    weight_decay_mask: MaskOrFn | None = None,
+    mu_dtype: Any = None,
+    *,
+    nesterov: bool = True,
+    eps: Real = 1e-8,
+    coefficients: Any = "polar_express",
+    steps: int | None = None,
+    dtype: Any = None,
+    scale: Scale = "rms",
+    rms: Real = 0.2,
+    stacked: str | None = None,
+    routes: Mapping[str, str] | None = None,
+    adam_learning_rate: ScalarOrSchedule | None = None,
+    adam_b1: Real = 0.9,
+    adam_b2: Real = 0.95,
+    adam_eps: Real = 1e-8,
+    adam_weight_decay: ScalarOrSchedule | None = None,
+    **keep: Unpack[Keep],
+) -> GradientTransformationExtraArgs:
+    """Muon for the matrices of hidden layers, AdamW for all else.
+
+        p <- p - learning_rate (c u + weight_decay p)       u from `scale_by_polar`
+        c  = rms sqrt(max(rows, columns))
+
+    So the mean square of `c u` is about that of AdamW's updates, whatever the shape,
+    and what is known of its learning rate and decay can be used again.
+
+    A leaf goes to AdamW if it has less than two axes, or if its path says that it is a
+    norm, a bias, an embedding, a head or a router, or if one of its sides is as long as
+    a vocabulary. `print(steepest.describe(tx, params))` shows which leaf goes where,
+    and why. Of more than two axes AdamW is safe; to have Muon, say what they are:
+
+        muon(1e-3, stacked="^layers/")                      # of `scan`: layers first
+        muon(1e-3, routes={
+            "(query|key|value)/kernel": "in out out",       # flax's heads
+            "conv": "in in in out",                         # Equinox: "out in in in"
+            "experts": "in out",                            # a stack of matrices
+            "adapter": "adam",
+            "embed": "muon",                                # although it embeds
+        })
+
+    Args:
+        learning_rate: a number, or a function of the count.
+        beta, mu_dtype, nesterov, eps, coefficients, steps, dtype: as for
+            `scale_by_polar`.
+        weight_decay: the pull towards zero, of matrices; the learning rate multiplies
+            it too.
+        weight_decay_mask: which leaves decay, as for `masked`; by default all but
+            vectors, norms and biases.
+        scale: what `c` is: `rms` as above; `original`, `sqrt(max(1, out / in))`;
+            `spectral`, `sqrt(out / in)`, where `in` is what the layer sums over.
+        rms: see above; for `scale="rms"`.
+        stacked: a regular expression for the leaves whose first axis counts layers.
+        routes: pattern -> `"muon"`, `"adam"`, or a word for each of the last axes; what
+            stands before those is a stack of matrices. The first pattern that is found
+            in a path decides, before anything above. Patterns are as for `route`.
+        adam_learning_rate: AdamW's; by default the same.
+        adam_b1, adam_b2, adam_eps: as for `adamw`.
+        adam_weight_decay: AdamW's; by default the same.
+        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+
+    >>> import jax, jax.numpy as jnp, steepest
+    >>> tx = steepest.muon(learning_rate=1e-3, stacked="layers")
+    >>> params = {
+    ...     "embed": jnp.ones((50, 8)),
+    ...     "layers": {"kernel": jnp.ones((12, 8, 32)), "bias": jnp.ones((12, 32))},
+    ...     "head": jnp.ones((8, 50)),
+    ... }
+    >>> for line in steepest.describe(tx, params).lines:
+    ...     print(line.path, line.shape, *line.groups, "because:", line.why)
+    ['embed'] (50, 8) adam because: embeds: 'embed' in its path
+    ['head'] (8, 50) adam because: a head: 'head' in its path
+    ['layers']['bias'] (12, 32) adam because: a vector
+    ['layers']['kernel'] (12, 8, 32) muon because: a matrix in each layer
+    """
+    who = "muon"
+    (rms,) = amount(who, rms=rms)
+    choice(who, ("rms", "original", "spectral"), scale=scale)
+    fraction(who, adam_b1=adam_b1, adam_b2=adam_b2)
+    nonnegative(who, adam_eps=adam_eps)
+    adams = {
+        "adam_learning_rate": adam_learning_rate,
+        "adam_weight_decay": adam_weight_decay,
+    }
+    for name, x in adams.items():
+        if not callable(x) and x is not None:
+            amount(who, **{name: x})
+    sorting = Sorting(who, stacked, routes)
+    decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
+
+    def matrices(words: Words) -> GradientTransformationExtraArgs:
+        return chain(
+            _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words),
+            _scale_by_shape(scale, rms, words),
+            add_decayed_weights(weight_decay, decays),
+            descend(who, learning_rate),
+        )
+
+    parts = {label: matrices(words) for label, words in sorting.sides.items()}
+    rest = adamw(
+        learning_rate if adam_learning_rate is None else adam_learning_rate,
+        adam_b1,
+        adam_b2,
+        adam_eps,
+        mu_dtype=mu_dtype,
+        weight_decay=weight_decay if adam_weight_decay is None else adam_weight_decay,
+        mask=decays,
+    )
+    return kept(muon, keep, partition({**parts, ADAM: rest}, sorting))
+
+
+def _polar(
+    beta: Real,
+    eps: Real,
+    mu_dtype: Any,
+    nesterov: bool,
+    coefficients: Any,
+    steps: Any,
+    dtype: Any,
+    words: Words = PLAIN,
+) -> GradientTransformationExtraArgs:
+    """`scale_by_polar` of tensors whose last axes have these words.
+
+    What it returns of others than matrices is folded: `_scale_by_shape` unfolds it.
+    """
+    who = "scale_by_polar"
+    (beta,) = fraction(who, beta=beta)
+    (eps,) = nonnegative(who, eps=eps)
+    check_dtype(who, mu_dtype=mu_dtype, dtype=dtype)
+    flag(who, nesterov=nesterov)
+    rows = polynomials(who, coefficients, steps)
+
+    def leaf(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
+        mu = ema(mu, g, beta)
+        m = ema(mu, g, beta) if nesterov else mu
+        return m.reshape(_folded(g.shape, words)), mu
+
+    def heavy(n: Any, m: Array) -> Array:
+        return orthogonal(m, rows, dtype=dtype or quick_dtype(m), eps=eps)
+
+    def refuse(g: Any) -> str | None:
+        if g.ndim >= len(words):
+            return None
+        return (
+            f"has shape {g.shape}, and a matrix is wanted. Use `muon`, which gives the "
+            "others to AdamW."
+        )
+
+    return lift(
+        Rule(
+            who,
+            ScaleByPolarState,
+            leaf,
+            remember={"mu": first_moment(mu_dtype)},
+            kind="stackable",
+            heavy=heavy,
+            refuse=refuse,
+        )
+    )
+
+
+def _scale_by_shape(
+    scale: str, rms: Real, words: Words
+) -> GradientTransformationExtraArgs:
+    """Steps of one size for matrices of all sizes: see `muon`."""
+
+    def leaf(n: Any, g: Array, p: Array) -> Array:
+        rows, columns = g.shape[-2:]
+        fan_in, fan_out = (rows, columns) if words[0] == "in" else (columns, rows)
+        if scale == "rms":
+            c = rms * max(rows, columns) ** 0.5
+        else:
+            c = (fan_out / max(fan_in, 1)) ** 0.5
+            c = max(1, c) if scale == "original" else c
+        return c * g.reshape(p.shape)
+
+    return lift(
+        Rule("scale_by_shape", EmptyState, leaf, kind="whole", needs=("params",))
+    )
+
+
+def _folded(shape: tuple[int, ...], words: Words) -> tuple[int, ...]:
+    """The shape of the matrices in a tensor: stacks, rows, columns."""
+    first = len(shape) - len(words)
+    second = first + words.count(words[0])
+    return *shape[:first], prod(shape[first:second]), prod(shape[second:])

@@ -1,0 +1,105 @@
+"""The page says what the results say, and nothing is timed here."""
+
+import json
+
+import pytest
+
+from benchmarks import report
+from benchmarks.plan import BARS, cells, QUANTITIES
+from benchmarks.rows import Bar, Record, Row
+from benchmarks.trees import TREES
+
+KEPT = sorted(report.RESULTS.glob("*.json"))
+
+
+def row(ours, theirs, unit="s", **names):
+    """A row of both libraries."""
+    names = {"tree": "wide", "optimizer": "adamw", "quantity": "step", **names}
+    times = {"steepest": ours, "optax": theirs}
+    return Row(section="step", unit=unit, times=times, **names)
+
+
+def test_the_page_is_made_of_the_results_kept():
+    """If not, run `python -m benchmarks.report`."""
+    assert report.PAGE.read_text() == report.page(report.kept())
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
+def test_results_kept_are_of_whole_runs_and_name_no_place(path):
+    assert not Record.load(path).quick
+    assert "/home/" not in path.read_text() and "/work/" not in path.read_text()
+
+
+def test_a_ratio_above_one_is_ahead():
+    assert row([2.0, 1.0], [3.0, 4.0]).ratio("optax") == 3.0
+    assert row([2.0, 1.0], [3.0, 4.0], "B/s").ratio("optax") == 0.5
+    assert row([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]).spread("optax") == (1.5, 2.5)
+
+
+def test_a_few_bytes_make_no_difference():
+    assert row([4], [0], "B").ratio("optax") == 1.0
+    assert row([0], [10**6], "B").ratio("optax") == float("inf")
+    assert row([2 * 10**6], [10**6], "B").ratio("optax") == 0.5
+
+
+VERDICTS = [
+    ([1.0, 1.0], [2.0, 2.0], "met"),
+    ([1.0, 1.0], [1.0, 1.0], "short"),
+    ([1.0, 2.0, 1.0], [1.0, 1.0, 9.0], "short, within the spread"),
+]
+
+
+@pytest.mark.parametrize(
+    "ours, theirs, verdict", VERDICTS, ids=[verdict for *_, verdict in VERDICTS]
+)
+def test_a_bar_is_met_or_short(ours, theirs, verdict):
+    assert Bar("wi*", "*", "step", "optax", 1.5).verdict([row(ours, theirs)]) == verdict
+
+
+def test_a_bar_is_about_the_worst_of_its_rows():
+    rows = [row([1.0], [2.0]), row([1.0], [1.0], optimizer="lion")]
+    bar = Bar("*", "*", "step", "optax", 1.5)
+    assert bar.rows(rows)[0].optimizer == "lion"
+    assert bar.verdict(rows) == "short"
+    assert Bar("*", "*", "step", "torch", 1.5).verdict(rows) == "not measured"
+
+
+def test_what_is_saved_is_loaded(tmp_path):
+    record = Record({"device": "a"}, "b", {"wide": TREES["wide"].describe()})
+    record.rows = [row([1.0, 0.123456], [2.0, 3.0])]
+    record.bars = [Bar("wide", "adamw", "step", "optax", 1.5)]
+    record.save(tmp_path / "run.json")
+    loaded = Record.load(tmp_path / "run.json")
+    assert loaded.bars == record.bars and loaded.trees == record.trees
+    assert loaded.rows[0].times["steepest"] == [1.0, 0.12346]
+    assert json.loads((tmp_path / "run.json").read_text())["quick"] is False
+
+
+def test_the_page_shows_what_is_behind_as_plainly():
+    ahead, behind = row([1.0], [2.0]), row([2.0], [1.0], optimizer="lion")
+    record = Record({"device": "a machine"}, "make bench", rows=[ahead, behind])
+    record.bars = [Bar("*", "*", "step", "optax", 1.0)]
+    text = report.body({"cpu": record})
+    assert "0 of 1 met" in text and "1 of 2 comparisons" in text
+    assert "**0.50**" in text and " 2.0 |" in text and "wide, lion" in text
+    record.quick = True
+    assert "The bars" not in report.body({"cpu": record})
+
+
+def test_every_bar_is_measured():
+    planned = [
+        row([1.0], [1.0], tree=cell.tree, optimizer=cell.optimizer, quantity=quantity)
+        for cell in cells()
+        for quantity in QUANTITIES[cell.kind]
+    ]
+    for bar in BARS:
+        assert bar.rows(planned), bar
+
+
+LEAVES = {"gpt2": 148, "gpt2-xl": 580, "xl-narrow": 580, "many": 4804, "giant": 1}
+PARAMS = {"gpt2": 124_439_808, "gpt2-xl": 1_557_611_200, "vit": 86_567_656}
+
+
+def test_trees_are_as_large_as_their_models():
+    assert {name: TREES[name].leaves for name in LEAVES} == LEAVES
+    assert {name: TREES[name].params for name in PARAMS} == PARAMS

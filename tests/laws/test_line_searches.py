@@ -1,0 +1,110 @@
+"""Line searches and L-BFGS: one compilation for all starts, steps and values."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+from steepest.optimizers import _zoom_steps
+
+SEARCHES = {
+    "lbfgs": lambda: steepest.lbfgs(memory_size=2),
+    "zoom": lambda: steepest.chain(
+        steepest.sgd(1.0), steepest.scale_by_zoom_linesearch(15)
+    ),
+    "backtracking": lambda: steepest.chain(
+        steepest.sgd(1.0),
+        steepest.scale_by_backtracking_linesearch(30, store_grad=True),
+    ),
+}
+searches = pytest.mark.parametrize("name", SEARCHES)
+STARTS = [
+    {"x": jnp.array([x, 2.0]), "y": jnp.array(x, jnp.float32)} for x in (-1.2, 0.5, 3.0)
+]
+
+
+def loss(p, shift):
+    return jnp.sum((p["x"] - shift) ** 2) + (p["y"] - p["x"][0] ** 2) ** 2
+
+
+@searches
+def test_a_training_step(name):
+    tx = SEARCHES[name]()
+    step = steepest.make_train_step(loss, tx)
+    for k, start in enumerate(STARTS):
+        p, state = jax.tree.map(jnp.array, start), tx.init(start)
+        for t in range(3):
+            p, state, value = step(p, state, jnp.float32(k + t))
+        assert np.isfinite(value)
+    assert step._cache_size() == 1
+
+
+@searches
+def test_a_jit_of_the_user(name):
+    """The value as a number of Python, or as an array: once for each."""
+    tx, traces = SEARCHES[name](), 0
+
+    @jax.jit
+    def step(p, state, value, grad, shift):
+        nonlocal traces
+        traces += 1
+        known = {"value": value, "grad": grad, "value_fn": loss, "shift": shift}
+        u, state = tx.update(grad, state, p, **known)
+        return steepest.apply_updates(p, u), state
+
+    for compilations, kind in enumerate((float, jnp.asarray), 1):
+        for k, start in enumerate(STARTS):
+            p, state = start, tx.init(start)
+            for t in range(3):
+                shift = jnp.float32(k + t)
+                value, grad = jax.value_and_grad(loss)(p, shift)
+                p, state = step(p, state, kind(value), grad, shift)
+        assert traces == step._cache_size() == compilations
+
+
+@searches
+def test_a_loop_of_the_user(name):
+    """What comes out of `update` may go in again: a loop may carry it."""
+    tx = SEARCHES[name]()
+    f = lambda p: loss(p, 1.0)
+    value_and_grad = steepest.value_and_grad_from_state(f)
+
+    def step(_, carry):
+        p, state = carry
+        value, grad = value_and_grad(p, state=state)
+        u, state = tx.update(grad, state, p, value=value, grad=grad, value_fn=f)
+        return steepest.apply_updates(p, u), state
+
+    @jax.jit
+    def run(p, steps):
+        return jax.lax.fori_loop(0, steps, step, (p, tx.init(p)))[0]
+
+    for steps, start in enumerate(STARTS, 3):
+        assert f(run(start, steps)) < f(start)
+    assert run._cache_size() == 1
+
+
+def test_outside_jit_nothing_is_compiled_again():
+    """Although the function is another one in every step."""
+    tx, compiled = SEARCHES["lbfgs"](), (_zoom_steps.proposed, _zoom_steps.judged)
+
+    def sizes(start):
+        p, state = start, tx.init(start)
+        for t in range(2):
+            f = lambda p, t=t: loss(p, float(t))
+            value, grad = jax.value_and_grad(f)(p)
+            known = {"value": value, "grad": grad, "value_fn": f}
+            u, state = tx.update(grad, state, p, **known)
+            p = steepest.apply_updates(p, u)
+        return [f._cache_size() for f in compiled]
+
+    before = sizes(STARTS[0])
+    assert before[0] and before == sizes(STARTS[1]) == sizes(STARTS[2])
+
+
+@searches
+def test_the_first_state_is_of_the_types_of_the_others(name):
+    """Also where a param is of a weak type, as `jnp.array(1.0)` is."""
+    state = SEARCHES[name]().init({"x": jnp.array([1.0, 2.0]), "y": jnp.array(1.0)})
+    assert not any(x.weak_type for x in jax.tree.leaves(state))
