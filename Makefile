@@ -17,8 +17,9 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/tests  ## the benchmark table, as ratios to Optax
-	$(BIN)/python -m benchmarks
+bench: .venv/tests  ## the benchmark, as ratios to Optax; kept, and made into a page
+	$(BIN)/python -m benchmarks --json benchmarks/results/cpu.json
+	$(BIN)/python -m benchmarks.report
 
 race: .venv/race  ## which optimizer, at which learning rate
 	$(BIN)/python -m examples.race

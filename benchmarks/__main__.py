@@ -1,78 +1,76 @@
-"""`python -m benchmarks [--quick] [--json FILE]`."""
+"""`python -m benchmarks [--quick] [--only PATTERN] [--json FILE]`."""
 
 import argparse
-import json
+import re
 import sys
-from dataclasses import asdict
+import time
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
-from . import machine, table
-from .measure import Deep, Wide
-from .optimizers import RECIPES
-from .rows import BARS, Row, Traffic
-from .trees import GPT
-
-DEEP = GPT("deep", layers=48, width=32, vocabulary=256, context=64)
-WIDE = GPT("wide", layers=12, width=512, vocabulary=8192, context=512)
-
-TINY_DEEP = GPT("deep", layers=1, width=8, vocabulary=8, context=8)
-TINY_WIDE = GPT("wide", layers=1, width=16, vocabulary=16, context=16)
-
-LEGEND = """\
-ratio: best of Optax over best of steepest; above 1 steepest is ahead.
-spread: the middle half of the ratios, round by round. Clocks run without the garbage
-  collector.
-trace, lower, compile: of update and apply, with a learning rate never used before, and
-  for trace and lower with all of JAX's caches cleared; trace again: of a second, equal
-  transformation.
-eager: outside jit. step: update and apply, compiled, params and state donated.
-step, undonated: the same against Optax's step as its examples write it, not donated."""
+from . import floor, machine, report
+from .measure import Field
+from .plan import BARS, Cell, cells, thin
+from .rows import Record, Row
+from .trees import TINY, Tree, TREES
 
 
 def main() -> None:
-    """Measure, then print."""
+    """Measure, then print, and keep if asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny trees, few rounds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the raw numbers too")
+    parser.add_argument(
+        "--only",
+        metavar="PATTERN",
+        default="",
+        help=f"a regular expression, looked for in '{next(cells()).label}' and so on",
+    )
+    parser.add_argument("--list", action="store_true", help="those lines, and no more")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep it")
     args = parser.parse_args()
+    chosen = [cell for cell in cells() if re.search(args.only, cell.label)]
+    chosen = thin(chosen) if args.quick else chosen
+    profiled = bool(re.search(args.only, floor.LABEL))
+    if args.list:
+        print(
+            *(cell.label for cell in chosen), floor.LABEL if profiled else "", sep="\n"
+        )
+        return
 
-    where = machine.describe()
-    deep, wide = (TINY_DEEP, TINY_WIDE) if args.quick else (DEEP, WIDE)
-    rows, traffic = measure(deep, wide, quick=args.quick)
-
-    print("\n".join(f"{name:9} {what}" for name, what in where.items()), end="\n\n")
-    print(deep, wide, LEGEND, sep="\n", end="\n\n")
-    print(table.of_rows(rows), end="\n\n")
-    print("What the step on the wide tree must at least move, over the time it took:")
-    print(table.of_traffic(traffic), end="\n\n")
-    if args.quick:
-        print("The bars are for the full trees: run without --quick.")
-    else:
-        print("The bars of the project:")
-        print(table.of_bars(BARS, rows))
+    where, start = machine.describe(), time.perf_counter()
+    trees = TINY if args.quick else TREES
+    rows = list(measure(chosen, trees, quick=args.quick))
+    if profiled:
+        rows += floor.rows(trees["wide"], rounds=2 if args.quick else 15)
+    where["took"] = f"{time.perf_counter() - start:.0f} s"
+    used = {row.tree for row in rows}
+    record = Record(
+        machine=where,
+        command="python -m benchmarks",
+        trees={name: trees[name].describe() for name in trees if name in used},
+        rows=rows,
+        bars=BARS,
+        quick=args.quick,
+    )
+    print(report.body({args.json.stem if args.json else "run": record}))
     if args.json:
-        raw = {
-            "machine": where,
-            "rows": [asdict(row) for row in rows],
-            "traffic": [asdict(row) for row in traffic],
-        }
-        args.json.write_text(json.dumps(raw, indent=1) + "\n")
+        record.save(args.json)
 
 
-def measure(deep: GPT, wide: GPT, *, quick: bool) -> tuple[list[Row], list[Traffic]]:
-    """Every recipe on both trees, in about four minutes on two cores, or seconds."""
-    rows, traffic = [], []
-    small, large = Deep(deep), Wide(wide)
-    for name, recipe in RECIPES.items():
-        print(f"{name}: the deep tree ...", file=sys.stderr)
-        repeats, compiles = (2, 1) if quick else (7, 2)
-        rows += small.rows(name, recipe, repeats, compiles)
-    for name, recipe in RECIPES.items():
-        print(f"{name}: the wide tree ...", file=sys.stderr)
-        found, flow = large.rows(name, recipe, 3 if quick else 21)
-        rows += found
-        traffic.append(flow)
-    return rows, traffic
+def measure(
+    chosen: Iterable[Cell], trees: dict[str, Tree], *, quick: bool
+) -> Iterator[Row]:
+    """All rows, tree by tree, so that only one tree is in memory."""
+    for name, group in groupby(chosen, key=lambda cell: cell.tree):
+        field = Field(trees[name])
+        for cell in group:
+            start = time.perf_counter()
+            rounds, seconds = (1, 0.0) if quick else (cell.rounds, cell.seconds)
+            yield from field.rows(
+                cell.kind, cell.section, cell.optimizer, cell.recipe, rounds, seconds
+            )
+            spent = time.perf_counter() - start
+            print(f"{cell.label} ({spent:.1f} s)", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """steepest, Optax and torch on one GPU: `python -m benchmarks.gpu [--json FILE]`.
 
-A clock shows one of `ROW` steps that are called one after the other and waited for at
-the end, as in training. "inside" is one of ten steps inside one compiled function: what
-the device does, without what Python and JAX do to begin with. torch is a contender
-where it is installed; its AdamW is the fused one.
+A clock shows one of several steps that are called one after the other and waited for at
+the end, as in training: of 20, or of 5 where each takes long. "inside" is one of ten
+steps inside one compiled function: what the device does, without what Python and JAX do
+to begin with. torch is a contender where it is installed; its AdamW is the fused one.
 """
 
 import argparse
@@ -31,13 +31,13 @@ from .rows import Bar, COPY, Record, Row
 from .timing import clock, race
 from .trees import TINY, Tree, TREES
 
-ROW = 20  # steps in a row
+ROW, SHORT_ROW = 20, 5  # steps in a row
 ALL = 1 << 62  # elements: every leaf is packed
 
 BARS = [
-    Bar("gpt2-xl", "adamw", "bandwidth", "copy", 0.85),
-    Bar("gpt2-xl", "adamw", "step", "optax", 1.0),
-    Bar("gpt2-xl", "adamw", "step", "torch", 1.0),
+    Bar("gpt2-xl", "adamw, packed", "bandwidth", "copy", 0.85),
+    Bar("gpt2-xl", "adamw*", "step", "optax", 1.0),
+    Bar("gpt2-xl", "adamw, packed", "step", "torch", 1.0),
     Bar("gpt2", "adamw, packed", "step", "optax", 2.0),
     Bar("gpt2", "adamw, packed", "step", "torch", round(1 / 1.15, 3)),
     Bar("many", "adamw, packed", "step", "optax", 8.0),
@@ -51,7 +51,7 @@ Make = Callable[[Any], Any]  # library -> transformation
 Maker = Callable[[Tree], tuple[Any, dict[str, Any]]]
 
 
-def alone(who: str, make: Make, tree: Tree, below: int = 0) -> Any:
+def alone(who: str, make: Make, tree: Tree, below: int = 0, times: int = ROW) -> Any:
     """The turn of a library of JAX: steps in a row, each called by itself.
 
     Args:
@@ -59,6 +59,7 @@ def alone(who: str, make: Make, tree: Tree, below: int = 0) -> Any:
         make: what makes the transformation.
         tree: the params.
         below: leaves smaller than that are packed: params, gradients and state.
+        times: how many steps in a row.
     """
     lib = LIBRARIES[who]
     tx = steepest.packed(make(lib), below) if below else make(lib)
@@ -73,7 +74,7 @@ def alone(who: str, make: Make, tree: Tree, below: int = 0) -> Any:
     memory = compiled.memory_analysis()
     go_on = lambda params, state: compiled(params, state, grads)
     told = {"compile": seconds, "temporary": memory.temp_size_in_bytes}
-    return stepping(go_on, params, state, times=ROW), told
+    return stepping(go_on, params, state, times=times), told
 
 
 def inside(who: str, make: Make, tree: Tree) -> Any:
@@ -98,11 +99,11 @@ def copying(tree: Tree) -> Any:
     return plain_copy(tree.params, times=ROW), {}
 
 
-def both(make: Make, below: int = 0) -> dict[str, Maker]:
+def both(make: Make, below: int = 0, times: int = ROW) -> dict[str, Maker]:
     """steepest, maybe packed, against Optax as it is."""
     return {
-        "steepest": partial(alone, "steepest", make, below=below),
-        "optax": partial(alone, "optax", make),
+        "steepest": partial(alone, "steepest", make, below=below, times=times),
+        "optax": partial(alone, "optax", make, times=times),
     }
 
 
@@ -149,8 +150,10 @@ def of_gpt2(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
 
 def of_xl(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
     """AdamW against the memory of the machine, and two others."""
-    makers = both(partial(_at, RECIPES["adamw"].make)) | torch
-    yield from contest(tree, "adamw", makers | {COPY: copying})
+    adamw = partial(_at, RECIPES["adamw"].make)
+    for name, below in (("adamw", 0), ("adamw, packed", 65536)):
+        makers = both(adamw, below) | torch | {COPY: copying}
+        yield from contest(tree, name, makers)
     for name in ("clip+adamw", "lion"):
         yield from contest(tree, name, both(partial(_at, RECIPES[name].make)))
 
@@ -158,17 +161,17 @@ def of_xl(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
 def of_muon(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
     """steepest's own Muon against Optax's and torch's, and the one that is Optax's."""
     band = singular_values(tree)
-    for row in contest(tree, "muon", both(_modern) | torch):
+    for row in contest(tree, "muon", both(_modern, times=SHORT_ROW) | torch):
         yield replace(row, note=band) if row.quantity == "step" else row
-    makers = both(partial(_at, RECIPES["muon"].make))
+    makers = both(partial(_at, RECIPES["muon"].make), times=SHORT_ROW)
     yield from contest(tree, "contrib.muon", makers)
 
 
 def of_many(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
     """Thousands of small leaves."""
     del torch
-    makers = both(partial(_at, RECIPES["adamw"].make), 65536)
-    yield from contest(tree, "adamw, packed", makers)
+    adamw = partial(_at, RECIPES["adamw"].make)
+    yield from contest(tree, "adamw, packed", both(adamw, 65536, SHORT_ROW))
 
 
 def singular_values(tree: Tree) -> str:
@@ -206,9 +209,9 @@ def main() -> None:
     if args.json and args.json.exists():  # parts may be measured one by one
         record = replace(Record.load(args.json), machine=record.machine)
     record.bars = BARS
-    torch = peers.torch_turns(ROW)
     for part in args.parts:
         measure, name, peer = PARTS[part]
+        torch = peers.torch_turns(SHORT_ROW if part == "muon" else ROW)
         tree = (TINY if args.quick else TREES)[name]
         record.trees[name] = tree.describe()
         rows = list(measure(tree, {"torch": torch[peer]} if peer in torch else {}))
@@ -227,7 +230,14 @@ def _modern(lib: Any) -> Any:
     """What a user would take: Optax has no Muon but the one in `contrib`."""
     if lib is steepest:
         return steepest.muon(RATE)
-    return lib.contrib.muon(RATE, weight_decay=0.1, consistent_rms=0.2)
+
+    def labels(params: Any) -> Any:
+        """Muon for the matrices of the layers alone, as steepest and torch have it."""
+        hidden = lambda path, p: p.ndim == 2 and "layers" in str(path)
+        return jax.tree_util.tree_map_with_path(hidden, params)
+
+    muon = lib.contrib.muon(RATE, weight_decay=0.1, consistent_rms=0.2)
+    return lib.partition({True: muon, False: lib.adamw(RATE)}, labels)
 
 
 if __name__ == "__main__":

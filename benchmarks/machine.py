@@ -3,7 +3,8 @@
 import os
 import platform
 from datetime import datetime
-from importlib.metadata import version
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import jax
@@ -16,11 +17,19 @@ def describe() -> dict[str, str]:
     load = os.getloadavg()[0]
     return {
         "cpu": f"{_cpu()}, {os.cpu_count()} cores, load {load:.1f} at the start",
-        "device": f"{device.platform} ({device.device_kind})",
+        "device": _cpu() if device.platform == "cpu" else device.device_kind,
         "date": datetime.now().astimezone().isoformat(" ", "minutes"),
         "python": platform.python_version(),
-        **{name: version(name) for name in ("jax", "jaxlib", "optax", "steepest")},
+        **{name: _version(name) for name in ("jax", "jaxlib", "optax", "steepest")},
     }
+
+
+def _version(name: str) -> str:
+    """Of an installed package, or of one that merely lies on the path."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return getattr(import_module(name), "__version__", "not installed")
 
 
 def _cpu() -> str:

@@ -1,6 +1,17 @@
-"""The measurements: what a deep tree costs in Python, and a wide one in memory."""
+"""The measurements, each of one optimizer on one tree.
 
-from collections.abc import Iterator
+build: trace and lower update and apply, with all of JAX's caches cleared and a learning
+    rate never used before, as in a new process.
+compile: the same program, by XLA.
+eager: update, and update and apply, outside `jit`.
+step: update and apply, compiled, params and state donated; the bytes it keeps, needs
+    for a while, and copies; and the bytes it must move at least (params, gradients and
+    state read once, params and state written once) over the time it took.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -10,153 +21,193 @@ import jax.numpy as jnp
 
 import steepest
 
-from .optimizers import fresh_rates, LIBRARIES, RATE, Recipe
-from .rows import Row, Traffic
-from .timing import clock, race, Times
-from .trees import GPT
+from .optimizers import fresh_rates, LIBRARIES, RATE, Recipe, step_of
+from .rows import COPY, OURS, Row
+from .timing import clock, race
+from .trees import Tree
+
+# Kind of measurement -> the quantities it gives.
+QUANTITIES = {
+    "build": ("trace", "lower"),
+    "compile": ("compile",),
+    "eager": ("eager update", "eager step"),
+    "step": ("step", "bandwidth", "state", "temporary", "copied"),
+}
 
 
-class Deep:
-    """Many small leaves: tracing, lowering, compiling, and running without `jit`."""
+class Field:
+    """A tree with numbers in it, for optimizers to be measured on."""
 
-    def __init__(self, model: GPT):
-        self.model = model
-        self.params, self.grads = model.fill(0, 0.02), model.fill(1, 0.001)
+    def __init__(self, tree: Tree):
+        self.tree = tree
+        self.params, self.grads = tree.fill(0, 0.02), tree.fill(1, 0.001)
         self.rates = fresh_rates()
 
     def rows(
-        self, name: str, recipe: Recipe, repeats: int, compiles: int
+        self,
+        kind: str,
+        section: str,
+        optimizer: str,
+        recipe: Recipe,
+        rounds: int,
+        seconds: float,
     ) -> Iterator[Row]:
-        """All rows of one optimizer; compiling takes seconds, and has its own count."""
-        self._check_that_they_agree(name, recipe)
-        inits = {who: recipe(lib, RATE).init for who, lib in LIBRARIES.items()}
-        states = {who: init(self.params) for who, init in inits.items()}
+        """All rows of one kind of measurement.
 
-        def rows(turn: Any, *args: int) -> Iterator[Row]:
-            turns = {
-                who: partial(turn, lib, recipe, states[who])
-                for who, lib in LIBRARIES.items()
-            }
-            return _rows(self.model.name, name, race(turns, *args))
+        Args:
+            kind: a name in `QUANTITIES`.
+            section: where the rows go.
+            optimizer: what the recipe is called there.
+            recipe: the optimizer.
+            rounds: how often at most.
+            seconds: how long at most, if that is enough for a few rounds.
+        """
+        row = partial(Row, section, self.tree.name, optimizer)
+        if kind == "step":
+            yield from self._step(row, recipe, rounds, seconds)
+            return
+        turn = {"build": self._build, "compile": self._compile, "eager": self._eager}
+        turns = {}
+        for who, lib in LIBRARIES.items():
+            tx = recipe.make(lib, RATE)
+            turns[who] = partial(turn[kind], lib, recipe, tx, tx.init(self.params))
+        # What is built anew each time needs no warming up, and it takes long.
+        warmups = 1 if kind == "eager" else 0
+        times = race(turns, rounds, warmups=warmups, seconds=seconds)
+        for quantity, spent in times.items():
+            yield row(quantity, "s", spent)
 
-        yield from rows(self._eager, repeats)
-        yield from rows(self._build, repeats)
-        yield from rows(self._compile, compiles, 0)
-
-    def _build(self, lib: ModuleType, recipe: Recipe, state: Any) -> dict[str, float]:
-        """Trace and lower as in a new process, then trace an equal transformation."""
+    def _build(
+        self, lib: ModuleType, recipe: Recipe, tx: Any, state: Any
+    ) -> dict[str, float]:
+        del tx  # a new one each time
         jax.clear_caches()
-        rate, args = next(self.rates), (self.params, state, self.grads)
-        tracing, traced = clock(jax.jit(_step(lib, recipe(lib, rate))).trace, *args)
+        fun = jax.jit(step_of(lib, recipe.make(lib, next(self.rates))))
+        tracing, traced = clock(fun.trace, self.params, state, self.grads)
         lowering, _ = clock(traced.lower)
-        again, _ = clock(jax.jit(_step(lib, recipe(lib, rate))).trace, *args)
-        return {"trace": tracing, "lower": lowering, "trace again": again}
+        return {"trace": tracing, "lower": lowering}
 
-    def _compile(self, lib: ModuleType, recipe: Recipe, state: Any) -> dict[str, float]:
-        fun = jax.jit(_step(lib, recipe(lib, next(self.rates))))
+    def _compile(
+        self, lib: ModuleType, recipe: Recipe, tx: Any, state: Any
+    ) -> dict[str, float]:
+        del tx
+        fun = jax.jit(step_of(lib, recipe.make(lib, next(self.rates))))
         compiling, _ = clock(fun.lower(self.params, state, self.grads).compile)
         return {"compile": compiling}
 
-    def _eager(self, lib: ModuleType, recipe: Recipe, state: Any) -> dict[str, float]:
-        tx = recipe(lib, RATE)
+    def _eager(
+        self, lib: ModuleType, recipe: Recipe, tx: Any, state: Any
+    ) -> dict[str, float]:
+        del recipe
         updating, _ = clock(tx.update, self.grads, state, self.params)
-        stepping, _ = clock(_step(lib, tx), self.params, state, self.grads)
+        stepping, _ = clock(step_of(lib, tx), self.params, state, self.grads)
         return {"eager update": updating, "eager step": stepping}
 
-    def _check_that_they_agree(self, name: str, recipe: Recipe) -> None:
+    def _step(
+        self, row: Callable[..., Row], recipe: Recipe, rounds: int, seconds: float
+    ) -> Iterator[Row]:
+        extra = {name: jnp.float32(1) for name in recipe.extra}
+        turns, after = {}, {}
+        kept, temporary, copied = {}, {}, {}
+        for who, lib in LIBRARIES.items():
+            tx = recipe.make(lib, RATE)
+            step = jax.jit(step_of(lib, tx), donate_argnums=(0, 1))
+            if who == OURS:
+                step = steepest.make_step(tx)
+            params = jax.tree.map(jnp.copy, self.params)  # donated, so one for each
+            # Optax keeps the params themselves in some states: they cannot be given up.
+            state = jax.tree.map(jnp.copy, tx.init(params))
+            kept[who] = [_bytes(state)]
+            compiled = step.lower(params, state, self.grads, **extra).compile()
+            temporary[who] = [compiled.memory_analysis().temp_size_in_bytes]
+            copied[who] = [_copied(compiled.as_text())]
+            for _ in range(recipe.period):
+                params, state = step(params, state, self.grads, **extra)
+            after[who] = jax.tree.map(jnp.copy, params)
+            turn = partial(_go_on, step, self.grads, extra)
+            turns[who] = stepping(turn, params, state, times=recipe.period)
+        self._check_that_they_agree(after)
+
+        turns[COPY] = plain_copy(self.tree.params)
+        times = race(turns, rounds, warmups=1, seconds=seconds)
+        alone = {who: spent for who, spent in times["step"].items() if who != COPY}
+        yield row("step", "s", alone)
+        if recipe.period == 1:  # else a single step has no need of all its state
+            once = 3 * _bytes(self.grads)
+            least = dict.fromkeys(LIBRARIES, once + 2 * min(kept.values())[0])
+            yield row("bandwidth", "B/s", _rates(least | {COPY: once}, times["step"]))
+        yield row("state", "B", kept)
+        yield row("temporary", "B", temporary)
+        yield row("copied", "B", copied)
+
+    def _check_that_they_agree(self, after: dict[str, Any]) -> None:
         """Refuse to race two different computations."""
-        ours, theirs = (
-            _step(lib, tx)(self.params, tx.init(self.params), self.grads)
-            for lib, tx in ((lib, recipe(lib, RATE)) for lib in LIBRARIES.values())
-        )
-        pairs = zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True)
-        if not all(jnp.allclose(a, b, rtol=1e-4, atol=1e-7) for a, b in pairs):
+
+        def far(p: Any, ours: Any, theirs: Any) -> Any:
+            way = jnp.max(jnp.abs(theirs - p), initial=0.0)
+            return jnp.max(jnp.abs(ours - theirs), initial=0.0) > 1e-3 * way + 1e-6
+
+        apart = jax.tree.map(far, self.params, *(after[who] for who in LIBRARIES))
+        if any(map(bool, jax.tree.leaves(apart))):
             raise RuntimeError(
-                f"benchmarks: a step of {name} is not the same in steepest and in "
-                "Optax, and only equal steps are compared. Run the tests."
+                f"benchmarks: a step on {self.tree.name} is not the same in steepest "
+                "and in Optax, and only equal steps are compared. Run the tests."
             )
 
 
-class Wide:
-    """Many parameters: the compiled step, the memory it takes and how fast it is."""
+def stepping(step: Callable[..., Any], *given: Any, times: int = 1) -> Any:
+    """A turn that goes on from what the last one returned, and gives it up.
 
-    def __init__(self, model: GPT):
-        self.model = model
-        self.params, self.grads = model.fill(0, 0.02), model.fill(1, 0.001)
-
-    def rows(
-        self, name: str, recipe: Recipe, repeats: int
-    ) -> tuple[list[Row], Traffic]:
-        """All rows of one optimizer, and its traffic."""
-        txs = {who: recipe(lib, RATE) for who, lib in LIBRARIES.items()}
-        steps: dict[str, Any] = {
-            "steepest": steepest.make_step(txs["steepest"]),
-            "optax": jax.jit(
-                _step(LIBRARIES["optax"], txs["optax"]), donate_argnums=(0, 1)
-            ),
-        }
-        turns, temporary, kept = {}, {}, {}
-        for who, step in steps.items():
-            params = jax.tree.map(jnp.copy, self.params)  # donated, so one for each
-            state = txs[who].init(params)
-            compiled = step.lower(params, state, self.grads).compile()
-            temporary[who] = [compiled.memory_analysis().temp_size_in_bytes]
-            kept[who] = [_bytes(state)]
-            turns[who] = _stepping(step, self.grads, params, state)
-
-        plain = jax.jit(_step(LIBRARIES["optax"], txs["optax"]))
-        turns["undonated"] = _stepping(
-            plain, self.grads, self.params, txs["optax"].init(self.params)
-        )
-        ones = jnp.ones(_size(self.grads))
-        add = jax.jit(lambda a, b: (a + b,), donate_argnums=0)
-        turns["copy"] = _stepping(add, ones, jnp.zeros_like(ones))
-
-        times = race(turns, repeats, warmups=2)
-        row = partial(Row, self.model.name, name)
-        undonated = times.pop("undonated")["step"]
-        rows = [
-            *_rows(self.model.name, name, times),
-            row("step, undonated", "s", times["steepest"]["step"], undonated),
-            row("bytes of state", "B", kept["steepest"], kept["optax"]),
-            row("temporary bytes", "B", temporary["steepest"], temporary["optax"]),
-        ]
-        # Read: params, grads and state. Written: params and state.
-        moved = 3 * _bytes(self.grads) + 2 * min(min(x) for x in kept.values())
-        best = {who: min(mine["step"]) for who, mine in times.items()}
-        return rows, Traffic(name, moved, 3 * _bytes(ones), **best)
-
-
-def _step(lib: ModuleType, tx: Any) -> Any:
-    """Update and apply, as a new function."""
-
-    def step(params: Any, state: Any, grads: Any) -> tuple[Any, Any]:
-        updates, state = tx.update(grads, state, params)
-        return lib.apply_updates(params, updates), state
-
-    return step
-
-
-def _stepping(step: Any, grads: Any, *given: Any) -> Any:
-    """A turn that takes one step further; what it was given is given up."""
+    Args:
+        step: from some arrays to the next.
+        given: the first arrays.
+        times: how many steps are one turn; the clock shows one of them.
+    """
     kept = list(given)
 
+    def steps() -> Any:
+        for _ in range(times):
+            kept[:] = step(*kept)
+        return kept
+
     def turn() -> dict[str, float]:
-        seconds, kept[:] = clock(step, *kept, grads)
-        return {"step": seconds}
+        seconds, _ = clock(steps)
+        return {"step": seconds / times}
 
     return turn
 
 
-def _rows(tree: str, optimizer: str, times: dict[str, Times]) -> Iterator[Row]:
-    """A row for every quantity that was clocked."""
-    for quantity, ours in times["steepest"].items():
-        yield Row(tree, optimizer, quantity, "s", ours, times["optax"][quantity])
+def plain_copy(size: int, times: int = 1) -> Any:
+    """A turn of `a + b` into `a`: as fast as this machine's memory is for anybody.
+
+    Args:
+        size: how many numbers.
+        times: how many of them are one turn; the clock shows one.
+    """
+    ones = jnp.ones(size)
+    add = jax.jit(lambda a, b: (a + b,), donate_argnums=0)
+    return stepping(lambda a: add(a, ones), jnp.zeros_like(ones), times=times)
 
 
-def _size(tree: Any) -> int:
-    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+def _go_on(
+    step: Callable[..., Any], grads: Any, extra: dict[str, Any], params: Any, state: Any
+) -> tuple[Any, Any]:
+    return step(params, state, grads, **extra)
+
+
+def _rates(
+    moved: dict[str, int], times: dict[str, list[float]]
+) -> dict[str, list[float]]:
+    return {who: [moved[who] / spent for spent in mine] for who, mine in times.items()}
 
 
 def _bytes(tree: Any) -> int:
     return sum(leaf.nbytes for leaf in jax.tree.leaves(tree))
+
+
+def _copied(hlo: str) -> int:
+    """The bytes of all arrays that a compiled program copies as they are."""
+    total = 0
+    for bits, dims in re.findall(r"= [a-z]+(\d+)\[([\d,]*)\]\S* copy\(", hlo):
+        total += int(bits) // 8 * math.prod(map(int, filter(None, dims.split(","))))
+    return total

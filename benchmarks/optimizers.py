@@ -3,26 +3,71 @@
 from collections.abc import Callable, Iterator
 from itertools import count
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import optax
+import optax.contrib
 
 import steepest
 
-LIBRARIES: dict[str, ModuleType] = {"steepest": steepest, "optax": optax}
+from .finite import maker, NAMES
 
-Recipe = Callable[[Any, float], Any]  # (library, learning rate) -> transformation
+LIBRARIES: dict[str, ModuleType] = {"steepest": steepest, "optax": optax}
+RATE = 1e-3
+
+
+class Recipe(NamedTuple):
+    """One optimizer, as either library writes it."""
+
+    make: Callable[..., Any]  # (library, learning rate) -> transformation
+    period: int = 1  # after how many steps all of it has been done once
+    extra: tuple[str, ...] = ()  # numbers its update wants besides
+
 
 RECIPES: dict[str, Recipe] = {
-    "clip+adamw": lambda lib, rate: lib.chain(
-        lib.clip_by_global_norm(1.0), lib.adamw(rate)
+    "clip+adamw": Recipe(
+        lambda lib, rate: lib.chain(lib.clip_by_global_norm(1.0), lib.adamw(rate))
     ),
-    "adamw": lambda lib, rate: lib.adamw(rate),
-    "sgd+momentum": lambda lib, rate: lib.sgd(rate, momentum=0.9),
-    "lion": lambda lib, rate: lib.lion(rate),
+    "adamw": Recipe(lambda lib, rate: lib.adamw(rate)),
+    "sgd+momentum": Recipe(lambda lib, rate: lib.sgd(rate, momentum=0.9)),
+    "lion": Recipe(lambda lib, rate: lib.lion(rate)),
+    "adafactor": Recipe(lambda lib, rate: lib.adafactor(rate)),
+    "schedule-free": Recipe(lambda lib, rate: lib.contrib.schedule_free_adamw(rate)),
+    "multisteps": Recipe(
+        lambda lib, rate: lib.MultiSteps(lib.adamw(rate), 4).gradient_transformation(),
+        period=4,
+    ),
+    "muon": Recipe(lambda lib, rate: lib.contrib.muon(rate)),
+}
+# These are compared as soon as both libraries have them.
+RECIPES |= {
+    name: Recipe(lambda lib, rate, name=name: getattr(lib.contrib, name)(rate))
+    for name in ("shampoo", "soap", "kron")
+    if all(hasattr(lib.contrib, name) for lib in LIBRARIES.values())
 }
 
-RATE = 1e-3
+
+def _with_defaults(name: str) -> Recipe:
+    """An optimizer of both libraries as it comes."""
+
+    def make(lib: ModuleType, rate: float) -> Any:
+        del rate
+        return lib.with_extra_args_support(maker(lib, name)())
+
+    return Recipe(make, extra=("value",))
+
+
+EVERY: dict[str, Recipe] = {name: _with_defaults(name) for name in NAMES}
+
+
+def step_of(lib: ModuleType, tx: Any) -> Callable[..., tuple[Any, Any]]:
+    """Update and apply, as a new function of `(params, state, grads)`."""
+
+    def step(params: Any, state: Any, grads: Any, **extra: Any) -> tuple[Any, Any]:
+        updates, state = tx.update(grads, state, params, **extra)
+        return lib.apply_updates(params, updates), state
+
+    return step
 
 
 def fresh_rates() -> Iterator[float]:

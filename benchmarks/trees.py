@@ -1,45 +1,31 @@
-"""The params of a GPT, and gradients for them, at any size."""
+"""What an optimizer sees of a model: the shapes of its leaves, and numbers in them."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 
-@dataclass(frozen=True)
-class GPT:
-    """A model, as far as an optimizer sees it: the shapes of its leaves."""
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """The shapes of a model's leaves, under the name the results go by."""
 
     name: str
-    layers: int
-    width: int
-    vocabulary: int
-    context: int
+    says: str  # what it is, for people
+    shapes: Any  # a pytree of `jax.ShapeDtypeStruct`
 
-    @cached_property
-    def shapes(self) -> dict[str, Any]:
-        """The shape of every leaf: 12 a layer, and 4."""
-        w = self.width
-        return {
-            "tokens": jax.ShapeDtypeStruct((self.vocabulary, w), jnp.float32),
-            "positions": jax.ShapeDtypeStruct((self.context, w), jnp.float32),
-            "layers": [
-                {
-                    "norm_1": _norm(w),
-                    "qkv": _linear(w, 3 * w),
-                    "projection": _linear(w, w),
-                    "norm_2": _norm(w),
-                    "up": _linear(w, 4 * w),
-                    "down": _linear(4 * w, w),
-                }
-                for _ in range(self.layers)
-            ],
-            "norm": _norm(w),
-        }
+    @property
+    def leaves(self) -> int:
+        """How many there are."""
+        return len(jax.tree.leaves(self.shapes))
 
-    def fill(self, seed: int, scale: float) -> dict[str, Any]:
+    @property
+    def params(self) -> int:
+        """How many numbers in all leaves."""
+        return sum(leaf.size for leaf in jax.tree.leaves(self.shapes))
+
+    def fill(self, seed: int, scale: float) -> Any:
         """Normal numbers in every leaf.
 
         Args:
@@ -55,21 +41,84 @@ class GPT:
         ]
         return jax.block_until_ready(treedef.unflatten(draws))
 
-    def __str__(self) -> str:
-        leaves = jax.tree.leaves(self.shapes)
-        size = sum(leaf.size for leaf in leaves)
-        return (
-            f"{self.name}: a GPT of {self.layers} layers, width {self.width}, "
-            f"vocabulary {self.vocabulary}: {len(leaves)} leaves, {size:,} params"
-        )
+    def describe(self) -> dict[str, Any]:
+        """As the results keep it."""
+        return {"says": self.says, "leaves": self.leaves, "params": self.params}
+
+
+def gpt(layers: int, width: int, vocabulary: int, context: int) -> dict[str, Any]:
+    """A GPT: 12 leaves a layer, and 4."""
+    return {
+        "tokens": _array(vocabulary, width),
+        "positions": _array(context, width),
+        "layers": [_block(width) for _ in range(layers)],
+        "norm": _norm(width),
+    }
+
+
+def vit(
+    layers: int, width: int, patch: int, patches: int, classes: int
+) -> dict[str, Any]:
+    """A vision transformer: 12 leaves a layer, and 8."""
+    return {
+        "patches": {"weight": _array(patch, patch, 3, width), "bias": _array(width)},
+        "class": _array(1, 1, width),
+        "positions": _array(1, patches + 1, width),
+        "layers": [_block(width) for _ in range(layers)],
+        "norm": _norm(width),
+        "head": _linear(width, classes),
+    }
+
+
+def matrices(count: int, width: int) -> list[Any]:
+    """Equal square matrices."""
+    return [_array(width, width) for _ in range(count)]
+
+
+def _array(*shape: int) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+def _block(w: int) -> dict[str, Any]:
+    """One layer of a transformer."""
+    return {
+        "norm_1": _norm(w),
+        "qkv": _linear(w, 3 * w),
+        "projection": _linear(w, w),
+        "norm_2": _norm(w),
+        "up": _linear(w, 4 * w),
+        "down": _linear(4 * w, w),
+    }
 
 
 def _norm(w: int) -> dict[str, Any]:
-    return {name: jax.ShapeDtypeStruct((w,), jnp.float32) for name in ("scale", "bias")}
+    return {"scale": _array(w), "bias": _array(w)}
 
 
 def _linear(m: int, n: int) -> dict[str, Any]:
-    return {
-        "weight": jax.ShapeDtypeStruct((m, n), jnp.float32),
-        "bias": jax.ShapeDtypeStruct((n,), jnp.float32),
-    }
+    return {"weight": _array(m, n), "bias": _array(n)}
+
+
+def _named(*trees: Tree) -> dict[str, Tree]:
+    return {tree.name: tree for tree in trees}
+
+
+TREES = _named(
+    Tree("gpt2", "GPT-2 124M", gpt(12, 768, 50257, 1024)),
+    Tree("gpt2-xl", "GPT-2 XL", gpt(48, 1600, 50257, 1024)),
+    Tree("xl-narrow", "the leaves of GPT-2 XL at width 32", gpt(48, 32, 256, 64)),
+    Tree("wide", "a GPT of 12 layers, width 512", gpt(12, 512, 8192, 512)),
+    Tree("many", "a GPT of 400 layers, width 64", gpt(400, 64, 1024, 64)),
+    Tree("vit", "ViT-B/16", vit(12, 768, 16, 196, 1000)),
+    Tree("giant", "one leaf, 8192 x 8192", matrices(1, 8192)),
+    Tree("middle", "a GPT of one layer, width 512", gpt(1, 512, 2048, 512)),
+    Tree("matrices-64", "100 matrices, 64 x 64", matrices(100, 64)),
+    Tree("matrices-256", "100 matrices, 256 x 256", matrices(100, 256)),
+)
+
+_TINY = "tiny, to see that all runs"
+# Under the same names, for `--quick`.
+TINY = {name: Tree(name, _TINY, matrices(2, 16)) for name in TREES} | _named(
+    Tree("vit", _TINY, vit(0, 16, 2, 4, 10)),
+    Tree("giant", _TINY, matrices(1, 16)),
+)

@@ -1,0 +1,87 @@
+"""Which optimizer is measured on which tree, how, and how often: about ten minutes.
+
+Not everything everywhere. Two optimizers on 1.5 billion params do not fit in the memory
+of a small machine, so GPT-2 XL has all its leaves but at width 32, for what is Python's
+work and the compiler's. 4804 leaves take XLA minutes to compile on a CPU: there it is
+not done. Muon is heavy in flops, and steps on equal matrices only. Outside `jit`, Optax
+compiles MultiSteps and Muon anew in each update: on 580 leaves the one is run once, and
+the other, which takes minutes, not at all.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .measure import QUANTITIES
+from .optimizers import EVERY, Recipe, RECIPES
+from .rows import Bar
+
+
+class Cell(NamedTuple):
+    """One kind of measurement of one optimizer on one tree."""
+
+    section: str
+    kind: str  # as in `measure.QUANTITIES`
+    tree: str
+    optimizer: str
+    rounds: int
+    seconds: float = 6.0
+
+    @property
+    def recipe(self) -> Recipe:
+        """The optimizer itself."""
+        return (EVERY if self.section == "every" else RECIPES)[self.optimizer]
+
+    @property
+    def label(self) -> str:
+        """What `--only` looks at."""
+        quantities = ", ".join(QUANTITIES[self.kind])
+        return f"{self.section} {self.tree} {self.optimizer}: {quantities}"
+
+
+def cells() -> Iterator[Cell]:
+    """All of the plan, tree by tree."""
+    for name in RECIPES:
+        main = name == "clip+adamw"  # the bars are about it
+        yield Cell("python", "build", "xl-narrow", name, 5 if main else 3)
+        yield Cell("python", "compile", "xl-narrow", name, 2 if main else 1)
+        if name not in ("multisteps", "muon"):
+            yield Cell("python", "eager", "xl-narrow", name, 5 if main else 2)
+    yield Cell("python", "eager", "xl-narrow", "multisteps", 1)
+    yield Cell("python", "build", "many", "adamw", 1)
+    yield Cell("python", "eager", "many", "adamw", 1)
+    for tree in ("matrices-64", "matrices-256"):
+        yield Cell("python", "build", tree, "muon", 3)
+        yield Cell("python", "compile", tree, "muon", 2)
+        yield Cell("step", "step", tree, "muon", 21)
+    for name in RECIPES:
+        if name != "muon":
+            yield Cell("step", "step", "wide", name, 21)
+    for name in ("clip+adamw", "adamw", "sgd+momentum", "lion"):
+        yield Cell("step", "step", "gpt2", name, 9)
+    for name in ("clip+adamw", "lion"):
+        yield Cell("step", "step", "vit", name, 9)
+    for name in ("clip+adamw", "adamw", "sgd+momentum", "lion", "adafactor"):
+        yield Cell("step", "step", "giant", name, 15)
+    for name in EVERY:
+        yield Cell("every", "step", "middle", name, 41, 1.5)
+
+
+def thin(chosen: list[Cell]) -> list[Cell]:
+    """For `--quick`: each optimizer once in each kind, and some of `every`."""
+    every = [cell for cell in chosen if cell.section == "every"]
+    once: dict[tuple[str, str], Cell] = {}
+    for cell in chosen:
+        if cell not in every:
+            once.setdefault((cell.kind, cell.optimizer), cell)
+    return [*once.values(), *every[::9]]
+
+
+BARS = [
+    Bar("xl-narrow", "clip+adamw", "trace", "optax", 5.0),
+    Bar("xl-narrow", "clip+adamw", "eager update", "optax", 10.0),
+    Bar("xl-narrow", "clip+adamw", "eager step", "optax", 10.0),
+    Bar("wide", "clip+adamw", "step", "optax", 2.0),
+    Bar("matrices-*", "muon", "compile", "optax", 5.0),
+    Bar("matrices-*", "muon", "step", "optax", 1.0),
+    Bar("*", "*", "step", "optax", round(1 / 1.05, 3)),
+]
