@@ -7,8 +7,7 @@ gradient is larger than the problem's tolerance.
 """
 
 import argparse
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -25,10 +24,15 @@ from threadpoolctl import threadpool_limits
 import steepest
 
 from . import machine
+from .rows import Bar, Record, Row
 from .smooth import Problem, problems
 from .timing import clock, race
 
 MOST = 1000  # steps
+BARS = [
+    Bar("*", "lbfgs in a loop", "time", "scipy", 1.0),
+    Bar("*", "lbfgs in a loop", "time", "optax", 1.0),
+]
 STARTS = 4  # from which everything is run; one compilation must do for all
 LEGEND = f"""\
 steps, calls: of L-BFGS, and of the function, from the first start.
@@ -76,8 +80,29 @@ def main() -> None:
         for row in found:
             print(_line(row["problem"], row["by"], *(f(row) for f in COLUMNS.values())))
     if args.json:
-        raw = {"machine": where, "rows": rows}
-        args.json.write_text(json.dumps(raw, indent=1) + "\n")
+        record = Record(where, "python -m benchmarks.minimise", bars=BARS)
+        record.quick = args.quick
+        for problem in problems():
+            size = ravel_pytree(problem.start(0))[0].size
+            leaves = len(jax.tree.leaves(problem.start(0)))
+            said = {"says": "a function", "leaves": leaves, "params": size}
+            record.trees[problem.name] = said
+            mine = {row["by"]: row for row in rows if row["problem"] == problem.name}
+            record.rows += kept(problem.name, mine)
+        record.save(args.json)
+
+
+def kept(problem: str, found: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+    """What goes into the results: both ways of steepest, against the others."""
+    scipy = {"scipy": "SciPy, NumPy", "scipy+jax": "SciPy, JAX"}
+    ways = {
+        "lbfgs in a loop": {"steepest": "steepest", "optax": "Optax", **scipy},
+        "lbfgs step by step": {"steepest": "steepest, steps", **scipy},
+    }
+    for name, by in ways.items():
+        times = {who: found[row]["times"] for who, row in by.items()}
+        steps = ", ".join(f"{who} {found[row]['steps']}" for who, row in by.items())
+        yield Row("minimise", problem, name, "time", "s", times, f"steps: {steps}")
 
 
 def measured(problem: Problem, repeats: int) -> list[dict[str, Any]]:

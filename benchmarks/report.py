@@ -61,6 +61,13 @@ SECTIONS = {
         "The compiled step again, for whatever both libraries have. Shampoo, SOAP and "
         "Kron are compared as soon as both have one.",
     ),
+    "minimise": (
+        "L-BFGS on small problems",
+        "From the first start until the gradient is small, in float64, compiled "
+        "before. In a loop: one compiled loop. Step by step: a loop of Python over "
+        "`make_train_step`. scipy: L-BFGS-B with a gradient by hand in NumPy; "
+        "scipy+jax: with a compiled one.",
+    ),
     "profile": (
         "Where the time of clip + AdamW goes",
         "A stream is one pass over an array as large as all params. The last column is "

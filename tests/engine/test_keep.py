@@ -38,10 +38,9 @@ def test_all_its_memory_in_one_dtype(row):
 
 @over([r for r in KEEPING if "learning_rate" in r.hyper and r.name not in FIXED])
 def test_with_a_count_a_number_may_become_a_schedule(row):
-    number, schedule = (
-        row.make(keep_count=True),
-        row.make(learning_rate=steepest.constant_schedule(0.1)),
-    )
+    rates = [name for name in row.hyper if name.endswith("learning_rate")]
+    number = row.make(keep_count=True)
+    schedule = row.make(**dict.fromkeys(rates, steepest.constant_schedule(0.1)))
     p = few_params()
     begun = jax.eval_shape(number.init, p)
     assert jax.tree.structure(begun) == jax.tree.structure(
