@@ -42,16 +42,16 @@ def cells() -> Iterator[Cell]:
     """All of the plan, tree by tree."""
     for name in RECIPES:
         main = name == "clip+adamw"  # the bars are about it
-        yield Cell("python", "build", "xl-narrow", name, 5 if main else 3)
+        yield Cell("python", "build", "xl-narrow", name, 9 if main else 3, 20.0)
         yield Cell("python", "compile", "xl-narrow", name, 2 if main else 1)
         if name not in ("multisteps", "muon"):
-            yield Cell("python", "eager", "xl-narrow", name, 5 if main else 2)
+            yield Cell("python", "eager", "xl-narrow", name, 9 if main else 2, 20.0)
     yield Cell("python", "eager", "xl-narrow", "multisteps", 1)
     yield Cell("python", "build", "many", "adamw", 1)
     yield Cell("python", "eager", "many", "adamw", 1)
     for tree in ("matrices-64", "matrices-256"):
         yield Cell("python", "build", tree, "muon", 3)
-        yield Cell("python", "compile", tree, "muon", 2)
+        yield Cell("python", "compile", tree, "muon", 5, 30.0)
         yield Cell("step", "step", tree, "muon", 21)
     for name in RECIPES:
         if name != "muon":

@@ -26,7 +26,7 @@ from ._formula import fingerprint, Numbers, shared
 MOST = 1 << 29
 # The matrices in a stack. For the CPU each place in a stack is a loop of its own to
 # compile, unless the next stack is just as large.
-MANY = {"cpu": 32, "else": 256}
+MANY = {"cpu": 16, "else": 256}
 
 Heavy = Callable[[Sequence[Any], Numbers], list[Any]]
 
