@@ -71,7 +71,7 @@ def test_half_precision_stays_in_the_band(name, dtype, shape):
     found = jax.jit(many)(jnp.asarray(np.stack(xs), "float32"))
     assert found.dtype == "float32"
     low, high = BANDS[name][1]
-    slack = {"float16": 0.03, "bfloat16": 0.11}[dtype]
+    slack = {"float16": 0.03, "bfloat16": 0.17}[dtype]
     for case, y in zip(names, found, strict=True):
         assert _values(y).max() < high + slack, case
         if case in ("over two decades", "orthogonal"):

@@ -75,9 +75,10 @@ def packed(
 ) -> GradientTransformationExtraArgs:
     """`tx`, with the memory of small leaves in one vector for each dtype.
 
-    The numbers are the same, bit for bit; only a norm over all leaves is summed in
-    another order. The state is smaller to handle, not in bytes, but in arrays; `unpack`
-    shows it as it would be without, and `repack` turns that round.
+    The numbers are the same; only a norm over all leaves is summed in another order,
+    and XLA may round the last digit of a scalar differently. The state has fewer
+    arrays, not fewer bytes: `unpack` shows it as it would be without, and `repack`
+    turns that round.
 
     Most is won where the params are packed too:
 
