@@ -30,10 +30,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-import steepest
-
 from .measure import plain_copy, stepping
-from .optimizers import LIBRARIES, RATE, RECIPES, step_of
+from .optimizers import donated, LIBRARIES, RATE, RECIPES
 from .rows import COPY, OURS, Row
 from .timing import race
 from .trees import TINY, Tree, TREES
@@ -112,11 +110,9 @@ def _into_first(loop: Callable[..., Any], read: list[Any], x: Any) -> tuple[Any]
 
 def _whole(tree: Tree, optimizer: str, who: str) -> Any:
     """A turn of the step itself."""
-    lib, params, grads = LIBRARIES[who], tree.fill(0, 0.02), tree.fill(1, 0.001)
-    tx = RECIPES[optimizer].make(lib, RATE)
-    step = jax.jit(step_of(lib, tx), donate_argnums=(0, 1))
-    if who == OURS:
-        step = steepest.make_step(tx)
+    params, grads = tree.fill(0, 0.02), tree.fill(1, 0.001)
+    tx = RECIPES[optimizer].make(LIBRARIES[who], RATE)
+    step = donated(who, tx)
     return stepping(lambda p, s: step(p, s, grads), params, tx.init(params))
 
 

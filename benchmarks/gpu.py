@@ -25,8 +25,8 @@ import numpy as np
 import steepest
 
 from . import machine, peers
-from .measure import plain_copy, stepping
-from .optimizers import LIBRARIES, RATE, RECIPES, step_of
+from .measure import plain_copy, rates, stepping
+from .optimizers import donated, LIBRARIES, RATE, RECIPES, step_of
 from .rows import Bar, COPY, Record, Row
 from .timing import clock, race
 from .trees import TINY, Tree, TREES
@@ -68,8 +68,7 @@ def alone(who: str, make: Make, tree: Tree, below: int = 0, times: int = ROW) ->
         pack = jax.jit(partial(steepest.pack, tx))
         params, grads = pack(params), pack(grads)
     state = tx.init(params)
-    step = jax.jit(step_of(lib, tx), donate_argnums=(0, 1))
-    lowered = step.lower(params, state, grads)
+    lowered = donated(who, tx).lower(params, state, grads)
     seconds, compiled = clock(lowered.compile)
     memory = compiled.memory_analysis()
     go_on = lambda params, state: compiled(params, state, grads)
@@ -119,13 +118,10 @@ def contest(tree: Tree, optimizer: str, makers: dict[str, Maker]) -> Iterator[Ro
     times = race(turns, 5, warmups=1)["step"]
     shown = {who: f"{1e3 * min(xs):.3f} ms" for who, xs in times.items()}
     print(tree.name, optimizer, shown, told, file=sys.stderr, flush=True)
-    # Each param: params, gradients and two moments read, all but the gradients written.
-    moved = {who: 12 if who == COPY else 28 for who in times}
     if COPY in times:
-        rates = {
-            who: [moved[who] * tree.params / x for x in times[who]] for who in times
-        }
-        yield row("bandwidth", "B/s", rates)
+        # AdamW reads params, gradients and two moments, and writes all but gradients.
+        moved = {who: (12 if who == COPY else 28) * tree.params for who in times}
+        yield row("bandwidth", "B/s", rates(moved, times))
         del times[COPY]
     yield row("step", "s", times)
     for quantity, unit in (("compile", "s"), ("temporary", "B")):

@@ -19,10 +19,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-import steepest
-
-from .optimizers import fresh_rates, LIBRARIES, RATE, Recipe, step_of
-from .rows import COPY, OURS, Row
+from .optimizers import donated, fresh_rates, LIBRARIES, RATE, Recipe, step_of
+from .rows import COPY, Row
 from .timing import clock, race
 from .trees import Tree
 
@@ -111,9 +109,7 @@ class Field:
         kept, temporary, copied = {}, {}, {}
         for who, lib in LIBRARIES.items():
             tx = recipe.make(lib, RATE)
-            step = jax.jit(step_of(lib, tx), donate_argnums=(0, 1))
-            if who == OURS:
-                step = steepest.make_step(tx)
+            step = donated(who, tx)
             params = jax.tree.map(jnp.copy, self.params)  # donated, so one for each
             # Optax keeps the params themselves in some states: they cannot be given up.
             state = jax.tree.map(jnp.copy, tx.init(params))
@@ -135,7 +131,7 @@ class Field:
         if recipe.period == 1:  # else a single step has no need of all its state
             once = 3 * _bytes(self.grads)
             least = dict.fromkeys(LIBRARIES, once + 2 * min(kept.values())[0])
-            yield row("bandwidth", "B/s", _rates(least | {COPY: once}, times["step"]))
+            yield row("bandwidth", "B/s", rates(least | {COPY: once}, times["step"]))
         yield row("state", "B", kept)
         yield row("temporary", "B", temporary)
         yield row("copied", "B", copied)
@@ -195,9 +191,10 @@ def _go_on(
     return step(params, state, grads, **extra)
 
 
-def _rates(
+def rates(
     moved: dict[str, int], times: dict[str, list[float]]
 ) -> dict[str, list[float]]:
+    """Bytes a second, of the bytes that each contender moves and its times."""
     return {who: [moved[who] / spent for spent in mine] for who, mine in times.items()}
 
 

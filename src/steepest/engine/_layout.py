@@ -41,12 +41,11 @@ class Layout:
         return mine == (other._hash, other.vectors, other.shapes, other.treedef)
 
     @cached_property
-    def example(self) -> Params:
+    def leaves(self) -> Leaves:
         """The shapes of the leaves, in the structure of the tree."""
         struct = lambda shape: jax.ShapeDtypeStruct(shape, float)
-        return self.treedef.unflatten(
-            [None if shape is None else struct(shape) for shape in self.shapes]
-        )
+        shapes = [None if shape is None else struct(shape) for shape in self.shapes]
+        return Leaves(self.treedef.unflatten(shapes), "packed params")
 
     def pack(self, who: str, tree: Params, name: str) -> "Packed":
         """A tree of this structure, packed; a packed one as it is.
@@ -59,15 +58,14 @@ class Layout:
         if isinstance(tree, Packed):
             return tree
         advice = "Pass trees like the params that were packed."
-        leaves = Leaves(self.example, "packed params")
-        found = leaves.match(who, tree, name, advice)
+        found = self.leaves.match(who, tree, name, advice)
         for k in (k for row in self.vectors for k in row):
             shape = getattr(found[k], "shape", None)
             if shape != self.shapes[k] and not isinstance(found[k], MaskedNode):
                 has = "nothing" if shape is None else f"shape {shape}"
                 raise ValueError(
-                    f"{who}: leaf {leaves.path(k)} has {has} in the {name} and lies "
-                    f"with shape {self.shapes[k]} in a vector. {advice}"
+                    f"{who}: leaf {self.leaves.path(k)} has {has} in the {name} and "
+                    f"lies with shape {self.shapes[k]} in a vector. {advice}"
                 )
         return Packed(
             tuple(_joined([found[k] for k in row]) for row in self.vectors),

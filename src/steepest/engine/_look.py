@@ -67,12 +67,9 @@ def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
 def _inside(link: Link, params: Params) -> list[list[str]]:
     """For each leaf that a link sees, what it does to it."""
     body, size = link.body, len(Leaves(params).arrays)
-    if isinstance(body, Rule):
-        return [[body.name]] * size
-    around = around_of(body)
+    around = None if isinstance(body, Rule) else around_of(body)
     if around is None:
-        # A function inside `scale_by_x` is called `scale_by_x.<locals>.update`.
-        return [[body.update.__qualname__.split(".")[0]]] * size
+        return [[link.name]] * size
     inner = handlers(around.tx, params)
     return [[f"{around.name}({', '.join(names)})"] for names in inner]
 

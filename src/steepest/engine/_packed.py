@@ -132,7 +132,7 @@ class _Packer:
         for link in self._plan.links:
             if not isinstance(link.body, Rule) or link.body.kind != "elementwise":
                 raise ValueError(
-                    f"packed: {_name(link)} may look at whole leaves, and a "
+                    f"packed: {link.name} may look at whole leaves, and a "
                     "transformation that does the same to every number is wanted. Pack "
                     "the others: `chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`."
                 )
@@ -198,7 +198,7 @@ def _over(layout: Layout, link: Link) -> Link:
     """A link whose masks speak of vectors: in each, all leaves are seen or none."""
     if not link.masks:
         return link
-    on = link.view(Leaves(layout.example, "params")).on
+    on = link.view(layout.leaves).on
     vectors = tuple(on[row[0]] for row in layout.vectors)
     mask = Packed(vectors, tuple(on[k] for k in layout.whole), layout)
     return replace(link, masks=(Mask(link.masks[0].who, mask),))
@@ -234,10 +234,3 @@ def _may_be_packed(x: Any, below: int) -> bool:
     where = getattr(x, "sharding", None)
     alone = where is None or len(where.device_set) == 1
     return alone or isinstance(x, Tracer)
-
-
-def _name(link: Link) -> str:
-    body = link.body
-    return (
-        body.name if isinstance(body, Rule) else body.update.__qualname__.split(".")[0]
-    )

@@ -31,6 +31,14 @@ class Link:
     body: Rule | GradientTransformationExtraArgs
     masks: tuple[Mask, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        if isinstance(self.body, Rule):
+            return self.body.name
+        # A function inside `scale_by_x` is called `scale_by_x.<locals>.update`.
+        return self.body.update.__qualname__.split(".")[0]
+
     def view(self, leaves: Leaves) -> View:
         """The leaves this link may touch."""
         return view_through(self.masks, leaves)

@@ -50,12 +50,12 @@ class Sweep:
         memory = Memory(self.rules, states, views, leaves)
         updates = list(leaves.arrays)
         seen = zip(*(view.on for view in views), strict=True)
-        heavy = [self.rules[-1].heavy is not None and on for on in views[-1].on]
+        heavy = views[-1].on if self.rules[-1].heavy is not None else None
+        # What has a heavy formula before it stays wide.
+        out = dtypes if heavy is None else _where_not(heavy, dtypes)
         kinds: list[Any] = [
-            None
-            if g is None or not any(on)
-            else (on, None if more else dtype, alike(g))
-            for g, on, more, dtype in zip(updates, seen, heavy, dtypes, strict=True)
+            None if g is None or not any(on) else (on, dtype, alike(g))
+            for g, on, dtype in zip(updates, seen, out, strict=True)
         ]
         for k, kind in enumerate(kinds):
             if kind is not None:
@@ -72,12 +72,14 @@ class Sweep:
             found = self._formula(names, on, dtype)([jobs[k] for k in batch], flat)
             for k, (u, row) in zip(batch, found, strict=True):
                 updates[k], memory.rows[k] = u, row
-        rest = [u if more else None for u, more in zip(updates, heavy, strict=True)]
-        for row in stacks(rest, dtypes):
-            found = self._stacked(names[-1], dtypes[row[0]])
+        if heavy is not None:
             mine = flat[len(flat) - len(names[-1]) :]
-            for k, u in zip(row, found([updates[k] for k in row], mine), strict=True):
-                updates[k] = u
+            rest = _where_not([not on for on in heavy], updates)
+            for row in stacks(rest, dtypes):
+                through = self._stacked(names[-1], dtypes[row[0]])
+                found = through([updates[k] for k in row], mine)
+                for k, u in zip(row, found, strict=True):
+                    updates[k] = u
         return updates, memory.states(shared)
 
     def _ahead(self, state: OptState, extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,6 +148,11 @@ def _shared(rule: Rule, state: OptState) -> dict[str, Any]:
     """What `rule` keeps for the tree, by name, in the rule's order."""
     names = rule.shared
     return {name: jax.tree.map(jnp.asarray, getattr(state, name)) for name in names}
+
+
+def _where_not(hidden: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """`xs`, with `None` in the place of what is hidden."""
+    return [None if out else x for out, x in zip(hidden, xs, strict=True)]
 
 
 def _no_leaf(rule: Rule) -> Job:
