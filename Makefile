@@ -2,9 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test check format lint types bench race clean
+.PHONY: test check format lint types bench race chromium clean
 
-test: .venv/tests  ## the tests, as CI runs them
+test: .venv/tests chromium  ## the tests, as CI runs them
 	$(BIN)/python -m pytest -n 2 -q
 
 check: .venv/tests .venv/dev  ## format, lint, types, tests
@@ -21,8 +21,16 @@ bench: .venv/tests  ## the benchmark, as ratios to Optax; kept, and made into a 
 	$(BIN)/python -m benchmarks --json benchmarks/results/cpu.json
 	$(BIN)/python -m benchmarks.report
 
-race: .venv/race  ## which optimizer, at which learning rate
-	$(BIN)/python -m examples.race
+race: .venv/race  ## which optimizer, at which learning rate, with a report
+	$(BIN)/steepest race
+
+# The tests of the report open it in a browser: Debian's, where it can be had.
+INSTALL := apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	&& DEBIAN_FRONTEND=noninteractive timeout 240 sh -c "$(INSTALL)" >/dev/null 2>&1; } \
+	|| echo "There is no Chromium: the tests that open the report in it are skipped."
 
 .venv/%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -5,10 +5,7 @@ import re
 from pathlib import Path
 
 import jax
-import numpy as np
 import pytest
-
-from examples import race
 
 ROOT = Path(__file__).parent.parent
 DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -51,13 +48,3 @@ WHERE_OPTAX_IS_USED = [
 def test_it_trains_where_optax_is_used(name):
     losses = importlib.import_module(f"examples.{name}").main()
     assert losses[-1] < 0.3 * losses[0]
-
-
-def test_the_race_has_a_winner(monkeypatch):
-    """A short one: better than guessing, for everyone, at some learning rate."""
-    some = {name: race.OPTIMIZERS[name] for name in ("sgd, momentum", "adam")}
-    monkeypatch.setattr(race, "OPTIMIZERS", some)
-    rows = race.race(steps=30)
-    assert {row[0] for row in rows} == set(some)
-    assert all(mean > 0.6 for _, _, mean, _, _ in rows)
-    assert np.all(np.diff([mean for _, _, mean, _, _ in rows]) <= 0)

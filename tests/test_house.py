@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import steepest
+import steepest.race
 
 from .zoo import PARTS, ZOO
 
@@ -32,6 +33,7 @@ ROOMS = [
     "second_order",
     "experimental",
     "training",
+    "race",
 ]
 GROUND = {"core", "numerics", "tree"}
 # room -> the rooms it may import, where that is not all before it
@@ -63,7 +65,16 @@ SECOND_NAMES = {
     },
     "tree_utils.py": {f"tree_{name}": name for name in vars(steepest.tree)},
 }
+# The storeys of the race: each may import those before it, and packages of its own.
+STOREYS = {
+    "entrants": set(),
+    "problems": {"sklearn"},
+    "": set(),
+    "report": set(),
+    "terminal": {"cyclopts", "rich"},
+}
 FILES = sorted(SRC.rglob("*.py"))
+RACE = [path for path in FILES if "race" in path.relative_to(SRC).parts]
 DOORS = [path for path in FILES if path.parent == SRC or path.name == "__init__.py"]
 ours = lambda paths: pytest.mark.parametrize(
     "path", paths, ids=lambda path: str(path.relative_to(ROOT))
@@ -91,7 +102,29 @@ def test_every_room_has_its_place():
     assert rooms == set(ROOMS)
 
 
-@ours([path for path in FILES if path.parent != SRC])
+def _storey(path: Path) -> str:
+    return path.relative_to(SRC / "race").parent.name
+
+
+@ours(RACE)
+def test_the_race_uses_the_doors(path: Path):
+    """Of the library what is public; of itself what lies below."""
+    depth = len(path.relative_to(SRC).parts) - 1
+    order = list(STOREYS)
+    below = set(order[: order.index(_storey(path))])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            assert node.level <= depth, "the library is imported by its name"
+            first = (node.module or "").split(".")[0]
+            if path.name not in ("__init__.py", "__main__.py") and first in STOREYS:
+                assert first in below or not first, first
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            module = getattr(node, "module", None)
+            names = [module] if module else [a.name for a in node.names]
+            assert not any("._" in name for name in names if name)
+
+
+@ours([path for path in FILES if path.parent != SRC and path not in RACE])
 def test_imports_go_one_way(path: Path):
     room = path.relative_to(SRC).parts[0]
     allowed = SIDE_ROOMS.get(room, set(ROOMS[: ROOMS.index(room)]))
@@ -114,6 +147,8 @@ def test_no_room_without_a_name(path: Path):
 def test_nobody_imports_a_peer(path: Path):
     """Optax, torch and the rest are there to be compared with."""
     allowed = {"jax", "jaxtyping", "numpy"}
+    if path in RACE:
+        allowed |= {"steepest"} | STOREYS[_storey(path)]
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
@@ -200,7 +235,8 @@ def test_every_optimizer_and_transformation_is_in_the_zoo():
 def _public_functions():
     doors = ["contrib", "decoupled", "losses", "microbatching", "perturbations"]
     doors += ["assignment", "projections", "second_order", "transforms", "tree"]
-    for module in (steepest, *(getattr(steepest, door) for door in doors)):
+    race = (steepest.race, steepest.race.entrants, steepest.race.problems)
+    for module in (steepest, *(getattr(steepest, door) for door in doors), *race):
         for name, thing in vars(module).items():
             if inspect.isfunction(thing) or inspect.isclass(thing):
                 yield pytest.param(thing, id=f"{module.__name__}.{name}")

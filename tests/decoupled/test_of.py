@@ -129,3 +129,13 @@ def test_it_works_inside_jit_and_scan(make):
     for k in range(3):
         state, mine = step(state, mine, _updates(k, mine))
     np.testing.assert_allclose(run(theta)["w"], mine["w"], rtol=1e-5)
+
+
+def test_lookahead_has_fast_and_slow_weights():
+    """The adjustments are those of the fast ones."""
+    init, step = of(steepest.lookahead(steepest.sgd(1.0), 2, 0.5))
+    theta = steepest.LookaheadParams.init_synced([jnp.array(3.0)])
+    state = init(theta)
+    for _ in range(2):
+        state, theta = step(state, theta, [jnp.array(1.0)])
+    assert theta.fast == theta.slow == [2.0]

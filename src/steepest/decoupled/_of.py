@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 from jaxtyping import PyTree
 
+from ..combine import LookaheadParams
 from ..core import AnyTransformation, as_inner
 from ..engine import apply_updates, same_shapes
 from ._compiled import split, Stepped
@@ -28,7 +29,8 @@ def of(tx: AnyTransformation) -> Decoupled:
 
     Args:
         tx: any transformation that ends with the learning rate, as optimizers do. The
-            state is its own; extra arguments of `step` reach it, functions too.
+            state is its own; extra arguments of `step` reach it, functions too. For
+            `lookahead`, `theta` are `LookaheadParams`, and `updates` those of `fast`.
 
     >>> import jax.numpy as jnp, steepest
     >>> init, step = of(steepest.lion(0.1, weight_decay=0.0))
@@ -45,7 +47,8 @@ def of(tx: AnyTransformation) -> Decoupled:
         return new, apply_updates(theta, updates)
 
     def step(opt_params: Any, theta: PyTree, updates: PyTree, **extra: Any) -> Stepped:
-        same_shapes("decoupled.of", theta=theta, updates=updates)
+        at = theta.fast if isinstance(theta, LookaheadParams) else theta
+        same_shapes("decoupled.of", theta=at, updates=updates)
         fixed, arrays = split(extra)
         return run(opt_params, theta, updates, fixed, arrays)
 

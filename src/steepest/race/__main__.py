@@ -1,0 +1,16 @@
+"""`python -m steepest.race digits` is `steepest race digits`.
+
+The other commands are there too: `python -m steepest.race optimizers`.
+"""
+
+import sys
+
+from .terminal import main
+
+_OTHERS = "describe", "optimizers", "plot-schedule", "problems", "race"
+_FLAGS = "--help", "-h", "--version"
+
+if __name__ == "__main__":
+    tokens = sys.argv[1:]
+    bare = bool(tokens) and tokens[0] not in _OTHERS + _FLAGS
+    raise SystemExit(main(["race", *tokens] if bare else tokens))

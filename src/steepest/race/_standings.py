@@ -1,0 +1,120 @@
+"""Who won, by how much, and whether that means anything."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from ._outcome import Outcome, Rate, Sweep
+from ._significance import holm, welch
+
+Verdict = Literal["best", "no clear difference", "worse", "diverged"]
+LEVEL = 0.05  # how often a difference may be called significant that is none
+
+
+@dataclass(frozen=True)
+class Standing:
+    """An optimizer at its best learning rate: a row of the table.
+
+    Attributes:
+        sweep: all its runs.
+        place: of its best learning rate, among those tried.
+        edge: whether that is the lowest or the highest one tried, so that a better one
+            may lie outside.
+        metric: the mean over the seeds, at the end.
+        spread: the standard deviation over the seeds.
+        steps_to_target: the mean over the seeds; `None` if one never gets there.
+        seconds_to_target: the same in seconds of one run.
+        diverged: how many of all its runs diverged.
+        p: how likely a difference to the best as large as this is by chance; `None`
+            for the best, and where there are less than two seeds.
+        verdict: in words.
+    """
+
+    sweep: Sweep
+    place: int
+    edge: bool
+    metric: float
+    spread: float
+    steps_to_target: float | None
+    seconds_to_target: float | None
+    diverged: int
+    p: float | None = None
+    verdict: Verdict = "best"
+
+    @property
+    def name(self) -> str:
+        """The optimizer's name."""
+        return self.sweep.name
+
+    @property
+    def rate(self) -> Rate:
+        """Its best learning rate."""
+        return self.sweep.rates[self.place]
+
+
+def standings(outcome: Outcome) -> list[Standing]:
+    """A row for each optimizer, the best one first.
+
+    A learning rate is judged by the mean of the metric over the seeds, at the end; one
+    at which a run diverged comes after all others. The difference to the best optimizer
+    is tested by Welch's test over the seeds, with Holm's correction for the number of
+    comparisons.
+
+    Args:
+        outcome: of a race.
+    """
+    sign = 1 if outcome.better == "higher" else -1
+    rows = [_standing(sweep, sign, outcome.target) for sweep in outcome.sweeps]
+    worth = lambda row: -np.inf if np.isnan(row.metric) else sign * row.metric
+    rows.sort(key=worth, reverse=True)
+    if not rows or np.isnan(rows[0].metric):
+        return [replace(row, verdict="diverged") for row in rows]
+    first, rest = rows[0], rows[1:]
+    tested = [welch(_ends(first), _ends(row)) for row in rest]
+    pairs = zip(rest, holm(tested), strict=True)
+    return [first, *(_judged(row, p) for row, p in pairs)]
+
+
+def _standing(sweep: Sweep, sign: int, target: float | None) -> Standing:
+    ends = np.where(sweep.diverged, np.nan, sweep.metric[..., -1])
+    means = ends.mean(axis=1)
+    worth = np.where(np.isnan(means), -np.inf, sign * means)
+    place = int(worth.argmax())
+    several = len(sweep.seeds) > 1
+    reached = None if target is None else _reached(sweep, place, sign, target)
+    return Standing(
+        sweep=sweep,
+        place=place,
+        edge=len(sweep.rates) > 1 and place in (0, len(sweep.rates) - 1),
+        metric=float(means[place]),
+        spread=float(ends[place].std(ddof=1)) if several else float("nan"),
+        steps_to_target=None if reached is None else reached[0],
+        seconds_to_target=None if reached is None else reached[1],
+        diverged=int(sweep.diverged.sum()),
+    )
+
+
+def _reached(
+    sweep: Sweep, place: int, sign: int, target: float
+) -> tuple[float, float] | None:
+    """Steps and seconds until the first look at which the target is reached."""
+    there = sign * sweep.metric[place] >= sign * target
+    if not there.any(axis=-1).all():
+        return None
+    looks = there.argmax(axis=-1)
+    steps = np.asarray(sweep.steps)[looks].mean()
+    seconds = np.asarray(sweep.seconds)[looks].mean() / sweep.runs
+    return float(steps), float(seconds)
+
+
+def _ends(row: Standing) -> np.ndarray:
+    """The metric at the end, from each seed."""
+    return row.sweep.metric[row.place, :, -1]
+
+
+def _judged(row: Standing, p: float | None) -> Standing:
+    if np.isnan(row.metric):
+        return replace(row, verdict="diverged")
+    clear = p is not None and p < LEVEL
+    return replace(row, p=p, verdict="worse" if clear else "no clear difference")

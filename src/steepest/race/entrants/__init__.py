@@ -1,0 +1,9 @@
+"""Who takes part: optimizers written as texts, which are read and never run."""
+
+from ._expressions import (
+    entrant as entrant,
+    schedule_of as schedule_of,
+    split_list as split_list,
+    transformation_of as transformation_of,
+)
+from ._names import Entrant as Entrant, Known as Known, optimizers as optimizers

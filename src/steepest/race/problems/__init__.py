@@ -1,0 +1,9 @@
+"""The problems that need no data of yours, and how to find one by name."""
+
+from ._bytes import bytes_ as bytes_
+from ._digits import digits as digits
+from ._hebbian import hebbian as hebbian
+from ._known import known as known
+from ._least_squares import least_squares as least_squares
+from ._load import load as load
+from ._rosenbrock import rosenbrock as rosenbrock

@@ -1,0 +1,151 @@
+"""A transformer that reads Python's standard library, byte by byte."""
+
+import sysconfig
+from collections.abc import Sequence
+from math import log
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, Key, UInt8
+
+from steepest import losses
+
+from .._problem import Problem
+
+Params = dict[str, dict[str, Array]]
+Text = Int[Array, "windows places"]
+
+_LAYERS, _WIDTH, _HEADS, _PLACES = 2, 64, 4, 64
+_BATCH = 8
+_WINDOWS = 128  # of the files held out
+
+# Plain Python in all versions from 3.11 to 3.14.
+_TRAIN = """
+argparse ast base64 bdb calendar cmd code codecs configparser contextlib copy csv
+dataclasses difflib dis enum fileinput fractions ftplib functools getopt gettext heapq
+ipaddress locale mimetypes ntpath os pdb pickle platform plistlib posixpath pprint
+pyclbr random sched selectors shelve shutil site smtplib socket socketserver subprocess
+tempfile timeit tokenize trace traceback tracemalloc types typing uuid warnings weakref
+webbrowser
+""".split()
+_HELD_OUT = "bisect colorsys filecmp glob graphlib shlex textwrap threading".split()
+
+
+def bytes_() -> Problem:
+    """Python's standard library: a small transformer reads its source, byte by byte.
+
+    Two layers of width 64, four heads, 64 bytes at a time. The metric is how many bits
+    it needs for a byte of files that are held out; of random bytes it would need 8.
+    """
+    return Problem(
+        init=_init,
+        loss=_nats,
+        batches=_batches,
+        metric=lambda params, data: _nats(params, data["test"]) / log(2),
+        data={"train": _source(_TRAIN), "test": _windows(_source(_HELD_OUT))},
+        name="bytes",
+        about="A small transformer learns the source of Python's standard library.",
+        measure="bits per byte",
+        better="lower",
+        target=3.0,
+        steps=800,
+        optimizers=("adamw", "adan", "muon", "schedule_free_adamw"),
+        learning_rates=(1e-3, 3e-3, 1e-2, 3e-2),
+    )
+
+
+def _source(modules: Sequence[str]) -> UInt8[np.ndarray, " bytes"]:
+    """The text of modules of the standard library, one after another."""
+    folder = Path(sysconfig.get_paths()["stdlib"])
+    paths = [folder / f"{name}.py" for name in modules]
+    missing = [path.name for path in paths if not path.is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"race: the problem `bytes` reads the source of Python's standard library, "
+            f"and {', '.join(missing[:3])} {'...' if missing[3:] else ''} is not in "
+            f"{folder}. Use a Python that has its source, or another problem."
+        )
+    text = b"".join(path.read_bytes() for path in paths)
+    return np.frombuffer(text, np.uint8)
+
+
+def _windows(text: UInt8[np.ndarray, " bytes"]) -> UInt8[np.ndarray, "windows places"]:
+    """Pieces of a text, evenly spaced; each has one byte more than is read."""
+    starts = np.linspace(0, len(text) - _PLACES - 1, _WINDOWS).astype(int)
+    return text[starts[:, None] + np.arange(_PLACES + 1)]
+
+
+def _batches(
+    key: Key[Array, ""], data: dict[str, Array]
+) -> UInt8[Array, "windows places"]:
+    starts = jax.random.randint(key, (_BATCH,), 0, len(data["train"]) - _PLACES)
+    return data["train"][starts[:, None] + jnp.arange(_PLACES + 1)[None, :]]
+
+
+def _init(key: Key[Array, ""]) -> Params:
+    keys = iter(jax.random.split(key, 3 + 6 * _LAYERS))
+    d = _WIDTH
+
+    def matrix(rows: int, columns: int, size: float) -> Array:
+        return size * jax.random.normal(next(keys), (rows, columns), jnp.float32)
+
+    def layer() -> dict[str, Array]:
+        into = d**-0.5
+        out = (
+            into / (2 * _LAYERS) ** 0.5
+        )  # so that what the layers add up to stays small
+        return {
+            "attend_norm": jnp.ones(d, jnp.float32),
+            "query": matrix(d, d, into),
+            "key": matrix(d, d, into),
+            "value": matrix(d, d, into),
+            "mix": matrix(d, d, out),
+            "think_norm": jnp.ones(d, jnp.float32),
+            "widen": matrix(d, 4 * d, into),
+            "narrow": matrix(4 * d, d, out / 2),
+        }
+
+    return {
+        "embed": {"bytes": matrix(256, d, 1.0), "places": matrix(_PLACES, d, 1.0)},
+        **{f"layer{k}": layer() for k in range(_LAYERS)},
+        "head": {"norm": jnp.ones(d, jnp.float32), "kernel": matrix(d, 256, 0.02)},
+    }
+
+
+def _nats(params: Params, windows: UInt8[Array, "windows places"]) -> Float[Array, ""]:
+    """The mean surprise at a byte, given those before it in its window."""
+    read, said = windows[:, :-1], windows[:, 1:].astype(jnp.int32)
+    scores = _scores(params, read.astype(jnp.int32))
+    return jnp.mean(losses.softmax_cross_entropy_with_integer_labels(scores, said))
+
+
+def _scores(params: Params, read: Text) -> Float[Array, "windows places 256"]:
+    embed, head = params["embed"], params["head"]
+    x = embed["bytes"][read] + embed["places"][None, :, :]
+    for k in range(_LAYERS):
+        p = params[f"layer{k}"]
+        x = x + _attend(p, _normal(x, p["attend_norm"]))
+        wide = jax.nn.relu(_normal(x, p["think_norm"]) @ p["widen"])
+        x = x + wide @ p["narrow"]
+    return _normal(x, head["norm"]) @ head["kernel"]
+
+
+def _attend(p: dict[str, Array], x: Array) -> Array:
+    """Every place asks those before it, and itself."""
+    w, n, d = x.shape
+
+    def several(name: str) -> Float[Array, "windows heads places width"]:
+        return jnp.swapaxes((x @ p[name]).reshape(w, n, _HEADS, -1), 1, 2)
+
+    queries, keys, values = map(several, ("query", "key", "value"))
+    scores = queries @ jnp.swapaxes(keys, 2, 3) * (d // _HEADS) ** -0.5
+    seen = jnp.tril(jnp.ones((n, n), bool))[None, None]
+    share = jax.nn.softmax(jnp.where(seen, scores, -1e9), axis=-1)
+    return jnp.swapaxes(share @ values, 1, 2).reshape(w, n, d) @ p["mix"]
+
+
+def _normal(x: Array, scale: Float[Array, " width"]) -> Array:
+    size = jnp.mean(x**2, axis=-1, keepdims=True)
+    return x * jax.lax.rsqrt(size + 1e-6) * scale[None, None, :]

@@ -1,0 +1,27 @@
+"""The embedded problems, by name."""
+
+from collections.abc import Callable
+
+from .._problem import Problem
+from ._bytes import bytes_
+from ._digits import digits
+from ._hebbian import hebbian
+from ._least_squares import least_squares
+from ._rosenbrock import rosenbrock
+
+EMBEDDED: dict[str, Callable[[], Problem]] = {
+    "digits": digits,
+    "bytes": bytes_,
+    "rosenbrock": rosenbrock,
+    "least_squares": least_squares,
+    "hebbian": hebbian,
+}
+
+
+def known() -> dict[str, str]:
+    """The names of the embedded problems, each with a line about it.
+
+    >>> list(known())
+    ['digits', 'bytes', 'rosenbrock', 'least_squares', 'hebbian']
+    """
+    return {name: (f.__doc__ or "").splitlines()[0] for name, f in EMBEDDED.items()}

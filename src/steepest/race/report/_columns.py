@@ -1,0 +1,156 @@
+"""The table of a race as texts, and what it comes to in one sentence."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .._outcome import Outcome
+from .._standings import Standing, standings
+from ._numbers import (
+    chance,
+    count,
+    decimals,
+    listed,
+    NOTHING,
+    number,
+    plain,
+    rate,
+    seconds,
+)
+
+UNFINISHED = "†"  # after the name of an optimizer that did not take all its steps
+
+Column = tuple[str, Callable[[Standing], str]]
+
+
+def columns(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
+    """The headers of the table, and a row for each optimizer, the best one first.
+
+    The first column and the last one are words, all others numbers.
+
+    Args:
+        outcome: of a race.
+    """
+    table = _table(outcome)
+    rows = [[cell(row) for _, cell in table] for row in standings(outcome)]
+    return [header for header, _ in table], rows
+
+
+def verdict(outcome: Outcome) -> str:
+    """What the race comes to, in one sentence.
+
+    Args:
+        outcome: of a race.
+    """
+    rows = standings(outcome)
+    if not rows:
+        return "No optimizer has run."
+    best, *others = rows
+    if np.isnan(best.metric):
+        who = best.name if not others else "every optimizer"
+        return f"No winner: {who} diverged at every learning rate tried."
+    at = "" if best.rate is None else f" at {rate(best.rate)}"
+    result = f"{outcome.measure} {number(best.metric, best.spread)}"
+    if not others:
+        return (
+            f"{best.name}{at} reaches {result}; nothing else has run to compare with."
+        )
+    return f"{best.name}{at} is best: {result}; {_compared(others)}."
+
+
+def notes(outcome: Outcome) -> list[str]:
+    """What the reader of this table must know: signs, failures, runs cut short.
+
+    Args:
+        outcome: of a race.
+    """
+    rows = standings(outcome)
+    found = []
+    for arrow, end in (("↑", "highest"), ("↓", "lowest")):
+        if any(_arrow(row) == arrow for row in rows):
+            found.append(
+                f"{arrow} the {end} learning rate tried: a better one may lie beyond."
+            )
+    for row in rows:
+        sweep = row.sweep
+        if not sweep.finished:
+            done, planned = count(sweep.steps[-1]), count(sweep.planned)
+            found.append(
+                f"{UNFINISHED} {row.name} was stopped after {done} of {planned} steps."
+            )
+    found += [f"{name} did not run: {why}" for name, why in outcome.missing]
+    return found
+
+
+def final(outcome: Outcome) -> Callable[[Standing], str]:
+    """How the final metric is written: with equal digits in all rows, if that is fair.
+
+    Args:
+        outcome: of a race.
+    """
+    rows = [row for row in standings(outcome) if not np.isnan(row.metric)]
+    wanted = sorted(decimals(row.metric, row.spread) for row in rows)
+    alike = rows and all(plain(row.metric, row.spread) for row in rows)
+    # A single row with a tiny spread must not give all others digits that say nothing.
+    digits = min(wanted[-1], wanted[len(wanted) // 2] + 1) if alike else None
+
+    def text(row: Standing) -> str:
+        if np.isnan(row.metric):
+            return "diverged"
+        return number(row.metric, row.spread, digits)
+
+    return text
+
+
+def _table(outcome: Outcome) -> list[Column]:
+    reached: list[Column] = [
+        ("steps to target", lambda row: count(row.steps_to_target)),
+        ("time to target", lambda row: seconds(row.seconds_to_target)),
+    ]
+    return [
+        ("optimizer", _name),
+        ("learning rate", _rate),
+        (outcome.measure, final(outcome)),
+        *(reached if outcome.target is not None else []),
+        ("time per step", lambda row: seconds(row.sweep.step_seconds)),
+        ("state bytes/param", lambda row: f"{row.sweep.bytes_per_param:.3g}"),
+        ("diverged runs", lambda row: f"{row.diverged} of {row.sweep.runs}"),
+        ("difference to the best", difference),
+    ]
+
+
+def _name(row: Standing) -> str:
+    return row.name if row.sweep.finished else f"{row.name} {UNFINISHED}"
+
+
+def _rate(row: Standing) -> str:
+    if np.isnan(row.metric):
+        return NOTHING
+    return f"{rate(row.rate)} {_arrow(row)}".strip()
+
+
+def _arrow(row: Standing) -> str:
+    """Where a better learning rate may lie, if the best one is at an edge."""
+    if not row.edge or np.isnan(row.metric):
+        return ""
+    tried = [x for x in row.sweep.rates if x is not None]
+    return "↑" if row.rate == max(tried) else "↓"
+
+
+def difference(row: Standing) -> str:
+    if row.verdict in ("best", "diverged"):
+        return row.verdict
+    if row.p is None:
+        return "unknown: one seed"
+    return f"{row.verdict}, {chance(row.p)}"
+
+
+def _compared(others: list[Standing]) -> str:
+    """The best one against all others."""
+    near = [row.name for row in others if row.verdict == "no clear difference"]
+    tested = any(row.p is not None for row in others)
+    if near and not tested:
+        return "from one seed nobody can tell whether the differences are chance"
+    if near:
+        return f"no clear difference to {listed(near)}"
+    return "the difference to every other is significant"

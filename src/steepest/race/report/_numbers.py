@@ -1,0 +1,174 @@
+"""How numbers are written: the same on the terminal and on the page."""
+
+import math
+
+NOTHING = "\N{EN DASH}"  # where there is no number
+Number = int | float
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(
+    value: Number, spread: Number | None = None, digits: int | None = None
+) -> str:
+    """A value with as many digits as its spread allows.
+
+    Args:
+        value: the number.
+        spread: how much it varies; `None` or NaN if nobody knows.
+        digits: after the point; by default what `decimals` says.
+
+    >>> number(0.98412, 0.0031), number(1.234e-9, 2e-10), number(12.3456)
+    ('0.984 ± 0.003', '(1.2 ± 0.2)e-9', '12.35')
+    """
+    if not math.isfinite(value):
+        return NOTHING
+    known = spread is not None and math.isfinite(spread)
+    noise = (known and spread) or 0.0
+    power = 0 if plain(value, noise) else max(_magnitude(value, noise), -300)
+    value, noise = (float(f"{x * 10.0**-power:.12g}") for x in (value, noise))
+    if digits is None or power:
+        digits = decimals(value, noise)
+    text = _fixed(value, digits)
+    if not known:
+        return f"{text}e{power}" if power else text
+    text = f"{text} ± {noise:.{digits}f}"
+    return f"({text})e{power}" if power else text
+
+
+def plain(value: Number, spread: Number | None = None) -> bool:
+    """Whether a number is written without a power of ten.
+
+    Args:
+        value: the number.
+        spread: how much it varies.
+    """
+    size = max(abs(value), spread or 0.0)
+    return size == 0 or not math.isfinite(size) or 1e-3 <= size < 1e5
+
+
+def decimals(value: Number, spread: Number | None = None) -> int:
+    """How many digits after the point are worth writing: one of the spread.
+
+    At most six digits in all, and four where there is no spread.
+
+    Args:
+        value: the number.
+        spread: how much it varies.
+
+    >>> decimals(0.98412, 0.0031), decimals(0.98412), decimals(123.4, 20.0)
+    (3, 4, 0)
+    """
+    if spread and math.isfinite(spread):
+        most = 5 - _magnitude(value, spread)
+        return max(0, min(most, -_magnitude(spread)))
+    return max(0, 3 - max(_magnitude(value), -1))
+
+
+def rate(value: Number | None) -> str:
+    """A learning rate, as one would type it.
+
+    Args:
+        value: the learning rate, or `None` if there is none.
+
+    >>> [rate(x) for x in (3e-3, 0.1, 1.0, 2.5e-5)]
+    ['3e-3', '0.1', '1', '2.5e-5']
+    """
+    if value is None:
+        return NOTHING
+    if value == 0 or 0.0999 < abs(value) < 1e4:
+        return f"{value:.3g}"
+    mantissa, power = f"{value:.2e}".split("e")
+    return f"{float(mantissa):g}e{int(power)}"
+
+
+def seconds(value: Number | None) -> str:
+    """A time, in the unit that suits it.
+
+    Args:
+        value: the seconds, or `None` if there are none.
+
+    >>> [seconds(x) for x in (2.5e-6, 0.0123, 1.25, 75, 7260)]
+    ['2.5 µs', '12 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
+    """
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    if value >= 59.5:
+        minutes, rest = divmod(round(value), 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= 0.9995 * scale:
+            return f"{_short(value / scale)} {unit}"
+    return f"{_short(value / 1e-9)} ns" if value > 0 else "0 s"
+
+
+def count(value: Number | None) -> str:
+    """How many: a whole number, its thousands set apart.
+
+    Args:
+        value: the count, or a mean of some; `None` if there is none.
+
+    >>> count(1234.4)
+    '1,234'
+    """
+    return NOTHING if value is None else f"{value:,.0f}"
+
+
+def chance(p: Number | None) -> str:
+    """How likely something is by chance.
+
+    Args:
+        p: the probability, or `None` if it is not known.
+
+    >>> chance(0.0412), chance(0.3), chance(1e-7)
+    ('p = 0.041', 'p = 0.30', 'p < 0.001')
+    """
+    if p is None:
+        return NOTHING
+    if p < 0.001:
+        return "p < 0.001"
+    return f"p = {p:.3f}" if p < 0.0995 else f"p = {p:.2f}"
+
+
+def power_of_ten(power: int) -> str:
+    """`10` to a power, as it stands on an axis.
+
+    Args:
+        power: the exponent.
+
+    >>> power_of_ten(-3)
+    '10⁻³'
+    """
+    return "10" + str(power).translate(_SUPERSCRIPTS)
+
+
+def listed(words: list[str], most: int = 4) -> str:
+    """Several words in a sentence.
+
+    Args:
+        words: the words.
+        most: how many may be named; the others are counted.
+
+    >>> listed(["adam", "lion", "muon"]), listed(list("abcdefg"), 3)
+    ('adam, lion and muon', 'a, b and 5 others')
+    """
+    if len(words) > most:
+        words = [*words[: most - 1], f"{len(words) - most + 1} others"]
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _magnitude(value: Number, spread: Number = 0.0) -> int:
+    """The power of ten just below a number or its spread, whichever is larger."""
+    size = max(abs(value), spread)
+    return math.floor(math.log10(size)) if size else 0
+
+
+def _fixed(value: Number, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if not float(text) else text  # no minus before a zero
+
+
+def _short(value: Number) -> str:
+    return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"

@@ -1,0 +1,32 @@
+"""The pictures of a race."""
+
+from .._outcome import Outcome
+from ._curves import curves
+from ._finals import finals
+from ._picture import Picture
+from ._plot import Layout, WIDE
+from ._sensitivity import sensitivity
+
+
+def pictures(outcome: Outcome) -> dict[str, str]:
+    """Every picture by its name, as the text of an SVG file.
+
+    Args:
+        outcome: of a race.
+    """
+    return {picture.name: picture.alone() for picture in drawn(outcome, WIDE)}
+
+
+def drawn(outcome: Outcome, layout: Layout) -> list[Picture]:
+    """Every picture.
+
+    Args:
+        outcome: of a race.
+        layout: how large they are.
+    """
+    return [
+        curves(outcome, layout, "steps"),
+        curves(outcome, layout, "seconds"),
+        sensitivity(outcome, layout),
+        finals(outcome, layout),
+    ]

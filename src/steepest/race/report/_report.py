@@ -1,0 +1,58 @@
+"""What a race leaves: a page, pictures, and numbers for machines."""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from .._files import to_json, write_whole
+from .._outcome import Outcome, Sweep
+from .._standings import Standing, standings
+from ._page import page
+from ._pictures import pictures
+
+
+def write_report(outcome: Outcome, folder: str | Path) -> Path:
+    """Write `report.html`, `results.json` and a picture a file; the page's path.
+
+    Args:
+        outcome: of a race.
+        folder: where to; it is made if need be.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / "report.html", page(outcome).encode())
+    write_whole(folder / "results.json", results(outcome).encode())
+    for name, picture in pictures(outcome).items():
+        write_whole(folder / f"{name}.svg", picture.encode())
+    return folder / "report.html"
+
+
+def results(outcome: Outcome) -> str:
+    """A race as JSON: the table, and every number it is made of.
+
+    NaN is `null`, as of diverged runs.
+
+    Args:
+        outcome: of a race.
+    """
+    head = ("problem", "about", "measure", "better", "target", "machine")
+    content = {
+        **{name: getattr(outcome, name) for name in head},
+        "standings": [_row(row) for row in standings(outcome)],
+        "missing": [{"name": name, "why": why} for name, why in outcome.missing],
+        "sweeps": [_told(sweep) for sweep in outcome.sweeps],
+    }
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def _row(row: Standing) -> dict[str, Any]:
+    found = {"name": row.name, "learning_rate": row.rate}
+    own = {f.name: to_json(getattr(row, f.name)) for f in fields(Standing)[2:]}
+    step = {"step_seconds": row.sweep.step_seconds}
+    memory = {"bytes_per_param": row.sweep.bytes_per_param}
+    return {**found, **own, **step, **memory}
+
+
+def _told(sweep: Sweep) -> dict[str, Any]:
+    return {f.name: to_json(getattr(sweep, f.name)) for f in fields(Sweep)}

@@ -1,0 +1,156 @@
+"""How much the learning rate matters."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._outcome import Outcome
+from .._standings import Standing
+from ._labels import Label, names
+from ._markup import tag
+from ._numbers import Number, number, rate
+from ._picture import Picture
+from ._plot import apart, axes, Box, cut, keyed, Layout, room, tall, titled, TOP
+from ._scales import fit, logarithmic, Scale
+from ._svg import band, cross, line, mark, rule, series, text
+
+_LANE, _ROW = 90.0, 10.0  # how high the lane of crosses may be, and a row in it
+
+
+def sensitivity(outcome: Outcome, layout: Layout) -> Picture:
+    """The metric at the end against the learning rate, one line for each optimizer.
+
+    Where a run diverged there is a cross, in a lane at the bad end of the axis.
+
+    Args:
+        outcome: of a race.
+        layout: how large it is.
+    """
+    rows = keyed(outcome)
+    gone = sorted((key, row) for key, row in rows if row.diverged)
+    lane = min(max(_ROW * len(gone) + 8, 30), _LANE) if gone else 0.0
+    low = outcome.better == "lower"
+    bottom = TOP + max(tall(layout, len(rows)), 160 + lane)
+    # The lane is at the bad end: above the plot, if a high metric is bad.
+    y = fit(
+        (v for _, row in rows for v in _ends(row).flat),
+        bottom if low else bottom - lane,
+        TOP + lane if low else TOP,
+        log=low,
+    )
+    up = y.ticks(7 if layout.gutter else 6)
+    left = room(layout, [*up, (0.0, "diverged")] if gone else up, len(rows))
+    box = Box(layout, left.left, left.right, TOP, bottom)
+    tried = sorted({r for _, row in rows for r in row.sweep.rates if r is not None})
+    x = logarithmic(tried, box.left + 8, box.right - 8)
+    titles = "learning rate, log scale", titled(f"{outcome.measure} at the end", y)
+    parts = [
+        axes(box, _rates(tried, x), [(y(v), name) for v, name in up], titles),
+        _target(outcome, box, y),
+        _lane(gone, box, lane, low, x),
+    ]
+    for key, row in reversed(rows):
+        parts.append(cut(box, _line(key, row, x, y, box)))
+        parts.append(_marks(key, row, x, y, outcome.measure))
+    labels = [
+        Label(key, row.name, _height(row, y, low), False, row.verdict == "best")
+        for key, row in rows
+    ]
+    legend, height = names(box, labels)
+    return Picture(
+        "learning-rates",
+        "Learning-rate sensitivity",
+        f"The {outcome.measure} of {len(rows)} optimizers at the end, against the "
+        "learning rate; crosses where runs diverged.",
+        layout.width,
+        height,
+        "".join(parts) + legend,
+    )
+
+
+def _ends(row: Standing) -> np.ndarray:
+    """(rates, seeds), the metric at the end; NaN where a run diverged."""
+    metric = np.asarray(row.sweep.metric[..., -1], np.float64)
+    return np.where(row.sweep.diverged, np.nan, metric)
+
+
+def _rates(tried: Sequence[Number], x: Scale) -> list[tuple[Number, str]]:
+    """The learning rates tried, as many as there is room for; powers of ten first."""
+    odd = lambda r: abs(np.log10(r) - round(np.log10(r))) > 1e-6
+    return apart([(x(r), rate(r)) for r in sorted(tried, key=odd)])
+
+
+def _target(outcome: Outcome, box: Box, y: Scale) -> str:
+    if outcome.target is None or not y.low <= outcome.target <= y.high:
+        return ""
+    height = y(outcome.target)
+    where = {"text_anchor": "end", "class_": "soft halo"}
+    return rule(box.left, height, box.right, height, "target") + text(
+        "target", box.right - 4, height - 5, **where
+    )
+
+
+def _lane(
+    gone: Sequence[tuple[int, Standing]], box: Box, lane: Number, low: bool, x: Scale
+) -> str:
+    """Crosses for runs that diverged: a row for each optimizer, small if only some."""
+    if not gone:
+        return ""
+    top = box.top if low else box.bottom - lane
+    area = {"x": box.left, "y": top, "width": box.right - box.left, "height": lane}
+    where = {"text_anchor": "end", "class_": "soft up"}
+    parts = [
+        tag("rect", class_="lane", **area),
+        text("diverged", box.left - 8, top + lane / 2 + 4, **where),
+    ]
+    row_height = min(_ROW, (lane - 8) / len(gone))
+    first = top + (lane - row_height * (len(gone) - 1)) / 2
+    for k, (key, row) in enumerate(gone):
+        found = []
+        for r, lost in zip(row.sweep.rates, row.sweep.diverged, strict=True):
+            if lost.any():
+                tip = f"{_at(row, r)}\n{lost.sum()} of {len(lost)} runs diverged"
+                px = (box.left + box.right) / 2 if r is None else x(r)
+                size = 3.4 if lost.all() else 2.2
+                found.append(cross(px, first + row_height * k, size, tip))
+        parts.append(series(key, *found))
+    return "".join(parts)
+
+
+def _line(key: int, row: Standing, x: Scale, y: Scale, box: Box) -> str:
+    ends, rates = _ends(row), [r for r in row.sweep.rates if r is not None]
+    xs = np.array([x(r) for r in rates])
+    if not rates:  # the same at every learning rate
+        ends, xs = np.repeat(ends, 2, axis=0), np.array([box.left, box.right])
+    order = xs.argsort()
+    least, mean, most = (
+        np.array([y(v) for v in f(ends, axis=1)])[order]
+        for f in (np.min, np.mean, np.max)
+    )
+    good = np.flatnonzero(np.isfinite(mean))
+    if len(good) == 1:  # no line, and so no band
+        x0, y0, y1 = (float(v[good[0]]) for v in (xs[order], least, most))
+        return series(key, rule(x0, y0, x0, y1, "bar"))
+    area = band(xs[order], least, most) if ends.shape[1] > 1 else ""
+    return series(key, area, line(xs[order], mean))
+
+
+def _marks(key: int, row: Standing, x: Scale, y: Scale, measure: str) -> str:
+    found = []
+    for k, (r, ends) in enumerate(zip(row.sweep.rates, _ends(row), strict=True)):
+        if r is not None and not np.isnan(ends).any():
+            spread = float(ends.std(ddof=1)) if len(ends) > 1 else None
+            tip = f"{_at(row, r)}\n{measure} {number(float(ends.mean()), spread)}"
+            kind = ("ring", 5.5) if k == row.place else ("mark", 3.0)
+            found.append(mark(key, x(r), y(ends.mean()), kind[1], kind[0], tip))
+    return series(key, *found)
+
+
+def _at(row: Standing, r: Number | None) -> str:
+    return row.name if r is None else f"{row.name} at {rate(r)}"
+
+
+def _height(row: Standing, y: Scale, low: bool) -> Number:
+    """Where the name stands: at the best metric, or at the bad end."""
+    bad = y.end if low else y.start
+    return bad if np.isnan(row.metric) else y(row.metric)

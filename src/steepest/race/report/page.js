@@ -1,0 +1,64 @@
+// Nothing here is needed: it only picks out one optimizer in all pictures, by hovering,
+// tapping or a button, and shows the numbers of a mark at once.
+(() => {
+  const root = document.documentElement;
+  const parts = [...document.querySelectorAll("[data-s]")];
+  let pinned = null;
+
+  const show = (key) => {
+    root.classList.toggle("picked", key !== null);
+    for (const part of parts) part.classList.toggle("on", part.dataset.s === key);
+  };
+  const pin = (key) => {
+    pinned = pinned === key ? null : key;
+    for (const b of buttons) b.setAttribute("aria-pressed", String(b.value === pinned));
+    show(pinned);
+  };
+
+  const bar = document.querySelector(".pick");
+  const buttons = [...document.querySelectorAll(".cards tbody tr")].map((row) => {
+    const button = document.createElement("button");
+    const name = row.querySelector("th");
+    button.type = "button";
+    button.value = row.dataset.s;
+    button.setAttribute("aria-pressed", "false");
+    button.append(name.querySelector("svg").cloneNode(true), name.textContent.trim());
+    button.addEventListener("click", () => pin(button.value));
+    return button;
+  });
+  if (bar) {
+    bar.hidden = false;
+    bar.append(...buttons);
+  }
+
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  document.body.append(tip);
+  for (const title of document.querySelectorAll("svg.picture title")) {
+    title.parentNode.dataset.tip = title.textContent;
+    title.remove();
+  }
+
+  const near = (event, what) => event.target.closest && event.target.closest(what);
+  document.addEventListener("pointermove", (event) => {
+    const part = near(event, ".picture [data-s]");
+    show(part ? part.dataset.s : pinned);
+    const told = near(event, "[data-tip]");
+    tip.hidden = !told;
+    if (!told) return;
+    tip.textContent = told.dataset.tip;
+    const { width, height } = tip.getBoundingClientRect();
+    const left = Math.min(event.clientX + 14, innerWidth - width - 8);
+    const above = event.clientY - height - 14;
+    tip.style.left = `${Math.max(8, left)}px`;
+    tip.style.top = `${above > 8 ? above : event.clientY + 18}px`;
+  });
+  document.addEventListener("click", (event) => {
+    const part = near(event, ".picture [data-s]");
+    if (part) pin(part.dataset.s);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && pinned !== null) pin(pinned);
+  });
+})();

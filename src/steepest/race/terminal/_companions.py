@@ -1,0 +1,86 @@
+"""The small commands beside the race: what is there, and what it looks like."""
+
+import sys
+from fnmatch import fnmatch
+
+import jax
+import numpy as np
+from rich.table import Table
+from rich.text import Text
+
+import steepest
+
+from ..entrants import optimizers as known_optimizers, transformation_of
+from ..problems import known as known_problems, load
+from ..report import count, guessed_steps, rate, schedule_picture, schedule_values
+from ._console import console_for
+from ._curve import draw
+from ._parameters import Count, File
+
+
+def describe(optimizer: str, /, *, problem: str = "digits") -> None:
+    """Show what handles each leaf of a model, and how many bytes that keeps.
+
+    Args:
+        optimizer: such as `"adamw(weight_decay=0.1)"`.
+        problem: whose model; `digits` by default.
+    """
+    tx = transformation_of(optimizer)
+    params = jax.eval_shape(load(problem).init, jax.random.key(0))
+    print(steepest.describe(tx, params))
+
+
+def plot_schedule(schedule: str, /, *, steps: Count = None, svg: File = None) -> None:
+    """Draw a schedule in the terminal.
+
+    Args:
+        schedule: such as `"warmup_cosine_decay_schedule(0, 1e-3, 100, 1000)"`; `rate`
+            in it is 1.
+        steps: how many steps to draw; by default as many as it seems to be about.
+        svg: for a picture of it.
+    """
+    if steps is not None and steps < 1:
+        raise ValueError(
+            f"plot-schedule: --steps is {steps}, and at least 1 is wanted."
+        )
+    counts, found = schedule_values(schedule, steps or guessed_steps(schedule))
+    last = int(counts[-1])
+    width = min(console_for(sys.stdout).width - 20, 72)
+    print("\n".join(draw(found.tolist(), last, max(width, 10))))
+    print()
+    wide = len(count(last))
+    for place in np.linspace(0, len(counts) - 1, 5).round().astype(int):
+        print(f"  at {count(int(counts[place])):>{wide}}  {rate(float(found[place]))}")
+    if svg is not None:
+        svg.write_text(
+            schedule_picture(schedule, counts, found).alone(), encoding="utf-8"
+        )
+
+
+def optimizers(pattern: str = "*", /) -> None:
+    """List the optimizers that can race, each with a line about it.
+
+    Args:
+        pattern: which of them: `adam` anywhere in the name, or `adam*` at its start.
+    """
+    shape = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
+    found = [one for one in known_optimizers() if fnmatch(one.name, shape.lower())]
+    if not found:
+        raise ValueError(
+            f"optimizers: none is called {pattern!r}. Leave it out for all."
+        )
+    _list([(one.name, one.about) for one in found])
+
+
+def problems() -> None:
+    """List the problems that need no data of yours, each with a line about it."""
+    _list(list(known_problems().items()))
+
+
+def _list(rows: list[tuple[str, str]]) -> None:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console_for(sys.stdout).print(table)

@@ -1,0 +1,33 @@
+"""Types of options: each knows how it is read, and what stands for it in the help."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter, Token
+
+from ..entrants import split_list
+from . import _options as options
+
+
+def _read_by(parser: Callable[[str], Any], metavar: str) -> Parameter:
+    """An option that is read by a parser; also what begins with a minus."""
+
+    def convert(wanted: Any, tokens: Sequence[Token]) -> Any:
+        del wanted
+        return parser(tokens[0].value)
+
+    return Parameter(
+        converter=convert, n_tokens=1, metavar=metavar, allow_leading_hyphen=True
+    )
+
+
+Count = Annotated[int | None, _read_by(options.count, "N")]
+File = Annotated[Path | None, _read_by(Path, "FILE")]
+Folder = Annotated[Path | None, _read_by(Path, "FOLDER")]
+Names = Annotated[list[str] | None, _read_by(split_list, "NAMES")]
+Number = Annotated[float | None, _read_by(options.number, "NUMBER")]
+Rates = Annotated[list[float] | None, _read_by(options.learning_rates, "RATES")]
+Seeds = Annotated[int | list[int] | None, _read_by(options.seeds, "N|LIST")]
+Line = Annotated[str | None, _read_by(str, "TEXT")]
+Time = Annotated[float | None, _read_by(options.duration, "TIME")]

@@ -1,0 +1,35 @@
+"""Which errors are a user's to mend, and how they are said: in a line."""
+
+import dis
+from pathlib import Path
+
+from cyclopts import CycloptsError
+
+import steepest
+
+_OURS = Path(steepest.__file__).parent
+
+
+def refusal(error: Exception) -> str | None:
+    """What to tell the user; `None` if this is a bug, which needs its traceback.
+
+    Args:
+        error: whatever a command has raised.
+    """
+    if isinstance(error, CycloptsError) or _on_purpose(error):
+        return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}."
+    return None
+
+
+def _on_purpose(error: Exception) -> bool:
+    """Whether a `raise` of this library is where it comes from."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return False
+    code = place.tb_frame.f_code
+    raised = dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
+    return raised and Path(code.co_filename).is_relative_to(_OURS)

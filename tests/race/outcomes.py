@@ -1,0 +1,158 @@
+"""Races that never were, for the tests of tables, pictures and pages."""
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+
+from steepest.race import Outcome, Sweep
+from steepest.race.report._page import page
+from steepest.race.report._pictures import pictures
+
+RATES = (1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+LONG = "chain(clip_by_global_norm(1.0), adamw(b2=0.95))"
+
+
+def sweep(
+    name="adamw",
+    *,
+    best=3e-3,
+    skill=0.984,
+    limit=0.2,
+    rates=RATES,
+    seeds=(0, 1, 2),
+    looks=41,
+    planned=1000,
+    done=1.0,
+    speed=1.0,
+    state=8.0,
+    noise=0.003,
+    pace=1.0,
+):
+    """One optimizer, best at the learning rate `best`, diverging over `limit`."""
+    rng = np.random.default_rng(sum(map(ord, name)))
+    steps = np.linspace(0, planned, looks).round().astype(int)
+    steps = steps[: max(1, round(done * looks))]
+    far = [abs(np.log10((rate or best) / best)) for rate in rates]
+    shape = (len(rates), len(seeds), len(steps))
+    # Seeds are lucky or not for all optimizers alike.
+    luck = np.random.default_rng(0).normal(size=len(seeds))[:, None]
+    chance = (0.4 * rng.normal(size=shape) + luck) * noise
+    end = skill - 0.12 * np.square(far)[:, None, None] + chance[:, :, :1]
+    tau = 0.08 / pace * max(planned, 1) * (1 + np.asarray(far)[:, None, None])
+    grown = 1 - np.exp(-steps / tau)
+    metric = np.clip(0.1 + (end - 0.1) * grown + 0.3 * chance, 0, 1)
+    slow = 1 - np.exp(-steps / tau / 4)
+    loss = 2.4 * np.exp(-(3 + 90 * (end - 0.95)) * slow - grown + 40 * chance * slow)
+    for k, rate in enumerate(rates):
+        if rate is not None and rate > limit:
+            gone = rng.integers(1, max(len(steps), 2), size=len(seeds))
+            for seed, look in enumerate(gone[: None if rate > 2 * limit else 1]):
+                loss[k, seed, look:] = np.nan
+                metric[k, seed, look:] = np.nan
+    return Sweep(
+        name=name,
+        rates=tuple(rates),
+        seeds=tuple(seeds),
+        steps=tuple(int(s) for s in steps),
+        loss=loss,
+        metric=metric,
+        seconds=tuple(float(s) * speed * 1e-3 * len(far) * len(seeds) for s in steps),
+        compiling=2.5,
+        bytes_per_param=state,
+        parameters=21_514,
+        planned=planned,
+    )
+
+
+def outcome(*sweeps, **changes):
+    """A race on digits between these."""
+    race = Outcome(
+        problem="digits",
+        about="Handwritten digits of 8 x 8 pixels, told apart by a small conv net.",
+        measure="accuracy",
+        better="higher",
+        target=0.95,
+        machine="2 cores of a made-up CPU, Python 3.11, JAX 0.0",
+        sweeps=tuple(sweeps),
+    )
+    return replace(race, **changes)
+
+
+def digits():
+    """A realistic one: eight optimizers, eight rates, three seeds, and some trouble."""
+    return outcome(
+        sweep("sgd", best=0.3, skill=0.951, limit=1, state=0.0, speed=0.8, pace=0.3),
+        sweep(
+            "sgd(momentum=0.9)", best=0.1, skill=0.972, limit=0.2, state=4.0, pace=0.6
+        ),
+        sweep("adamw", best=3e-3, skill=0.984, limit=0.2),
+        sweep(LONG, best=3e-3, skill=0.983, speed=1.1, pace=0.8),
+        sweep("lion", best=3e-4, skill=0.981, limit=0.02, done=0.6, state=4.0),
+        sweep(
+            "muon", best=1e-2, skill=0.985, limit=0.2, speed=1.9, state=4.2, pace=1.6
+        ),
+        sweep("broken", limit=1e-9),
+        sweep("lbfgs", rates=(None,), skill=0.93, speed=4.0, state=80.0, noise=0.006),
+        missing=(("polyak_sgd", "it needs `f_min`, which this problem does not say."),),
+    )
+
+
+def valley():
+    """A metric that is to be low, over many decades, with zeros at the end."""
+    found = []
+    for k, name in enumerate(("sgd", "adam", "lbfgs(memory_size=20)")):
+        s = sweep(name, best=10.0 ** (-3 + k), limit=0.2, noise=0.02)
+        metric = 10 ** (3 - (4 * k + 3) * 1.4 * s.metric)
+        loss = metric.copy()
+        loss[..., -3:] *= 0.0 if k == 2 else 1.0
+        found.append(replace(s, metric=metric, loss=loss))
+    about = "A long curved valley."
+    return outcome(
+        *found, problem="rosenbrock", about=about, measure="f", better="lower"
+    )
+
+
+def negative():
+    """Losses below zero, for which there is no logarithm."""
+    found = (sweep("adam"), sweep("lion"))
+    return outcome(*(replace(s, loss=s.loss - 1, metric=-s.metric) for s in found))
+
+
+def many():
+    """More optimizers than colours."""
+    each = {"looks": 9, "rates": RATES[2::2]}
+    names = [f"optimizer_{k}" for k in range(19)]
+    return outcome(
+        *(sweep(n, skill=0.9 + 0.004 * k, **each) for k, n in enumerate(names))
+    )
+
+
+EDGES = {
+    "one seed": lambda: outcome(sweep("adamw", seeds=(3,)), sweep("lion", seeds=(3,))),
+    "one optimizer": lambda: outcome(sweep("adamw")),
+    "one rate": lambda: outcome(sweep(rates=(1e-3,)), sweep("lion", rates=(1e-3,))),
+    "no rate": lambda: outcome(sweep("lbfgs", rates=(None,))),
+    "one look": lambda: outcome(sweep("adamw", looks=1, planned=0)),
+    "nothing": outcome,
+    "nothing but missing": lambda: outcome(missing=(("adam", "No time was left."),)),
+    "all diverged": lambda: outcome(sweep(limit=1e-9), sweep("lion", limit=1e-9)),
+    "many decades": valley,
+    "below zero": negative,
+    "no target": lambda: outcome(sweep("adamw"), sweep("lion"), target=None),
+    "many optimizers": many,
+    "all equal": lambda: outcome(sweep("a", noise=0.0), sweep("b", noise=0.0)),
+    "digits": digits,
+}
+
+
+@functools.cache
+def page_of(name):
+    """The page of an edge case, made once."""
+    return page(EDGES[name]())
+
+
+@functools.cache
+def pictures_of(name):
+    """The pictures of an edge case, made once."""
+    return pictures(EDGES[name]())

@@ -1,0 +1,132 @@
+"""The page in a real browser: light, dark, on a desk and on a phone."""
+
+import json
+import re
+import shutil
+import subprocess
+from html import escape, unescape
+from pathlib import Path
+
+import pytest
+
+from .outcomes import page_of
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+pytestmark = pytest.mark.skipif(
+    BROWSER is None,
+    reason="no Chromium here (Debian: apt install chromium): the page is not tested",
+)
+FRAMES = [  # a race, and how wide the screen is
+    ("digits", 1280),
+    ("digits", 390),
+    ("many optimizers", 390),
+    ("many decades", 390),
+    ("all diverged", 1280),
+    ("nothing but missing", 390),
+]
+LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
+
+
+def _opened(folder, text, *flags):
+    """What the script of a page tells, and what the browser complains about."""
+    file = folder / "page.html"
+    file.write_text(text, "utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += [f"--user-data-dir={folder / 'user'}", "--enable-logging=stderr"]
+    command += ["--window-size=1280,1000", *flags, file.as_uri()]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    told = re.search(r'<pre id="found">(.*?)</pre>', done.stdout.decode(), re.DOTALL)
+    assert told, done.stderr.decode()[-2000:]
+    complaints = [s for s in done.stderr.decode().splitlines() if "CONSOLE" in s]
+    return json.loads(unescape(told[1])), complaints
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory):
+    """Several pages beside each other, in screens of several widths."""
+    frames = "".join(
+        f'<iframe style="width: {width}px; height: 900px" '
+        f'srcdoc="{escape(page_of(name))}"></iframe>'
+        for name, width in FRAMES
+    )
+    script = (
+        LOOK
+        + """
+    addEventListener("load", () => {
+      const docs = [...document.querySelectorAll("iframe")].map(f => f.contentDocument);
+      tell({ seen: docs.map(look), touched: touch(docs[0]) });
+    });
+    """
+    )
+    text = f"<!doctype html><meta charset=utf-8>{frames}<script>{script}</script>"
+    return _opened(tmp_path_factory.mktemp("light"), text)
+
+
+@pytest.fixture(scope="module")
+def dark(tmp_path_factory):
+    """The file itself."""
+    script = f'<script>{LOOK} addEventListener("load", () => tell(look(document)))'
+    text = page_of("digits").replace("</body>", f"{script}</script></body>")
+    flag = "--blink-settings=preferredColorScheme=0"
+    return _opened(tmp_path_factory.mktemp("dark"), text, flag)
+
+
+def test_nobody_complains_and_nothing_is_fetched(light, dark):
+    assert light[1] == [] and dark[1] == []
+    assert all(seen["fetched"] == [] for seen in [*light[0]["seen"], dark[0]])
+
+
+@pytest.mark.parametrize(
+    "frame", range(len(FRAMES)), ids=[f"{n} {w}" for n, w in FRAMES]
+)
+def test_pictures_are_whole(light, frame):
+    """All there, with no text cut off, on another one, or too small to read."""
+    (name, width), seen = FRAMES[frame], light[0]["seen"][frame]
+    assert seen["width"] == width and seen["scroll"] <= width, "the page scrolls aside"
+    assert seen["pictures"] == (0 if name.startswith("nothing") else 4)
+    assert seen["empty"] == [] and seen["outside"] == [] and seen["touching"] == []
+    assert seen["smallest"] >= 11
+
+
+def _channels(colour):
+    return [int(c) / 255 for c in re.findall(r"\d+", colour)[:3]]
+
+
+def _contrast(a, b):
+    """As WCAG 2 has it."""
+    bright = []
+    for colour in (a, b):
+        r, g, blue = (
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+            for c in _channels(colour)
+        )
+        bright.append(0.2126 * r + 0.7152 * g + 0.0722 * blue + 0.05)
+    return max(bright) / min(bright)
+
+
+def test_light_and_dark_differ_and_both_can_be_read(light, dark):
+    day, night = light[0]["seen"][0], dark[0]
+    assert sum(_channels(day["paper"])) > 2.5 > 0.5 > sum(_channels(night["paper"]))
+    for seen in (day, night):
+        assert _contrast(seen["ink"], seen["paper"]) > 12
+        assert _contrast(seen["soft"], seen["paper"]) > 4.5
+        assert len(set(seen["colours"])) == 8
+        assert all(_contrast(c, seen["paper"]) > 3 for c in seen["colours"])
+        assert seen["outside"] == [] and seen["touching"] == []
+
+
+def test_one_optimizer_is_picked_out(light):
+    """By a button, and by its name in a picture; and let go by Escape."""
+    touched = light[0]["touched"]
+    whole, picked = {"on": ["1"], "off": ["1"]}, {"on": ["1"], "off": ["0.12"]}
+    assert touched["buttons"] == 8 and touched["pressed"] == "true"
+    assert touched["before"] == touched["again"] == whole
+    assert touched["after"] == touched["clicked"] == picked
+
+
+def test_marks_tell_their_numbers(light):
+    touched = light[0]["touched"]
+    assert touched["hidden"]
+    assert re.search(r" at \S+\naccuracy 0\.\d+ ± 0\.\d+", touched["tip"])
+    assert touched["right"] <= 1280 and touched["top"] >= 0

@@ -1,0 +1,124 @@
+"""A race in a TOML file."""
+
+from pathlib import Path
+
+import pytest
+
+from steepest.race.terminal._config import read
+
+
+@pytest.fixture
+def reading(tmp_path):
+    """What a file with this text says."""
+
+    def of(text, encoding="utf-8"):
+        path = tmp_path / "race.toml"
+        path.write_bytes(text.encode(encoding))
+        return read(path)
+
+    return of
+
+
+WHOLE = """
+problem = "digits"
+optimizers = ["adamw", "lookahead(adamw, 5, 0.5)"]
+learning-rates = [1e-3, 1, "1e-3:1e-1:3"]
+steps = 1_000
+seeds = [0, 1, 7]
+target = 1
+schedule = "cosine_decay_schedule(rate, steps)"
+time-budget = "1h30m"
+out = "runs/digits"
+resume = false
+json = "-"
+"""
+READ = {
+    "problem": "digits",
+    "optimizers": ["adamw", "lookahead(adamw, 5, 0.5)"],
+    "learning_rates": [1e-3, 1.0, 1e-3, 1e-2, 1e-1],
+    "steps": 1000,
+    "seeds": [0, 1, 7],
+    "target": 1.0,
+    "schedule": "cosine_decay_schedule(rate, steps)",
+    "time_budget": 5400.0,
+    "out": Path("runs/digits"),
+    "resume": False,
+    "json": Path("-"),
+}
+
+
+def test_every_option_can_be_there(reading):
+    assert reading(WHOLE) == READ
+
+
+def test_keys_may_be_in_a_table_and_have_underscores(reading):
+    assert reading("[race]\n" + WHOLE.replace("-rates", "_rates")) == READ
+
+
+@pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        (
+            "optimizers = 'adamw, sgd(momentum=0.9)'",
+            "optimizers",
+            ["adamw", "sgd(momentum=0.9)"],
+        ),
+        ("learning_rates = '1e-2:1:3'", "learning_rates", [0.01, 0.1, 1.0]),
+        ("learning_rates = 0.1", "learning_rates", [0.1]),
+        ("seeds = 5", "seeds", 5),
+        ("seeds = [5]", "seeds", [5]),
+        ("seeds = '5,'", "seeds", [5]),
+        ("time_budget = 90", "time_budget", 90.0),
+    ],
+)
+def test_as_on_the_command_line(reading, line, key, value):
+    assert reading(line) == {key: value}
+
+
+def test_other_tools_save_it_in_their_way(reading):
+    """With a mark at the beginning, and two letters at the end of a line."""
+    assert reading("\r\n".join(WHOLE.split("\n")), "utf-8-sig") == READ
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("steps = 3\nseeds = = 4", "race.toml: this is no TOML: .*line 2"),
+        ("learning-rate = [1]", "no option `learning-rate`. Is it `learning-rates`?"),
+        ("colour = 1", "no option `colour`. Known are problem, optimizers, "),
+        ("[rcae]\nsteps = 3", "no option `rcae`"),
+        ("race = 3", "`race` is 3, and a table is wanted"),
+        ("steps = 3\n[race]\nsteps = 4", "`steps` is there twice"),
+        ("time-budget = 3\ntime_budget = 4", "`time_budget` is there twice"),
+        ("time_budget = 'soon'", "`time_budget`: 'soon' is no time; say `90s`"),
+        ("learning_rates = '1:2'", "`learning_rates`: '1:2' is no grid; say"),
+        ("optimizers = 'adamw('", "`optimizers`: .*never closed"),
+    ],
+)
+def test_what_is_wrong_is_said(reading, text, said):
+    with pytest.raises(ValueError, match=said):
+        reading(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("steps = '1000'", "`steps` is '1000', and a whole number is wanted"),
+        ("steps = 1.5", "`steps` is 1.5, and a whole number is wanted"),
+        ("steps = true", "`steps` is True, and a whole number is wanted"),
+        ("seeds = [0, 1.0]", "and a whole number, or a list of them is wanted"),
+        ("target = '1'", "`target` is '1', and a number is wanted"),
+        ("resume = 1", "`resume` is 1, and true or false is wanted"),
+        ("optimizers = [['adamw']]", "and a list of texts is wanted"),
+        ("learning_rates = 2020-01-01", "and a list of numbers, or a text is wanted"),
+        ("problem = ['digits']", "`problem` is .* and a text is wanted"),
+    ],
+)
+def test_kinds_are_checked(reading, line, said):
+    with pytest.raises(TypeError, match=said):
+        reading(line)
+
+
+def test_what_is_no_text_is_refused(reading):
+    with pytest.raises(ValueError, match="no text in UTF-8"):
+        reading(WHOLE, "utf-16")

@@ -1,0 +1,132 @@
+"""All runs of an optimizer in one program are what each of them is alone."""
+
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+from steepest.race._model import Model
+from steepest.race._plan import Plan
+from steepest.race._program import Program
+from steepest.race._sweep import Begun, looks
+from steepest.race.entrants._expressions import entrant
+
+from .small import LINE
+
+PLAN = Plan((1e-3, 1e-2, 1e-1), (0, 7), 12)
+CLOSE = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def _program(text, plan=PLAN, problem=LINE):
+    return Program(Model(problem, entrant(text, steps=plan.steps)), plan)
+
+
+def _sweep(text, plan=PLAN, problem=LINE):
+    *_, last = looks(_program(text, plan, problem))
+    return last.sweep
+
+
+@pytest.fixture(scope="module")
+def adam():
+    return _sweep("adam")
+
+
+def test_each_run_is_the_one_of_its_rate_and_seed(adam):
+    """By hand, for one of them: the same start, the same batches, the same steps."""
+    start, order = jax.random.split(jax.random.key(7))
+    tx, params = steepest.adam(1e-2), LINE.init(start)
+    params = jax.tree.map(lambda x: x.astype(x.dtype), params)
+    state, step = tx.init(params), steepest.make_train_step(LINE.loss, tx)
+    values = []
+    for t in range(12):
+        batch = LINE.batches(jax.random.fold_in(order, t), jnp.asarray(LINE.data))
+        params, state, value = step(params, state, batch)
+        values.append(float(value))
+    np.testing.assert_allclose(adam.loss[1, 1], [values[0], *values], **CLOSE)
+    np.testing.assert_allclose(
+        adam.metric[1, 1, -1], LINE.metric(params, LINE.data), **CLOSE
+    )
+
+
+def test_losses_are_means_between_looks(adam):
+    coarse = Plan(PLAN.rates, PLAN.seeds, 50)  # looked at after every second step
+    assert coarse.looks[:3] == (0, 2, 4)
+    found = _sweep("adam", coarse)
+    first_two = adam.loss[..., 1:3].mean(axis=-1)
+    np.testing.assert_allclose(found.loss[..., 1], first_two, **CLOSE)
+    np.testing.assert_allclose(found.loss[..., 0], adam.loss[..., 0], **CLOSE)
+    np.testing.assert_allclose(found.metric[..., 1], adam.metric[..., 2], **CLOSE)
+
+
+@pytest.mark.parametrize("steps", [1, 39, 40, 41, 79, 1000])
+def test_looks_begin_at_the_start_and_end_at_the_end(steps):
+    at = Plan((0.1,), (0,), steps).looks
+    assert at[0] == 0 and at[-1] == steps and len(at) <= 41
+    assert all(a < b for a, b in pairwise(at))
+
+
+def test_it_is_compiled_once():
+    """One program an optimizer: beginning, steps and looks of any number are in it."""
+    heard = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, _, **rest: heard.append((event, rest.get("fun_name")))
+    )
+    _sweep("rmsprop", Plan((1e-2, 1e-1), (0, 1), 47))  # the last look is a short one
+    compiled = [name for event, name in heard if event.endswith("compile_duration")]
+    assert len(compiled) == 1, compiled
+
+
+def test_one_device_and_eight_agree(adam, monkeypatch):
+    """Three rates fill eight devices up; what fills is not shown."""
+    monkeypatch.setattr(jax, "local_devices", lambda: jax.devices()[:1])
+    alone = _sweep("adam")
+    assert alone.loss.shape == adam.loss.shape == (3, 2, 13)
+    np.testing.assert_allclose(alone.loss, adam.loss, **CLOSE)
+
+
+@pytest.mark.parametrize("text", ["lookahead(adam)", "schedule_free_sgd", "noisy_sgd"])
+def test_runs_go_on_where_they_were_saved(text):
+    """To the last bit; keys and slow params, too."""
+    program = _program(text, Plan((1e-1,), (3,), 8))
+    *_, whole = looks(program)
+    half = looks(program)
+    begun = [next(half) for _ in range(4)][-1].begun()
+    *_, last = looks(program, begun)
+    assert last.sweep.steps == whole.sweep.steps
+    np.testing.assert_array_equal(last.sweep.loss, whole.sweep.loss)
+    np.testing.assert_array_equal(last.sweep.metric, whole.sweep.metric)
+
+
+def test_another_program_begins_anew(adam):
+    """What was saved by a program that has changed since is of no use."""
+    begun = Begun(adam, "of another one", [])
+    first = next(looks(_program("sgd"), begun)).sweep
+    assert first.name == "sgd" and first.steps == (0, 1)
+
+
+def test_a_run_that_diverges_is_seen():
+    sweep = _sweep("sgd", Plan((1e-3, 1e30), (0, 1), 12))
+    np.testing.assert_array_equal(sweep.diverged, [[False, False], [True, True]])
+
+
+@pytest.mark.parametrize(
+    "text, bytes_", [("sgd", 0), ("adam", 8), ("lookahead(sgd)", 4), ("lion", 4)]
+)
+def test_bytes_of_state(text, bytes_):
+    """A count of four bytes, at most two of them, is not more than five params'."""
+    assert 0 <= _program(text).bytes_per_param - bytes_ < 2
+
+
+def test_a_local_rule_is_stepped_by_the_decoupled_rules():
+    """The adjustments, and not a gradient, are what is subtracted."""
+    problem = steepest.race.Problem(
+        init=lambda key: [jnp.zeros(2)],
+        loss=lambda params, batch: jnp.sum(params[0]),
+        adjust=lambda params, batch: [jnp.array([1.0, -2.0])],
+        metric=lambda params, data: params[0][1],
+    )
+    sweep = _sweep("sgd", Plan((0.5,), (0,), 3), problem)
+    np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 1.0, 2.0, 3.0])

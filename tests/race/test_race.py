@@ -1,0 +1,174 @@
+"""The whole race: who takes part, what is kept, and a process that is killed."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from steepest.race import race, Watch
+
+from .small import LINE
+
+
+class Told(Watch):
+    """Remembers what it is told, and stops after so many looks."""
+
+    def __init__(self, most=10**9):
+        self.heard, self.most = [], most
+
+    def begins(self, names, runs, steps):
+        self.heard.append(("begins", list(names), runs, steps))
+
+    def compiles(self, name):
+        self.heard.append(("compiles", name))
+
+    def looks(self, sweep):
+        self.heard.append(("looks", sweep.name))
+
+    def ends(self, sweep):
+        self.heard.append(("ends", sweep.name, sweep.steps[-1]))
+
+    def fails(self, name, why):
+        self.heard.append(("fails", name, why))
+
+    def stopped(self):
+        return sum(what[0] == "looks" for what in self.heard) >= self.most
+
+
+def _numbers(outcome):
+    return {
+        s.name: (s.steps, s.loss.tolist(), s.metric.tolist()) for s in outcome.sweeps
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("race") / "line"
+    told = Told()
+    return race(LINE, seeds=2, folder=folder, watch=told), folder, told
+
+
+def test_everyone_has_a_turn_and_the_watch_is_told(whole):
+    outcome, _, told = whole
+    assert [s.name for s in outcome.sweeps] == ["sgd", "adam"] and not outcome.missing
+    assert told.heard[0] == ("begins", ["sgd", "adam"], 6, 12)
+    assert told.heard[1] == ("compiles", "sgd")
+    assert told.heard[-1] == ("ends", "adam", 12)
+    assert outcome.sweeps[0].diverged[-1].all()  # at 1e30: shown, not dropped
+    assert (outcome.problem, outcome.measure, outcome.target) == ("line", "loss", 0.5)
+
+
+def test_what_is_done_is_not_done_again(whole):
+    outcome, folder, _ = whole
+    told = Told()
+    again = race(LINE, folder=folder, resume=True, watch=told)
+    assert [what[0] for what in told.heard] == ["begins", "ends", "ends"]
+    assert repr(_numbers(again)) == repr(_numbers(outcome))  # NaN is equal to NaN
+    assert [s.seconds for s in again.sweeps] == [s.seconds for s in outcome.sweeps]
+
+
+def test_a_stopped_race_goes_on_to_the_same_end(whole, tmp_path):
+    outcome, _, _ = whole
+    part = race(LINE, seeds=2, folder=tmp_path, watch=Told(most=5))
+    assert [(s.name, s.finished) for s in part.sweeps] == [("sgd", False)]
+    assert part.missing == (("adam", "the race ended before its turn"),)
+    found = race(LINE, folder=tmp_path, resume=True)
+    assert repr(_numbers(found)) == repr(_numbers(outcome))
+
+
+def test_who_cannot_take_part_is_named():
+    """A rule that is no gradient has no loss that a line could be searched in."""
+    local = replace(LINE, adjust=lambda params, batch: params)
+    names = ["lbfgs", "lookahead(sgd)"]
+    outcome = race(local, names, seeds=1, learning_rates=[0.1])
+    assert [s.name for s in outcome.sweeps] == ["lookahead(sgd)"]
+    ((name, why),) = outcome.missing
+    assert name == "lbfgs" and "value" in why
+
+
+def test_time_is_shared_out():
+    """Nothing left is nobody's turn; a little is one look for each at least."""
+    outcome = race(LINE, seeds=1, time_budget=1e-9)
+    assert [name for name, _ in outcome.missing] == ["sgd", "adam"]
+
+
+def test_a_schedule_stands_for_the_learning_rate():
+    flat = race(LINE, ["sgd"], seeds=1, learning_rates=[0.1], schedule="0 * rate")
+    loss = flat.sweeps[0].metric[0, 0]
+    np.testing.assert_allclose(loss, loss[0])
+
+
+def test_an_unknown_name_is_found_before_anything_runs(tmp_path):
+    with pytest.raises(ValueError, match="adamw"):
+        race(LINE, ["sgd", "adamww"], folder=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_race_has_a_winner():
+    """A short one on digits: better than guessing, for everyone, at some rate."""
+    names = ["sgd(momentum=0.9)", "adam"]
+    rows = standings(race("digits", names, seeds=2, steps=60))
+    assert {row.name for row in rows} == set(names)
+    assert rows[0].metric >= rows[1].metric > 0.6
+
+
+PROBLEM = """
+import jax, jax.numpy as jnp
+from steepest.race import Problem
+jax.config.update("jax_enable_compilation_cache", False)
+valley = Problem(
+    init=lambda key: jax.random.normal(key, (2,)),
+    loss=lambda x, _: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2,
+    steps=40_000,
+    learning_rates=(1e-3, 1e-2, 1e-1),
+    optimizers=("sgd", "adam", "lion"),
+)
+"""
+
+
+def _command(folder, *more):
+    options = ["--out", folder, "--json", "-", *more]
+    command = [sys.executable, "-m", "steepest.race", "race", "valley:valley", *options]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder.parent,
+    )
+
+
+def _results(process):
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    found = json.loads(out)
+    for row in found["standings"]:
+        del row["step_seconds"], row["seconds_to_target"]
+    for row in found["sweeps"]:
+        del row["seconds"], row["compiling"]
+    return found
+
+
+def test_a_killed_race_resumes_to_the_same_table(tmp_path):
+    """`kill -9` in the middle of the second optimizer, and once more in the third."""
+    (tmp_path / "valley.py").write_text(PROBLEM)
+    whole = _command(tmp_path / "whole")
+    killed = tmp_path / "killed"
+    for name in ("adam", "lion"):
+        process = _command(killed, *(["--resume"] if killed.exists() else []))
+        while not (killed / "runs" / f"{name}.begun").exists():
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL
+        assert (killed / "runs" / "sgd.json").exists()
+        assert not (killed / "runs" / f"{name}.json").exists()
+    expected = _results(whole)
+    assert _results(_command(killed, "--resume")) == expected
+    assert [len(row["steps"]) for row in expected["sweeps"]] == [41, 41, 41]

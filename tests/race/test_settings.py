@@ -1,0 +1,85 @@
+"""What is said, else what was before, else what the problem says."""
+
+import pytest
+
+from steepest.race._settings import settings_of
+
+from .small import LINE
+
+
+def _of(before=None, **given):
+    return settings_of("line", LINE, given, before or {})
+
+
+def test_the_problem_says_what_nobody_says():
+    found = _of(steps=None)
+    assert found.optimizers == ("sgd", "adam")
+    assert found.steps == 12 and found.target == 0.5
+    assert found.seeds == (0, 1, 2) and found.time_budget is None
+
+
+def test_rates_are_in_their_order():
+    assert _of(learning_rates=[1, 0.1]).learning_rates == (0.1, 1.0)
+
+
+def test_what_is_said_comes_first():
+    found = _of(steps=5, seeds=[4, 2], learning_rates=[1], optimizers=["lion"])
+    assert found.steps == 5 and found.seeds == (4, 2)
+    assert found.learning_rates == (1.0,) and found.optimizers == ("lion",)
+
+
+BEFORE = {
+    "problem": "line",
+    "optimizers": ["adam"],
+    "learning_rates": [0.1],
+    "seeds": [3],
+    "steps": 7,
+    "target": None,
+    "schedule": None,
+    "time_budget": None,
+}
+
+
+def test_a_race_that_goes_on_is_as_it_was():
+    found = _of(BEFORE)
+    assert (found.optimizers, found.seeds, found.steps) == (("adam",), (3,), 7)
+
+
+def test_more_optimizers_may_join():
+    found = _of(BEFORE, optimizers=["adam", "lion"], target=0.1, time_budget=60)
+    assert found.optimizers == ("adam", "lion") and found.time_budget == 60.0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"steps": 8}, {"seeds": 2}, {"learning_rates": [0.2]}, {"schedule": "rate"}],
+)
+def test_what_makes_a_run_may_not_change(given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"race: `{name}` is .* to go on has"):
+        _of(BEFORE, **given)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    {
+        "no steps": ({"steps": 0}, "`steps` is 0, and a count from 1 on"),
+        "half a step": ({"steps": 1.5}, "`steps` is 1.5"),
+        "no seeds": ({"seeds": []}, r"`seeds` is \[\]"),
+        "seed below": ({"seeds": [-1]}, r"`seeds` is \[-1\]"),
+        "all seeds": ({"seeds": 10**9}, "more than 10000 `seeds`"),
+        "seed twice": ({"seeds": [1, 1]}, "`seeds` has 1 twice"),
+        "rate zero": ({"learning_rates": [0.0]}, "`learning_rates` has 0.0"),
+        "rate nan": ({"learning_rates": [float("nan")]}, "`learning_rates` has nan"),
+        "no rates": ({"learning_rates": []}, "`learning_rates` is empty"),
+        "rate twice": ({"learning_rates": [1e-1, 0.1]}, "has 0.1 twice"),
+        "nobody": ({"optimizers": []}, r"`optimizers` is \[\]"),
+        "a number": ({"optimizers": [3]}, r"`optimizers` is \[3\]"),
+        "twice": ({"optimizers": ["sgd", " sgd"]}, "`optimizers` has sgd twice"),
+        "no time": ({"time_budget": -1}, "`time_budget` has -1"),
+        "target": ({"target": "high"}, "`target` has 'high'"),
+    }.values(),
+)
+def test_what_makes_no_sense_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        _of(**given)

@@ -1,0 +1,129 @@
+"""Who won, by how much, and whether that means anything."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy import stats
+
+from steepest.race import Outcome, standings, Sweep
+from steepest.race._significance import holm, welch
+
+NAN = float("nan")
+
+
+def _sweep(name, ends, rates=None, seconds=1.0):
+    """Runs that go straight from 0 to their ends: (rates, seeds)."""
+    ends = np.asarray(ends, float)
+    metric = np.stack([0 * np.nan_to_num(ends), ends / 2, ends], axis=-1)
+    return Sweep(
+        name=name,
+        rates=rates or tuple(10.0**-k for k in range(len(ends))),
+        seeds=tuple(range(ends.shape[1])),
+        steps=(0, 5, 10),
+        loss=metric,
+        metric=metric,
+        seconds=(0.0, seconds / 2, seconds),
+        compiling=1.0,
+        bytes_per_param=8.0,
+        parameters=5,
+        planned=10,
+    )
+
+
+def _standings(*sweeps, better="higher", target=None):
+    return standings(Outcome("p", "", "accuracy", better, target, "here", sweeps))
+
+
+A = _sweep("a", [[1, 1, 1.1], [8.0, 9.0, 8.5], [5, 5, 5]])
+B = _sweep("b", [[2, 2, 2], [1, 1, 1], [4, 4.1, 4.2]])
+
+
+def test_the_best_is_first_at_its_best_rate():
+    a, b = _standings(B, A)
+    assert (a.name, a.rate, a.metric, a.edge) == ("a", 0.1, 8.5, False)
+    assert (b.name, b.rate, b.edge) == ("b", 0.01, True)
+    assert a.spread == pytest.approx(0.5) and a.verdict == "best" and a.p is None
+
+
+def test_lower_may_be_better():
+    first, second = _standings(A, B, better="lower")
+    assert (first.name, first.metric, first.rate) == ("b", 1.0, 0.1)
+    assert (second.name, second.rate) == ("a", 1.0)
+
+
+def test_a_rate_at_which_a_run_diverged_is_not_the_best():
+    row = _standings(_sweep("c", [[99, NAN, 99], [1, 1, 1]]))[0]
+    assert row.rate == 0.1 and row.diverged == 1
+
+
+def test_who_diverged_everywhere_is_last_and_said_to_have():
+    rows = _standings(_sweep("c", [[NAN, NAN, NAN]]), B)
+    assert [row.name for row in rows] == ["b", "c"]
+    assert rows[1].verdict == "diverged" and np.isnan(rows[1].metric)
+    assert [row.verdict for row in _standings(_sweep("c", [[NAN, 1, 1]]))] == [
+        "diverged"
+    ]
+
+
+def test_an_infinite_metric_has_diverged():
+    assert _standings(_sweep("c", [[np.inf, 1, 1], [1, 1, 1]]))[0].rate == 0.1
+
+
+def test_clear_differences_are_called_so():
+    close = _sweep("d", [[8.2, 9.1, 8.3]])
+    rows = {row.name: row for row in _standings(A, B, close)}
+    assert rows["b"].verdict == "worse" and rows["b"].p < 0.05
+    assert rows["d"].verdict in ("best", "no clear difference")
+    assert {rows["a"].verdict, rows["d"].verdict} == {"best", "no clear difference"}
+
+
+def test_one_seed_says_nothing_of_chance():
+    a, b = _standings(_sweep("a", [[1.0]]), _sweep("b", [[0.5]]))
+    assert np.isnan(a.spread) and b.p is None
+    assert b.verdict == "no clear difference"
+
+
+def test_steps_and_seconds_to_the_target():
+    a, b = _standings(A, B, target=4.25)
+    # Half of 8, 9 and 8.5 is reached at step 5 from two seeds, and at 10 from one.
+    assert a.steps_to_target == pytest.approx((10 + 5 + 5) / 3)
+    assert a.seconds_to_target == pytest.approx((1 + 0.5 + 0.5) / 3 / 9)
+    assert b.steps_to_target is None
+
+
+def test_an_optimizer_without_a_rate():
+    row = _standings(_sweep("lbfgs", [[1.0, 2.0]], rates=(None,)))[0]
+    assert row.rate is None and not row.edge
+
+
+few = st.lists(st.integers(-50, 50), min_size=2, max_size=6)
+
+
+@given(few, few)
+def test_welchs_test_is_scipys(a, b):
+    p = welch(np.array(a), np.array(b))
+    if np.ptp(a) == np.ptp(b) == 0:
+        assert p == (1.0 if a[0] == b[0] else 0.0)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # scipy minds a list of equal numbers
+            expected = stats.ttest_ind(a, b, equal_var=False).pvalue
+        assert p == pytest.approx(expected, rel=1e-3, abs=1e-5)
+
+
+def test_equal_differences_are_no_proof():
+    """One image of 450, from every seed: by pairs this would be certain."""
+    a = np.array([0.9911, 0.9933, 0.9956])
+    assert welch(a, a - 1 / 450) > 0.2
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_holms_correction(ps):
+    """Never smaller than before, in the same order, and at most 1."""
+    found = holm(ps)
+    assert all(p <= q <= 1 for p, q in zip(ps, found, strict=True))
+    assert min(found) == pytest.approx(min(1.0, len(ps) * min(ps)))
+    order = np.argsort(ps, kind="stable")
+    assert np.all(np.diff(np.array(found)[order]) >= 0)
