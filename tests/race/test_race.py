@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from steepest.race import race, Watch
+from steepest.race import race, standings, Watch
 
 from .small import LINE
 

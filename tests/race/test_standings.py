@@ -79,6 +79,18 @@ def test_clear_differences_are_called_so():
     assert {rows["a"].verdict, rows["d"].verdict} == {"best", "no clear difference"}
 
 
+def test_low_metrics_are_compared_by_their_factors():
+    """The spread of the worse is as large as the difference, and yet it is clear."""
+    low, high = _sweep("low", [[1e-9, 3e-9, 2e-9]]), _sweep("high", [[0.1, 0.02, 0.05]])
+    first, second = _standings(high, low, better="lower")
+    assert first.name == "low" and second.verdict == "worse"
+    # Of what may be zero there is no logarithm, and accuracies are no factors.
+    zero = _sweep("zero", [[0.0, 0.0, 0.0]])
+    assert _standings(high, zero, better="lower")[1].verdict == "no clear difference"
+    ends = [[0.1, 0.02, 0.05]]
+    assert _standings(_sweep("a", ends), low)[1].verdict == "no clear difference"
+
+
 def test_one_seed_says_nothing_of_chance():
     a, b = _standings(_sweep("a", [[1.0]]), _sweep("b", [[0.5]]))
     assert np.isnan(a.spread) and b.p is None

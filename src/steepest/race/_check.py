@@ -126,6 +126,7 @@ def _check_settings(problem: Problem) -> None:
         "better": (lambda x: x in ("lower", "higher"), '"lower" or "higher"'),
         "target": (lambda x: x is None or isinstance(x, Real), "a number or None"),
         "steps": (is_count, "a whole number above 0"),
+        "seeds": (is_count, "a whole number above 0"),
         "optimizers": (_all(is_text), 'a list of texts as "adamw"'),
         "learning_rates": (_all(is_rate), "a list of numbers above 0"),
     }

@@ -51,6 +51,7 @@ class Problem:
         better: whether a `"lower"` or a `"higher"` metric wins.
         target: a metric worth reaching: the race counts steps and seconds until then.
         steps: how many steps a run has, where nobody says.
+        seeds: from how many seeds, where nobody says.
         optimizers: who takes part, where nobody says.
         learning_rates: those tried, where nobody says.
     """
@@ -67,6 +68,7 @@ class Problem:
     better: Literal["lower", "higher"] = "lower"
     target: float | None = None
     steps: int = 1000
+    seeds: int = 3
     optimizers: Sequence[str] = (
         "sgd",
         "sgd(momentum=0.9)",

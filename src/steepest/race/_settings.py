@@ -45,7 +45,6 @@ def settings_of(
         before: the settings of the race that goes on; empty if there is none.
     """
     own = {f.name: getattr(problem, f.name, None) for f in fields(Settings)}
-    own |= {"problem": name, "seeds": 3}
     said = {key: x for key, x in given.items() if x is not None}
     found = {key: {**own, **before, **said, "problem": name}[key] for key in own}
     settings = Settings(

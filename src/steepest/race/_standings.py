@@ -59,7 +59,8 @@ def standings(outcome: Outcome) -> list[Standing]:
     A learning rate is judged by the mean of the metric over the seeds, at the end; one
     at which a run diverged comes after all others. The difference to the best optimizer
     is tested by Welch's test over the seeds, with Holm's correction for the number of
-    comparisons.
+    comparisons. Of a metric that is to be low, and is above zero, the logarithms are
+    compared: 1e-9 is far from 1e-3, however far both are from 1.
 
     Args:
         outcome: of a race.
@@ -71,7 +72,7 @@ def standings(outcome: Outcome) -> list[Standing]:
     if not rows or np.isnan(rows[0].metric):
         return [replace(row, verdict="diverged") for row in rows]
     first, rest = rows[0], rows[1:]
-    tested = [welch(_ends(first), _ends(row)) for row in rest]
+    tested = [_likely(first, row, outcome.better) for row in rest]
     pairs = zip(rest, holm(tested), strict=True)
     return [first, *(_judged(row, p) for row, p in pairs)]
 
@@ -108,9 +109,12 @@ def _reached(
     return float(steps), float(seconds)
 
 
-def _ends(row: Standing) -> np.ndarray:
-    """The metric at the end, from each seed."""
-    return row.sweep.metric[row.place, :, -1]
+def _likely(first: Standing, other: Standing, better: str) -> float | None:
+    """How likely their difference is by chance."""
+    a, b = (row.sweep.metric[row.place, :, -1] for row in (first, other))
+    if better == "lower" and min(*a, *b) > 0:
+        a, b = np.log(a), np.log(b)
+    return welch(a, b)
 
 
 def _judged(row: Standing, p: float | None) -> Standing:

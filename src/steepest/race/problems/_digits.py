@@ -69,7 +69,8 @@ def digits() -> Problem:
         measure="accuracy",
         better="higher",
         target=0.98,
-        steps=3000,
+        steps=4000,
+        seeds=5,
         optimizers=(
             "sgd(momentum=0.9)",
             "rmsprop",

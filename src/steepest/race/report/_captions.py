@@ -42,7 +42,8 @@ def reading(outcome: Outcome) -> list[str]:
         "all optimizers alike, if they tried equally many learning rates.",
         "From each seed all optimizers began at the same params and saw the same "
         "batches. Differences are tested over the seeds: Welch's test, with Holm's "
-        f"correction for the number of comparisons. A p below {LEVEL} is called worse.",
+        f"correction for the number of comparisons. A p below {LEVEL} is called worse."
+        + (" Logarithms are compared." if outcome.better == "lower" else ""),
         "No clear difference does not mean equal: with few seeds only large "
         "differences can be told from chance. More seeds tell more.",
         "A learning rate at which any run diverged cannot be the best one.",
