@@ -67,7 +67,8 @@ class Model:
         batch = self._batch(seed, t, data)
         tx, problem = self.entrant.make(rate), self.problem
         if problem.adjust is None:
-            train = steepest.make_train_step(problem.loss, tx)
+            again = problem.steady or None  # what a line search knows, it keeps
+            train = steepest.make_train_step(problem.loss, tx, same_loss=again)
             params, state, value = train(*run, batch)
         else:
             params, state = run

@@ -89,3 +89,8 @@ class Problem:
         0.25,
         1.0,
     )
+
+    @property
+    def steady(self) -> bool:
+        """Whether the loss is the same function in every step."""
+        return self.batches is _nothing

@@ -50,20 +50,12 @@ def digits() -> Problem:
     Scikit-learn's images of 8 x 8 pixels; two convolutions and two dense layers, 11146
     numbers. The metric is the accuracy on 450 images held out.
     """
-    train, held_out = images()
-    margin = (0, 0), (1, 1), (1, 1)
-    padded = lambda pixels: np.pad(pixels, margin).reshape(len(pixels), -1)
     return Problem(
         init=_init,
         loss=_loss,
         batches=_batches,
         metric=_accuracy,
-        data={
-            "images": padded(train.pixels),
-            "labels": train.labels,
-            "test_images": padded(held_out.pixels),
-            "test_labels": held_out.labels,
-        },
+        data=images(margin=1),
         name="digits",
         about="A small convolutional net learns handwritten digits of 8 x 8 pixels.",
         measure="accuracy",

@@ -32,19 +32,12 @@ def hebbian() -> Problem:
     by the product of the error it leads to and the activity it comes from. The metric
     is the accuracy on 450 images held out.
     """
-    train, held_out = images()
-    flat = lambda pixels: pixels.reshape(len(pixels), -1)
     return Problem(
         init=_init,
         loss=_energy,
         batches=_batches,
         metric=_accuracy,
-        data={
-            "images": flat(train.pixels),
-            "labels": train.labels,
-            "test_images": flat(held_out.pixels),
-            "test_labels": held_out.labels,
-        },
+        data=images(),
         adjust=_adjust,
         name="hebbian",
         about="A predictive-coding network learns handwritten digits by local rules.",
@@ -65,10 +58,8 @@ def hebbian() -> Problem:
 
 
 def _init(key: Key[Array, ""]) -> Params:
-    params = []
-    for k, (below, above) in zip(
-        jax.random.split(key, 3), pairwise(_WIDTHS), strict=True
-    ):
+    params, keys = [], jax.random.split(key, len(_WIDTHS) - 1)
+    for k, (below, above) in zip(keys, pairwise(_WIDTHS), strict=True):
         weights = jax.random.normal(k, (below, above), jnp.float32)
         params += [weights * below**-0.5, jnp.zeros(above, jnp.float32)]
     return params

@@ -1,6 +1,6 @@
 """Scikit-learn's handwritten digits: 1797 images of 8 x 8, from 43 writers."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,15 +9,14 @@ from jaxtyping import Array, Float, Int
 _TRAIN = 1347  # three quarters
 
 
-class Images(NamedTuple):
-    """Images and what they show."""
+def images(margin: int = 0) -> dict[str, np.ndarray]:
+    """Images and what they show; those held out are called `test_images`.
 
-    pixels: Float[np.ndarray, "images 8 8"]  # from 0 to 1
-    labels: Int[np.ndarray, " images"]
+    Their order is always the same, and each is a row of numbers from 0 to 1.
 
-
-def images() -> tuple[Images, Images]:
-    """Those to train with and those held out, in an order that is always the same."""
+    Args:
+        margin: how many pixels of zeros to put around each image.
+    """
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
@@ -28,10 +27,15 @@ def images() -> tuple[Images, Images]:
     found: Any = load_digits()
     order = np.random.default_rng(0).permutation(len(found.target))
     pixels = (found.images[order] / 16).astype(np.float32)
+    pixels = np.pad(pixels, ((0, 0), (margin, margin), (margin, margin)))
+    pixels = pixels.reshape(len(pixels), -1)
     labels = found.target[order].astype(np.int32)
-    cut = slice(None, _TRAIN), slice(_TRAIN, None)
-    train, held_out = (Images(pixels[part], labels[part]) for part in cut)
-    return train, held_out
+    return {
+        "images": pixels[:_TRAIN],
+        "labels": labels[:_TRAIN],
+        "test_images": pixels[_TRAIN:],
+        "test_labels": labels[_TRAIN:],
+    }
 
 
 def accuracy(
