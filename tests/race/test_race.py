@@ -110,11 +110,12 @@ def test_an_unknown_name_is_found_before_anything_runs(tmp_path):
 
 
 def test_the_race_has_a_winner():
-    """A short one on digits: better than guessing, for everyone, at some rate."""
-    names = ["sgd(momentum=0.9)", "adam"]
-    rows = standings(race("digits", names, seeds=2, steps=60))
-    assert {row.name for row in rows} == set(names)
-    assert rows[0].metric >= rows[1].metric > 0.6
+    """A short one on digits: better than guessing, at the rate that is known."""
+    rates = [1e-5, 1e-2]
+    (row,) = standings(
+        race("digits", ["adam"], learning_rates=rates, seeds=1, steps=60)
+    )
+    assert row.rate == 1e-2 and row.metric > 0.6
 
 
 PROBLEM = """
