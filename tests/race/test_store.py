@@ -77,6 +77,11 @@ def test_settings_of_a_race_that_goes_on(store):
         Store(store.folder).settings(resume=False)
 
 
+def test_there_must_be_something_to_go_on_with(tmp_path):
+    with pytest.raises(ValueError, match=r"there is no folder .* no race to go on"):
+        Store(tmp_path / "new").settings(resume=True)
+
+
 def test_a_new_folder_has_none(tmp_path):
     assert Store(tmp_path / "new").settings(resume=False) == {}
     assert Store(tmp_path).settings(resume=True) == {}  # killed before it began

@@ -51,6 +51,11 @@ class Store:
         Args:
             resume: whether to go on. If not, a folder with something in it is refused.
         """
+        if resume and not self.folder.exists():
+            raise ValueError(
+                f"race: there is no folder {self.folder}, and so no race to go on "
+                "with. Leave `resume` out to begin one."
+            )
         if not self.folder.exists() or not any(self.folder.iterdir()):
             return {}
         if not self._manifest.exists():

@@ -82,7 +82,7 @@ def split_list(text: str) -> list[str]:
     Args:
         text: such as `adamw,lookahead(adamw, 5, 0.5)`.
 
-    >>> split_list("adamw, lookahead(adamw, 5, 0.5)")
+    >>> split_list('adamw, "lookahead(adamw, 5, 0.5)"')
     ['adamw', 'lookahead(adamw, 5, 0.5)']
     """
     whole = Line("optimizers", text)
@@ -107,7 +107,12 @@ def split_list(text: str) -> list[str]:
     for place, item in items:
         if not item:
             raise whole.error("nothing is written here, and a name is wanted.", place)
-    return [item for _, item in items]
+    return [_bare(item) for _, item in items]
+
+
+def _bare(item: str) -> str:
+    """Without quotes around all of it, which a shell would have taken away."""
+    return item[1:-1] if re.fullmatch(LITERAL, item, re.DOTALL) else item
 
 
 def _made(
