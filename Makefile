@@ -29,7 +29,7 @@ INSTALL := apt-get update -qq && apt-get install -y -qq --no-install-recommends 
 chromium:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
 	|| { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
-	&& DEBIAN_FRONTEND=noninteractive timeout 240 sh -c "$(INSTALL)" >/dev/null 2>&1; } \
+	&& DEBIAN_FRONTEND=noninteractive timeout 120 sh -c "$(INSTALL)" >/dev/null 2>&1; } \
 	|| echo "There is no Chromium: the tests that open the report in it are skipped."
 
 .venv/%: pyproject.toml
