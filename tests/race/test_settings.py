@@ -22,6 +22,12 @@ def test_rates_are_in_their_order():
     assert _of(learning_rates=[1, 0.1]).learning_rates == (0.1, 1.0)
 
 
+def test_spaces_in_quotes_are_kept():
+    """They may be part of a pattern."""
+    given = ['muon(routes={"a  b":   "adam"})']
+    assert _of(optimizers=given).optimizers == ('muon(routes={"a  b": "adam"})',)
+
+
 def test_what_is_said_comes_first():
     found = _of(steps=5, seeds=[4, 2], learning_rates=[1], optimizers=["lion"])
     assert found.steps == 5 and found.seeds == (4, 2)

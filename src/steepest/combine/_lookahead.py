@@ -42,6 +42,11 @@ class LookaheadParams(NamedTuple):
         copy = jax.tree.map(lambda x: x.copy() if hasattr(x, "copy") else x, params)
         return cls(fast=params, slow=copy)
 
+    @staticmethod
+    def fast_of(params: Params) -> Params:
+        """Those that gradients are taken at: `fast`, or all if there is one kind."""
+        return params.fast if isinstance(params, LookaheadParams) else params
+
 
 class LookaheadState(NamedTuple):
     """The fast optimizer's state, and how many steps it took since the last meeting."""

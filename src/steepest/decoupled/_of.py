@@ -47,8 +47,9 @@ def of(tx: AnyTransformation) -> Decoupled:
         return new, apply_updates(theta, updates)
 
     def step(opt_params: Any, theta: PyTree, updates: PyTree, **extra: Any) -> Stepped:
-        at = theta.fast if isinstance(theta, LookaheadParams) else theta
-        same_shapes("decoupled.of", theta=at, updates=updates)
+        same_shapes(
+            "decoupled.of", theta=LookaheadParams.fast_of(theta), updates=updates
+        )
         fixed, arrays = split(extra)
         return run(opt_params, theta, updates, fixed, arrays)
 

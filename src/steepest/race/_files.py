@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,14 @@ def refused(path: Path, what: str) -> ValueError:
 
 
 def to_json(x: Any) -> Any:
-    """Arrays as lists, and each number so that it comes back to the last digit.
+    """What JSON can say, and each number so that it comes back to the last digit.
 
     Args:
-        x: an array of any shape. NaN becomes `None`, and infinity a text.
+        x: an array of any shape, a number, a text, or a dataclass of such. NaN becomes
+            `None`, and infinity a text.
     """
+    if is_dataclass(x):
+        return {f.name: to_json(getattr(x, f.name)) for f in fields(x)}
     if isinstance(x, np.ndarray):
         x = x.tolist()
     if isinstance(x, list | tuple):

@@ -72,7 +72,7 @@ class Model:
             params, state, value = train(*run, batch)
         else:
             params, state = run
-            at = params.fast if isinstance(params, steepest.LookaheadParams) else params
+            at = steepest.LookaheadParams.fast_of(params)
             value, adjustments = problem.loss(at, batch), problem.adjust(at, batch)
             state, params = decoupled.of(tx).step(state, params, adjustments)
         return Run(params, state), _number(value)
@@ -101,7 +101,7 @@ def _keys(seed: ArrayLike) -> Any:
 
 def _number(x: Any) -> Any:
     """One number, in the widest dtype that is switched on."""
-    return jnp.asarray(x).astype(jnp.result_type(float)).reshape(())
+    return jnp.asarray(x).astype(jnp.result_type(float))
 
 
 def _evaluated(run: Run) -> Any:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+Better = Literal["lower", "higher"]
 Rate = float | None  # `None` for an optimizer that has no learning rate
 
 
@@ -82,7 +83,7 @@ class Outcome:
     problem: str
     about: str
     measure: str
-    better: Literal["lower", "higher"]
+    better: Better
     target: float | None
     machine: str
     sweeps: tuple[Sweep, ...]

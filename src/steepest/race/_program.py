@@ -51,7 +51,7 @@ class Program:
         """The program, ready to run."""
         return self.lowered.compile()
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """A digest of the program: what one saves is of no use to another."""
         return hashlib.sha256(self.lowered.as_text().encode()).hexdigest()

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from ._problem import Problem
+from .entrants import tidy
 
 _WHO = "race"
 _MOST_SEEDS = 10_000
@@ -75,7 +76,7 @@ def _optimizers(names: Any) -> tuple[str, ...]:
             f"{_WHO}: `optimizers` is {names!r}, and one name or more is wanted, such "
             "as ['adamw', 'lookahead(adamw)']."
         )
-    return _once("optimizers", tuple(" ".join(name.split()) for name in names))
+    return _once("optimizers", tuple(map(tidy, names)))
 
 
 def _rates(rates: Any) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from ._outcome import Outcome, Rate, Sweep
+from ._outcome import Better, Outcome, Rate, Sweep
 from ._significance import holm, welch
 
 Verdict = Literal["best", "no clear difference", "worse", "diverged"]
@@ -52,6 +52,11 @@ class Standing:
         """Its best learning rate."""
         return self.sweep.rates[self.place]
 
+    @property
+    def ends(self) -> np.ndarray:
+        """(seeds,), the metric at the end."""
+        return self.sweep.metric[self.place, :, -1]
+
 
 def standings(outcome: Outcome) -> list[Standing]:
     """A row for each optimizer, the best one first.
@@ -65,25 +70,41 @@ def standings(outcome: Outcome) -> list[Standing]:
     Args:
         outcome: of a race.
     """
-    sign = 1 if outcome.better == "higher" else -1
-    rows = [_standing(sweep, sign, outcome.target) for sweep in outcome.sweeps]
-    worth = lambda row: -np.inf if np.isnan(row.metric) else sign * row.metric
-    rows.sort(key=worth, reverse=True)
+    better, target = outcome.better, outcome.target
+    rows = [standing(sweep, better, target) for sweep in outcome.sweeps]
+    rows.sort(key=lambda row: worth(row.metric, better), reverse=True)
     if not rows or np.isnan(rows[0].metric):
         return [replace(row, verdict="diverged") for row in rows]
     first, rest = rows[0], rows[1:]
-    tested = [_likely(first, row, outcome.better) for row in rest]
+    tested = [_likely(first, row, better) for row in rest]
     pairs = zip(rest, holm(tested), strict=True)
     return [first, *(_judged(row, p) for row, p in pairs)]
 
 
-def _standing(sweep: Sweep, sign: int, target: float | None) -> Standing:
+def worth(metric: float | np.ndarray, better: Better) -> np.ndarray:
+    """The metric, so that more is better; what is no number is least of all.
+
+    Args:
+        metric: one, or several.
+        better: whether a lower or a higher metric wins.
+    """
+    signed = metric if better == "higher" else -metric
+    return np.where(np.isnan(metric), -np.inf, signed)
+
+
+def standing(sweep: Sweep, better: Better, target: float | None = None) -> Standing:
+    """An optimizer at its best learning rate, compared with nobody.
+
+    Args:
+        sweep: all its runs.
+        better: whether a lower or a higher metric wins.
+        target: the metric to be reached, if there is one.
+    """
     ends = np.where(sweep.diverged, np.nan, sweep.metric[..., -1])
     means = ends.mean(axis=1)
-    worth = np.where(np.isnan(means), -np.inf, sign * means)
-    place = int(worth.argmax())
+    place = int(worth(means, better).argmax())
     several = len(sweep.seeds) > 1
-    reached = None if target is None else _reached(sweep, place, sign, target)
+    reached = None if target is None else _reached(sweep, place, better, target)
     return Standing(
         sweep=sweep,
         place=place,
@@ -97,10 +118,10 @@ def _standing(sweep: Sweep, sign: int, target: float | None) -> Standing:
 
 
 def _reached(
-    sweep: Sweep, place: int, sign: int, target: float
+    sweep: Sweep, place: int, better: Better, target: float
 ) -> tuple[float, float] | None:
     """Steps and seconds until the first look at which the target is reached."""
-    there = sign * sweep.metric[place] >= sign * target
+    there = worth(sweep.metric[place], better) >= worth(target, better)
     if not there.any(axis=-1).all():
         return None
     looks = there.argmax(axis=-1)
@@ -109,9 +130,9 @@ def _reached(
     return float(steps), float(seconds)
 
 
-def _likely(first: Standing, other: Standing, better: str) -> float | None:
+def _likely(first: Standing, other: Standing, better: Better) -> float | None:
     """How likely their difference is by chance."""
-    a, b = (row.sweep.metric[row.place, :, -1] for row in (first, other))
+    a, b = first.ends, other.ends
     if better == "lower" and min(*a, *b) > 0:
         a, b = np.log(a), np.log(b)
     return welch(a, b)

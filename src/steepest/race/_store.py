@@ -13,7 +13,6 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +113,7 @@ class Store:
         Args:
             sweep: all of them.
         """
-        write_sealed(self._path(sweep.name, "json"), _content(sweep))
+        write_sealed(self._path(sweep.name, "json"), to_json(sweep))
         self._path(sweep.name, "begun").unlink(missing_ok=True)
         self._again = 0.0
 
@@ -129,7 +128,7 @@ class Store:
         if began < self._again and not now:
             return
         begun = look.begun()
-        told = {"fingerprint": begun.fingerprint, **_content(begun.sweep)}
+        told = {"fingerprint": begun.fingerprint, **to_json(begun.sweep)}
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:
             archive.writestr("told.json", json.dumps(told, allow_nan=False))
@@ -196,10 +195,6 @@ class Nowhere:
             look: what is seen of some runs.
             now: in any case.
         """
-
-
-def _content(sweep: Sweep) -> dict[str, Any]:
-    return {f.name: to_json(getattr(sweep, f.name)) for f in fields(Sweep)}
 
 
 def _sweep(path: Path, content: dict[str, Any], name: str) -> Sweep:

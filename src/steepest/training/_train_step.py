@@ -92,7 +92,7 @@ def make_train_step(
     def step(
         params: Params, state: OptState, *batch: Any, **rest: Any
     ) -> tuple[Params, OptState, Any]:
-        at = params.fast if isinstance(params, LookaheadParams) else params
+        at = LookaheadParams.fast_of(params)
         size = microbatch_size if batch else None
         pieces = partial(
             microbatch, argnums=range(1, 1 + len(batch)), microbatch_size=size

@@ -54,6 +54,18 @@ def entrant(text: str, *, steps: int, schedule: str | None = None) -> Entrant:
     return Entrant(line.text, make, swept=bool(asked))
 
 
+def tidy(text: str) -> str:
+    """The text of an optimizer as a race calls it: with single spaces outside quotes.
+
+    Args:
+        text: as for `entrant`.
+
+    >>> tidy(" adamw(  b1=0.9)")
+    'adamw( b1=0.9)'
+    """
+    return Line.of("optimizers", text).text
+
+
 def transformation_of(text: str) -> steepest.GradientTransformation:
     """The optimizer that a text describes, at a learning rate of 0.001.
 

@@ -1,7 +1,7 @@
 """What a race is told in: texts, pictures, one page, and numbers for machines."""
 
 from ._columns import columns as columns, notes as notes, verdict as verdict
-from ._numbers import count as count, number as number, rate as rate
+from ._numbers import at_rate as at_rate, count as count, number as number, rate as rate
 from ._page import page as page
 from ._pictures import pictures as pictures
 from ._report import results as results, write_report as write_report

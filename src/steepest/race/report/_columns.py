@@ -7,6 +7,7 @@ import numpy as np
 from .._outcome import Outcome
 from .._standings import Standing, standings
 from ._numbers import (
+    at_rate,
     chance,
     count,
     decimals,
@@ -49,7 +50,7 @@ def verdict(outcome: Outcome) -> str:
     if np.isnan(best.metric):
         who = best.name if not others else "every optimizer"
         return f"No winner: {who} diverged at every learning rate tried."
-    at = "" if best.rate is None else f" at {rate(best.rate)}"
+    at = at_rate(best.rate)
     result = f"{outcome.measure} {number(best.metric, best.spread)}"
     if not others:
         return (

@@ -8,7 +8,7 @@ import numpy as np
 from .._outcome import Outcome
 from .._standings import Standing
 from ._labels import Label, names
-from ._numbers import count, Number, number, rate, seconds
+from ._numbers import at_rate, count, Number, number, seconds
 from ._picture import Picture
 from ._plot import axes, Box, cut, keyed, Layout, room, tall, titled, TOP
 from ._scales import fit, Scale
@@ -30,8 +30,7 @@ class _Curve:
     @property
     def tip(self) -> str:
         sweep, mean = self.row.sweep, self.loss.mean(axis=0)
-        at = "" if self.row.rate is None else f" at {rate(self.row.rate)}"
-        head = f"{self.row.name}{at}"
+        head = f"{self.row.name}{at_rate(self.row.rate)}"
         if not len(mean):
             return f"{head}: diverged at once"
         last = len(mean) - 1

@@ -8,7 +8,7 @@ from .._outcome import Outcome
 from .._standings import Standing
 from ._columns import difference, final
 from ._labels import LETTERS
-from ._numbers import Number, number, rate
+from ._numbers import at_rate, Number, number
 from ._picture import Picture
 from ._plot import axes, Box, keyed, Layout, titled, TOP
 from ._scales import fit, Scale
@@ -43,8 +43,7 @@ def finals(outcome: Outcome, layout: Layout) -> Picture:
     written = final(outcome)
     for k, (key, row) in enumerate(rows):
         y = top + high * (k + 0.5)
-        at = "" if row.rate is None else f" at {rate(row.rate)}"
-        tip = f"{row.name}{at}\n{outcome.measure} {written(row)}"
+        tip = f"{row.name}{at_rate(row.rate)}\n{outcome.measure} {written(row)}"
         parts.append(_words(row, y if wide else y - 10, box, wide))
         parts.append(series(key, _row(key, row, y if wide else y + 8, x, low, tip)))
     return Picture(
@@ -70,7 +69,7 @@ def _values(rows: Sequence[Standing], low: bool) -> list[Number]:
 
 
 def _seeds(row: Standing) -> list[Number]:
-    return [float(v) for v in row.sweep.metric[row.place, :, -1]]
+    return row.ends.tolist()
 
 
 def _reach(row: Standing, low: bool) -> tuple[float, float]:

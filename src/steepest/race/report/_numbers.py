@@ -82,6 +82,18 @@ def rate(value: Number | None) -> str:
     return f"{float(mantissa):g}e{int(power)}"
 
 
+def at_rate(value: Number | None) -> str:
+    """The end of a phrase: at which learning rate, if there is one.
+
+    Args:
+        value: the learning rate.
+
+    >>> at_rate(3e-3), at_rate(None)
+    (' at 3e-3', '')
+    """
+    return "" if value is None else f" at {rate(value)}"
+
+
 def seconds(value: Number | None) -> str:
     """A time, in the unit that suits it.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import to_json, write_whole
-from .._outcome import Outcome, Sweep
+from .._outcome import Outcome
 from .._standings import Standing, standings
 from ._page import page
 from ._pictures import pictures
@@ -41,7 +41,7 @@ def results(outcome: Outcome) -> str:
         **{name: getattr(outcome, name) for name in head},
         "standings": [_row(row) for row in standings(outcome)],
         "missing": [{"name": name, "why": why} for name, why in outcome.missing],
-        "sweeps": [_told(sweep) for sweep in outcome.sweeps],
+        "sweeps": [to_json(sweep) for sweep in outcome.sweeps],
     }
     return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
@@ -52,7 +52,3 @@ def _row(row: Standing) -> dict[str, Any]:
     step = {"step_seconds": row.sweep.step_seconds}
     memory = {"bytes_per_param": row.sweep.bytes_per_param}
     return {**found, **own, **step, **memory}
-
-
-def _told(sweep: Sweep) -> dict[str, Any]:
-    return {f.name: to_json(getattr(sweep, f.name)) for f in fields(Sweep)}

@@ -5,6 +5,8 @@ be run with the numbers is not its business.
 """
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 _TIME = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?")
 _SECONDS = 3600.0, 60.0, 1.0
@@ -44,10 +46,7 @@ def count(text: str) -> int:
     Args:
         text: such as `1000`.
     """
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no whole number.") from None
+    return _read(int, text, "whole number")
 
 
 def number(text: str) -> float:
@@ -56,10 +55,7 @@ def number(text: str) -> float:
     Args:
         text: such as `0.98`.
     """
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no number.") from None
+    return _read(float, text, "number")
 
 
 def duration(text: str) -> float:
@@ -80,6 +76,13 @@ def duration(text: str) -> float:
         return sum(float(some) * unit for some, unit in units if some)
     except ValueError:
         raise ValueError(f"{text!r} is no time; say `90s`, `5m` or `1h`.") from None
+
+
+def _read(kind: Callable[[str], Any], text: str, wanted: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no {wanted}.") from None
 
 
 def _grid(text: str) -> list[float]:

@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID
 from rich.text import Text
 
-from .._outcome import Outcome, Sweep
+from .._outcome import Sweep
 from .._problem import Problem
-from .._standings import Standing, standings
+from .._standings import Standing, standing, worth
 from .._watch import Watch
-from ..report import count, number, rate
+from ..report import at_rate, count, number
 from ._stop import Stop
 
 
@@ -134,24 +134,11 @@ class Bars(Quiet):
 
     def _best(self, sweep: Sweep) -> str:
         """The best learning rate of an optimizer, in words."""
-        problem = self.problem
-        outcome = Outcome(
-            problem=problem.name,
-            about="",
-            measure=problem.measure,
-            better=problem.better,
-            target=None,
-            machine="",
-            sweeps=(sweep,),
-        )
-        self.best[sweep.name] = standings(outcome)[0]
-        return self._words(self.best[sweep.name])
-
-    def _words(self, row: Standing) -> str:
+        row = self.best[sweep.name] = standing(sweep, self.problem.better)
         if np.isnan(row.metric):
             return "diverged"
-        at = "" if row.rate is None else f" at {rate(row.rate)}"
-        return f"{self.problem.measure} {number(row.metric, row.spread)}{at}"
+        found = number(row.metric, row.spread)
+        return f"{self.problem.measure} {found}{at_rate(row.rate)}"
 
     def _summary(self) -> str:
         """The time, the time left, and who is ahead; drawn again all the time."""
@@ -162,10 +149,10 @@ class Bars(Quiet):
         left = self._left(spent)
         if left is not None:
             words.append(f"{_clock(left)} left")
-        sign = 1 if self.problem.better == "higher" else -1
         rows = [row for row in self.best.values() if not np.isnan(row.metric)]
         if rows:
-            words.append("best " + max(rows, key=lambda row: sign * row.metric).name)
+            value = lambda row: worth(row.metric, self.problem.better)
+            words.append("best " + max(rows, key=value).name)
         return ", ".join(words)
 
     def _left(self, spent: float) -> float | None:
