@@ -1,5 +1,6 @@
 """All runs of an optimizer in one program are what each of them is alone."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import jax
@@ -130,3 +131,27 @@ def test_a_local_rule_is_stepped_by_the_decoupled_rules():
     )
     sweep = _sweep("sgd", Plan((0.5,), (0,), 3), problem)
     np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 1.0, 2.0, 3.0])
+
+
+def _weight_of(problem):
+    """A loss that pulls one weight steadily up, and a metric that shows where it is."""
+    return replace(
+        problem,
+        init=lambda key: {"w": jnp.zeros(())},
+        loss=lambda params, batch: -params["w"],
+        metric=lambda params, data: params["w"],
+    )
+
+
+def test_lookahead_is_measured_at_its_slow_params():
+    """They stand still until the fast ones have made two steps, and go half the way."""
+    sweep = _sweep("lookahead(sgd, 2, 0.5)", Plan((1.0,), (0,), 4), _weight_of(LINE))
+    np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 0.0, 1.0, 1.0, 2.0])
+
+
+def test_schedule_free_is_measured_at_its_mean():
+    """Not where the gradient is taken: `y` lies between `x` and where `z` has run to."""
+    plan, text = Plan((1.0,), (0,), 2), "schedule_free_sgd(b1=0.5)"
+    sweep = _sweep(text, plan, _weight_of(LINE))
+    # z is 1 and 2 after the steps; x the mean of them so far.
+    np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 1.0, 1.5])
