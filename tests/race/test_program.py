@@ -150,7 +150,7 @@ def test_lookahead_is_measured_at_its_slow_params():
 
 
 def test_schedule_free_is_measured_at_its_mean():
-    """Not where the gradient is taken: `y` lies between `x` and where `z` has run to."""
+    """Not where the gradient is taken, between that mean and where `z` has run to."""
     plan, text = Plan((1.0,), (0,), 2), "schedule_free_sgd(b1=0.5)"
     sweep = _sweep(text, plan, _weight_of(LINE))
     # z is 1 and 2 after the steps; x the mean of them so far.
