@@ -1,6 +1,8 @@
 """Strict by configuration; eight devices, so that sharding can be seen."""
 
+import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 # Arrays are tiny here, and thousands of programs compiled: LLVM need not optimize.
@@ -12,7 +14,7 @@ import jax  # noqa: E402  (the flags must be set before)
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
 
-from steepest.engine import _formula  # noqa: E402
+from steepest.engine import _templates  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -23,18 +25,39 @@ jax.config.update("jax_compilation_cache_dir", str(_KEPT))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
-_fingerprint = _formula.fingerprint
+_take_apart = _templates.take_apart
 
 
-def _of_what_is_checked(f, *inside):
+def _of_what_is_checked(f, arrays, *inside):
     """Look through jaxtyping, which wraps a function anew each time it is defined.
 
     Without this no formula would be shared while types are checked.
     """
-    return _fingerprint(getattr(f, "__wrapped__", f), *inside)
+    before = len(arrays)
+    template = _take_apart(getattr(f, "__wrapped__", f), arrays, *inside)
+    if len(arrays) > before:  # made anew, without the checks
+        return template
+    return replace(template, make=lambda arrays, *parts: f)
 
 
-_formula.fingerprint = _of_what_is_checked
+_templates.take_apart = _of_what_is_checked
+
+
+@pytest.fixture
+def compiles():
+    """`with compiles(n):` checks that XLA compiles `n` programs, from disk or not."""
+    event, seen = "/jax/core/compile/backend_compile_duration", []
+    listen = lambda name, *_, **__: seen.append(name) if name == event else None
+    jax.monitoring.register_event_duration_secs_listener(listen)
+
+    @contextlib.contextmanager
+    def exactly(n):
+        before = len(seen)
+        yield
+        assert len(seen) - before == n
+
+    yield exactly
+    jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.fixture

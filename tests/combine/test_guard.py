@@ -231,22 +231,6 @@ def test_the_decision_is_made_once():
     assert len(of_all_leaves) < len(p)
 
 
-def test_a_step_compiles_once():
-    """Also outside `jit`."""
-    traces = 0
-
-    def count(updates, params):
-        nonlocal traces
-        traces += 1
-        return updates
-
-    tx = steepest.guard(steepest.stateless(count), window=2)
-    _, state = _run([P], tx)
-    once = traces
-    _run([P, NAN, P], tx, state)
-    assert traces == once
-
-
 def test_the_slope_of_a_step_left_out_is_zero():
     """A NaN that nobody sees is not in the slope either."""
     tx = steepest.guard(steepest.adam(0.1), window=2)

@@ -1,75 +1,47 @@
-"""Formulas are compiled once for all transformations that compute the same."""
+"""Formulas of neighbouring rules, as one compiled function of a leaf."""
 
 import jax
 import jax.numpy as jnp
 
-import steepest
-from steepest.engine._formula import _COMPILED, fingerprint
+from steepest.core import EmptyState, Rule
+from steepest.engine._formula import joined, measuring, result
+
+DOUBLE = Rule("double", EmptyState, lambda n, g, p: 2 * g)
+ADD = Rule("add", EmptyState, lambda n, g, p: g + n.much)
 
 
-def _over(x):
-    return lambda y: x * y
+def test_one_after_the_other():
+    both = joined([DOUBLE, ADD], ((), ("much",)), (True, True), None)
+    (u, row), _ = both([(jnp.ones(2), None, ()), (jnp.zeros(3), None, ())], (5.0,))
+    assert u.tolist() == [7, 7] and row == ()
 
 
-def test_the_same_code_over_the_same_numbers_is_the_same():
-    assert fingerprint(_over(2.0)) == fingerprint(_over(2.0))
-    assert fingerprint(_over(2.0)) != fingerprint(_over(3.0))
-    assert fingerprint(_over(1)) != fingerprint(_over(1.0))
-    assert fingerprint(_over(1)) != fingerprint(_over(True))
-    assert fingerprint(_over(_over(2.0))) == fingerprint(_over(_over(2.0)))
-    assert fingerprint(_over(_over(2.0))) != fingerprint(_over(_over(3.0)))
+def test_what_is_not_applied_still_has_its_numbers():
+    one = joined([ADD, DOUBLE], (("much",), ()), (False, True), None)
+    ((u, _),) = one([(jnp.ones(2), None, ())], (5.0,))
+    assert u.tolist() == [2, 2]
 
 
-def test_equal_lines_are_not_the_same_code():
-    one, two = (lambda y: y), (lambda y: y)
-    assert fingerprint(one) != fingerprint(two)
+def test_a_leaf_comes_back_in_the_dtype_that_is_wanted():
+    f = joined([DOUBLE], ((),), (True,), jnp.dtype(jnp.bfloat16))
+    ((u, _),) = f([(jnp.ones(2, jnp.bfloat16), None, ())], ())
+    assert u.dtype == jnp.bfloat16
+    wide = joined([DOUBLE], ((),), (True,), None)
+    assert wide([(jnp.ones(2, jnp.bfloat16), None, ())], ())[0][0].dtype == jnp.float32
 
 
-def test_a_function_of_itself_has_an_end():
-    def power(n):
-        return 1 if n == 0 else 2 * power(n - 1)
-
-    assert fingerprint(power) == fingerprint(power)
-
-
-def test_an_array_is_kept_by_nobody():
-    """It may be a tracer, whose time is over when its function returns."""
-    assert fingerprint(_over(jnp.ones(()))) is None
-    before = len(_COMPILED)
-    jax.jit(lambda s: steepest.scale(s).update(jnp.ones(3), steepest.EmptyState()))(2.0)
-    assert len(_COMPILED) == before
+def test_a_measure_is_summed():
+    total = measuring(lambda n, g, p: jnp.sum(g) * n.c, ("c",))
+    jobs = [(jnp.ones(2), None, ()), (jnp.ones(3), None, ())]
+    assert float(total(jobs, (10.0,))) == 50
 
 
-def test_a_second_adam_compiles_nothing():
-    p = {"w": jnp.ones((5, 7))}
-
-    def step():
-        tx = steepest.adamw(0.123, mask={"w": True})
-        return tx.update(p, tx.init(p), p)
-
-    step()
-    before = len(_COMPILED), sum(f._cache_size() for f in _COMPILED.values())
-    step()
-    after = len(_COMPILED), sum(f._cache_size() for f in _COMPILED.values())
-    assert before == after
+def test_the_rules_have_their_names_in_the_program():
+    """For the profiler."""
+    f = joined([DOUBLE, ADD], ((), ("much",)), (True, True), None)
+    lowered = jax.jit(lambda g: f([(g, None, ())], (5.0,))).lower(jnp.ones(2))
+    assert "double" in lowered.as_text(debug_info=True)
 
 
-def test_the_shelf_of_formulas_is_finite(monkeypatch):
-    """A sweep over very many learning rates does not fill the memory."""
-    monkeypatch.setattr("steepest.engine._formula._ENOUGH", 3)
-    monkeypatch.setattr("steepest.engine._formula._COMPILED", shelf := {})
-    for i in range(8):
-        tx, g = steepest.scale(float(i)), jnp.ones(())
-        assert tx.update(g, tx.init(g))[0] == i
-        assert len(shelf) <= 3
-
-
-def test_what_leaks_is_seen():
-    """No tracer survives a step whose hyperparameters were traced."""
-    with jax.checking_leaks():
-        update = jax.jit(lambda lr: steepest.adam(lr).update(jnp.ones(3), _state()))
-        update(0.1)
-
-
-def _state():
-    return steepest.adam(0.1).init(jnp.ones(3))
+def test_one_thing_alone_is_a_tuple_too():
+    assert result(1) == (1,) and result((1, 2)) == (1, 2)

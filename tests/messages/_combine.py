@@ -44,8 +44,8 @@ BAD = {
             params(),
         ),
         ValueError,
-        "conditionally_transform: should_transform_fn returned an array of shape (2,), "
-        "and one boolean, for the whole step, is wanted. Reduce it with `jnp.all` or "
+        "conditionally_transform: should_transform_fn must return one boolean for the "
+        "whole step, got an array of shape (2,). Reduce it with `jnp.all` or "
         "`jnp.any`.",
     ),
     "flatten": Bad(

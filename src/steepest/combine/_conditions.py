@@ -1,6 +1,6 @@
 """Steps that are taken only under a condition."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -19,9 +19,9 @@ from ..core import (
     state_of,
     Updates,
 )
-from ..engine import Around, Leaves, when, wrapping, zeros
+from ..engine import Around, held, Leaves, when, wrapping, zeros
 from ..numerics import increment, zero_count
-from ._hold import are_finite, held, yes_or_no
+from ._decisions import anywhere, are_finite, mesh_axes, yes_or_no
 
 
 @runtime_checkable
@@ -55,17 +55,23 @@ class ConditionallyTransformState(NamedTuple):
 
 
 def apply_if_finite(
-    inner: AnyTransformation, max_consecutive_errors: Real
+    inner: AnyTransformation,
+    max_consecutive_errors: Real,
+    *,
+    axis_name: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
-    """`inner`, except where the gradient has an infinity or a NaN: then hold still.
+    """Skip the steps whose gradient has an infinity or a NaN; otherwise, `inner`.
 
-    The inner state stays as it was, too. After `max_consecutive_errors` such gradients
-    in a row the next one is let through: the loss itself must be broken, and should be
-    seen to be.
+    A skipped step returns zeros and leaves the inner state bit for bit as it was. After
+    `max_consecutive_errors` such gradients in a row the next one is let through: the
+    loss itself must be broken, and should be seen to be.
 
     Args:
         inner: any transformation.
-        max_consecutive_errors: how many to forgive in a row.
+        max_consecutive_errors: how many such steps in a row to skip.
+        axis_name: inside `shard_map` or `pmap`, the axes over which gradients differ
+            from device to device. Then all devices skip if one of them must; without
+            it, each device decides for itself.
 
     >>> import steepest
     >>> tx = steepest.apply_if_finite(steepest.sgd(1.0), max_consecutive_errors=5)
@@ -73,9 +79,10 @@ def apply_if_finite(
     >>> float(updates[0]), int(state.total_notfinite)
     (0.0, 1)
     """
-    who = "apply_if_finite"
-    tx = as_inner(who, "inner", inner)
-    (most,) = nonnegative(who, max_consecutive_errors=max_consecutive_errors)
+    name = "apply_if_finite"
+    tx = as_inner(name, "inner", inner)
+    (most,) = nonnegative(name, max_consecutive_errors=max_consecutive_errors)
+    mesh_axes(name, axis_name)
 
     def init(params: Params) -> ApplyIfFiniteState:
         inner_state = tx.init(params)
@@ -89,18 +96,18 @@ def apply_if_finite(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ApplyIfFiniteState]:
-        state_of(who, ApplyIfFiniteState, state)
-        Leaves(updates).check(who)
-        finite = are_finite(updates)
+        state_of(name, ApplyIfFiniteState, state)
+        Leaves(updates).check(name)
+        finite = ~anywhere(~are_finite(updates), axis_name)
         in_a_row = jnp.where(finite, 0, increment(state.notfinite_count))
         total = state.total_notfinite
         total = jnp.where(finite, total, increment(total))
         apply = finite | (in_a_row > most)
-        old = state.inner_state
-        found, new = held(who, apply, tx, updates, old, params, extra_args)
-        return found, ApplyIfFiniteState(in_a_row, finite, total, new)
+        args = updates, state.inner_state, params, extra_args
+        out, new = held(name, apply, tx, *args)
+        return out, ApplyIfFiniteState(in_a_row, finite, total, new)
 
-    return wrapping(init, update, Around(who, tx, "inner_state"))
+    return wrapping(init, update, Around(name, tx, "inner_state"))
 
 
 def conditionally_mask(
@@ -113,7 +120,8 @@ def conditionally_mask(
     Args:
         inner: any transformation; its state changes only in the steps it takes.
         should_transform_fn: a function of the count of calls, and of the extra
-            arguments if they are forwarded; `True` to take the step.
+            arguments if they are forwarded; `True` to take the step. Outside `jit` it
+            gets concrete values, so it may use `if` and read Python objects.
         forward_extra_args: whether the condition hears the extra arguments.
     """
     given = inner, should_transform_fn, forward_extra_args
@@ -145,7 +153,7 @@ def conditionally_transform(
 
 
 def _conditionally(
-    who: str,
+    name: str,
     inner: AnyTransformation,
     condition: ConditionFn,
     forward_extra_args: bool,
@@ -155,27 +163,34 @@ def _conditionally(
     """`inner` in the steps that a condition picks, `instead` in the others.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         inner, condition, forward_extra_args: as for `conditionally_mask`.
         State: with `step` and `inner_state`, in the order that Optax has them.
         instead: a function of the updates.
     """
-    tx = as_inner(who, "inner", inner)
-    function(who, should_transform_fn=condition)
-    flag(who, forward_extra_args=forward_extra_args)
+    tx = as_inner(name, "inner", inner)
+    function(name, should_transform_fn=condition)
+    flag(name, forward_extra_args=forward_extra_args)
 
     def init(params: Params) -> Any:
         return State(step=zero_count(), inner_state=tx.init(params))
 
-    def update(
-        updates: Updates, state: Any, params: Params | None = None, **extra_args: Any
-    ) -> tuple[Updates, Any]:
-        state_of(who, State, state)
+    def decide(
+        updates: Updates, state: Any, params: Params | None, **extra_args: Any
+    ) -> Bool[Array, ""]:
+        state_of(name, State, state)
         heard = extra_args if forward_extra_args else {}
-        apply = condition(state.step, **heard)
-        apply = yes_or_no(who, "should_transform_fn", apply)
-        old = state.inner_state
-        found, new = when(apply, tx, instead, updates, old, params, extra_args)
-        return found, State(step=increment(state.step), inner_state=new)
+        return yes_or_no(name, "should_transform_fn", condition(state.step, **heard))
 
-    return wrapping(init, update, Around(who, tx, "inner_state"))
+    def update(
+        apply: Bool[Array, ""],
+        updates: Updates,
+        state: Any,
+        params: Params | None,
+        **extra_args: Any,
+    ) -> tuple[Updates, Any]:
+        args = updates, state.inner_state, params, extra_args
+        out, new = when(name, apply, tx, instead, *args)
+        return out, State(step=increment(state.step), inner_state=new)
+
+    return wrapping(init, update, Around(name, tx, "inner_state"), decide)

@@ -26,10 +26,10 @@ from ..core import (
     state_of,
     Updates,
 )
-from ..engine import Around, Leaves, wrapping
+from ..engine import Around, held, Leaves, wrapping
 from ..numerics import increment, zero_count
+from ._decisions import anywhere, are_finite, mesh_axes, squared_norm
 from ._history import History, is_high, longer, no_history
-from ._hold import are_finite, held, squared_norm
 
 
 class GuardState(NamedTuple):
@@ -112,11 +112,7 @@ def guard(
             f"guard: warmup is {enough} and window is {size}, and a warmup of at most "
             "the window is wanted: no more steps are known."
         )
-    if not isinstance(axis_name, str | Sequence | None):
-        raise TypeError(
-            f"guard: axis_name is a {type(axis_name).__name__}, and the name of a mesh "
-            "axis, several names, or None is wanted."
-        )
+    mesh_axes("guard", axis_name)
     (sigma,) = positive("guard", sigmas=sigmas)
     rise, most = nonnegative("guard", margin=margin, max_consecutive=max_consecutive)
 
@@ -140,7 +136,7 @@ def guard(
         square, bad = squared_norm(updates), ~are_finite(updates)
         if axis_name is not None:
             square = jax.lax.psum(square, axis_name)
-            bad = jax.lax.psum(bad.astype(jnp.int32), axis_name) > 0
+            bad = anywhere(bad, axis_name)
             value = value if value is None else jax.lax.pmean(value, axis_name)
         # The square of a long gradient may overflow where the gradient does not.
         norm = jnp.minimum(jnp.sqrt(square), jnp.finfo(square.dtype).max ** 0.5)

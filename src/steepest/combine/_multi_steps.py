@@ -1,6 +1,7 @@
 """One step for several gradients: accumulation over small batches."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
@@ -23,9 +24,19 @@ from ..core import (
     state_of,
     Updates,
 )
-from ..engine import Around, Leaves, map_wide, plan_of, when, wide, wrapping, zeros
+from ..engine import (
+    Around,
+    held,
+    Leaves,
+    map_wide,
+    plan_of,
+    when,
+    wide,
+    wrapping,
+    zeros,
+)
 from ..numerics import increment, is_inexact, promoted, zero_count
-from ._hold import held, squared_norm, yes_or_no
+from ._decisions import squared_norm, yes_or_no
 
 
 @runtime_checkable
@@ -86,16 +97,23 @@ class MultiSteps:
         should_skip_update_fn: ShouldSkipUpdateFunction | None = None,
         accumulator_dtype: Any = jnp.float32,
     ):
-        self._opt = as_inner("MultiSteps", "opt", opt)
-        self._every = _every(every_k_schedule)
-        (self._use_mean,) = flag("MultiSteps", use_grad_mean=use_grad_mean)
-        (self._skip,) = function(
-            "MultiSteps", should_skip_update_fn=should_skip_update_fn or _never_skip
-        )
-        (self._dtype,) = dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
-        self._light = _is_light(self._opt)
-        around = Around("MultiSteps", self._opt, "inner_opt_state")
-        self._pair = wrapping(self._init, self._update, around)
+        (mean,) = flag("MultiSteps", use_grad_mean=use_grad_mean)
+        (kept,) = dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
+        every, skip = _every(every_k_schedule), should_skip_update_fn
+        skip = _never_skip if skip is None else skip
+        function("MultiSteps", should_skip_update_fn=skip)
+        self._opt = opt = as_inner("MultiSteps", "opt", opt)
+        rows = _Rows(opt, mean, kept)
+
+        def init(params: Params) -> MultiStepsState:
+            Leaves(params, "params").check("MultiSteps")
+            acc, mini, steps = rows.empty(params), zero_count(), zero_count()
+            _, skip_state = skip(zeros(acc), steps, params)
+            return MultiStepsState(mini, steps, opt.init(params), acc, skip_state)
+
+        around = Around("MultiSteps", opt, "inner_opt_state")
+        decide = partial(_decide, every, skip)
+        self._pair = wrapping(init, rows.update, around, decide)
 
     @property
     def inner_opt(self) -> GradientTransformationExtraArgs:
@@ -141,26 +159,54 @@ class MultiSteps:
         """The pair, for chains."""
         return self._pair
 
-    def _init(self, params: Params) -> MultiStepsState:
-        Leaves(params, "params").check("MultiSteps")
-        zero = lambda p: jnp.zeros_like(p, dtype=_kept(jnp.result_type(p), self._dtype))
-        acc = jax.tree.map(zero, params)
-        mini, steps = zero_count(), zero_count()
-        _, skip_state = self._skip(zeros(acc), steps, params)
-        return MultiStepsState(mini, steps, self._opt.init(params), acc, skip_state)
 
-    def _update(
+class _Decided(NamedTuple):
+    """What the functions of the user have decided for this gradient."""
+
+    k: Any  # how many gradients make a step
+    skip: Bool[Array, ""]  # whether to leave this one out
+    skip_state: Any  # what the skip function said besides
+
+
+def _decide(
+    every: Callable[[Array], Any],
+    skip: ShouldSkipUpdateFunction,
+    updates: Updates,
+    state: MultiStepsState,
+    params: Params | None,
+    **extra_args: Any,
+) -> _Decided:
+    """Call the functions of the user."""
+    state_of("MultiSteps", MultiStepsState, state)
+    left_out, skip_state = skip(updates, state.gradient_step, params)
+    left_out = yes_or_no("MultiSteps", "should_skip_update_fn", left_out)
+    return _Decided(every(state.gradient_step), left_out, skip_state)
+
+
+class _Rows:
+    """Adds the gradients of a row up, and takes a step at its end."""
+
+    def __init__(self, opt: GradientTransformationExtraArgs, use_mean: bool, kept: Any):
+        self._opt, self._use_mean, self._dtype = opt, use_mean, kept
+        self._light = _is_light(opt)
+
+    def empty(self, params: Params) -> Updates:
+        """What is accumulated before the first gradient."""
+        zero = lambda p: jnp.zeros_like(p, dtype=_kept(jnp.result_type(p), self._dtype))
+        return jax.tree.map(zero, params)
+
+    def update(
         self,
+        decided: _Decided,
         updates: Updates,
         state: MultiStepsState,
-        params: Params | None = None,
+        params: Params | None,
         **extra_args: Any,
     ) -> tuple[Updates, MultiStepsState]:
-        state_of("MultiSteps", MultiStepsState, state)
-        skip, skip_state = self._skip(updates, state.gradient_step, params)
-        skip = yes_or_no("MultiSteps", "should_skip_update_fn", skip)
+        """Take in a gradient, and take a step if it is the last of its row."""
+        k, skip, skip_state = decided
         j = increment(state.mini_step)
-        full = (j >= self._every(state.gradient_step)) & ~skip
+        full = (j >= k) & ~skip
         trees = {"updates": updates, "accumulated": state.acc_grads}
         acc = map_wide("MultiSteps", self._add, [j.astype(float), skip], **trees)
         mean = lambda g, a: None if g is None else self._read(g, a, j)
@@ -201,7 +247,7 @@ class MultiSteps:
         """
         if self._light:
             return held("MultiSteps", full, tx, updates, *rest)
-        return when(full, tx, zeros, updates, *rest)
+        return when("MultiSteps", full, tx, zeros, updates, *rest)
 
 
 def skip_not_finite(
@@ -243,7 +289,9 @@ def skip_large_updates(
     return skip, {"should_skip": skip, "norm_squared": norm_squared}
 
 
-def _never_skip(updates: Updates, step: Array, params: Params | None) -> Any:
+def _never_skip(
+    updates: Updates, gradient_step: Array, params: Params | None
+) -> tuple[Any, Any]:
     return jnp.array(False), ()
 
 

@@ -28,6 +28,7 @@ from ..core import (
     Updates,
 )
 from ..engine import (
+    branch,
     Keep,
     kept,
     Leaves,
@@ -230,7 +231,7 @@ def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[
                 found[j] = restore(basis, dtype)
         return found
 
-    return jax.lax.cond(due, new, lambda: old)
+    return branch(due, new, lambda: old)
 
 
 def _coordinates(basis: Array, x: Array, axes: Axes) -> Array:

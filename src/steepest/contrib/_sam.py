@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array, Int
 
 from ..core import (
@@ -31,6 +32,7 @@ from ..core import (
 from ..engine import (
     apply_updates,
     Around,
+    branch,
     Leaves,
     lift,
     map_leaves,
@@ -143,10 +145,16 @@ def sam(
             return _backwards(u), state.opt_state, adv_state
 
         last = state.steps_since_sync == sync_period - 1
-        wanted = jax.eval_shape(descend)
-        cast = lambda x, like: x.astype(like.dtype)
-        alike = lambda: jax.tree.map(cast, climb(), wanted)
-        u, opt_state, adv_state = jax.lax.cond(last, descend, alike)
+
+        def climb_alike() -> tuple[Any, ...]:
+            """In the dtypes of `descend`: both branches of a `cond` must have them."""
+            cast = lambda x, like: x.astype(like.dtype)
+            return jax.tree.map(cast, climb(), jax.eval_shape(descend))
+
+        traced = isinstance(last, Tracer)
+        u, opt_state, adv_state = branch(
+            last, descend, climb_alike if traced else climb
+        )
         steps = jnp.where(last, 0, state.steps_since_sync + 1)
         return u, SAMState(steps, opt_state, adv_state, cache)
 

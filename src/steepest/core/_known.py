@@ -72,7 +72,7 @@ _KNOWN: ContextVar[Mapping[int, Known]] = ContextVar(
 
 
 @contextmanager
-def knowing(was: Mapping[str, Any], now: Mapping[str, Array]) -> Iterator[None]:
+def knowing(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[None]:
     """Within this, `number` knows what the arrays were.
 
     Args:

@@ -11,6 +11,12 @@ from ._dtypes import (
     wide as wide,
     widen as widen,
 )
+from ._hold import (
+    held as held,
+    set_aside as set_aside,
+    when as when,
+    zeros as zeros,
+)
 from ._keep import Keep as Keep, keeping as keeping, kept as kept
 from ._layout import (
     Packed as Packed,
@@ -53,7 +59,5 @@ from ._window import FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS
 from ._wrap import (
     Around as Around,
     seen_through as seen_through,
-    when as when,
     wrapping as wrapping,
-    zeros as zeros,
 )

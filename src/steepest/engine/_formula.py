@@ -5,24 +5,32 @@ is shared by all transformations that compute the same: a second `adam(1e-3)` co
 nothing that the first one has compiled.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
-from types import FunctionType, SimpleNamespace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import jax
 
-from ..core import Known, Rule
+from ..core import Rule
 from ..numerics import wide_dtype
 from ._dtypes import mixing, restore, widen
+from ._templates import shared
 
 Row = tuple[Any, ...]  # for one leaf, what each rule keeps, in the order of the names
 Numbers = tuple[Any, ...]  # of all rules, in the order of their names
 Job = tuple[Any, Any, Row]  # a leaf: its g, its p, and its row
 Formula = Callable[[Sequence[Job], Numbers], list[tuple[Any, Row]]]
 
-_COMPILED: dict[Hashable, Callable[..., Any]] = {}
-_ENOUGH = 1024  # formulas kept; a sweep over more hyperparameters starts afresh
+
+class _Layout(NamedTuple):
+    """What the joined formulas need to know besides the functions."""
+
+    rules: tuple[str, ...]  # their names
+    memories: tuple[int, ...]  # for each rule, how many things it remembers of a leaf
+    names: tuple[tuple[str, ...], ...]
+    on: tuple[bool, ...]
+    dtype: Any
 
 
 def joined(
@@ -41,6 +49,13 @@ def joined(
         on: for each rule, whether it is applied at all.
         dtype: what `u` is returned in; `None` to leave it as wide as it was computed.
     """
+    memories = tuple(len(rule.remember) for rule in rules)
+    layout = _Layout(tuple(rule.name for rule in rules), memories, names, on, dtype)
+    return shared(_joined, layout, *(rule.leaf for rule in rules))
+
+
+def _joined(layout: _Layout, *formulas: Callable[..., Any]) -> Formula:
+    """`joined`, of the functions alone."""
 
     def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
         real = wide_dtype(jax.tree.leaves((g, p, row)))
@@ -48,28 +63,26 @@ def joined(
         kept, given = iter(row), iter(numbers)
         new: list[Any] = []
         with mixing([g, p]):
-            for rule, mine, applied in zip(rules, names, on, strict=True):
-                old = list(islice(kept, len(rule.remember)))
+            for name, size, mine, applied, leaf in zip(
+                *layout[:4], formulas, strict=True
+            ):
+                old = list(islice(kept, size))
                 n = {name: widen(next(given), real) for name in mine}
                 if not applied:
                     new += old
                     continue
-                with jax.named_scope(rule.name):
+                with jax.named_scope(name):
                     wide = jax.tree.map(lambda x: widen(x, real), old)
-                    u, *out = result(rule.leaf(SimpleNamespace(**n), u, p, *wide))
+                    u, *out = result(leaf(SimpleNamespace(**n), u, p, *wide))
                 new += jax.tree.map(lambda was, x: restore(x, was.dtype), old, out)
-        return u if dtype is None else restore(u, dtype), tuple(new)
+        u = u if layout.dtype is None else restore(u, layout.dtype)
+        return u, tuple(new)
 
-    applied = [rule for rule, yes in zip(rules, on, strict=True) if yes]
-    formula.__name__ = "_then_".join(rule.name for rule in applied)
+    pairs = zip(layout.rules, layout.on, strict=True)
+    formula.__name__ = "_then_".join(name for name, applied in pairs if applied)
     # Inlined: a call less for each leaf, which XLA would have to inline itself.
     once = jax.jit(formula, inline=True)
-
-    def formulas(jobs: Sequence[Job], numbers: Numbers) -> list[tuple[Any, Row]]:
-        return [once(*job, numbers) for job in jobs]
-
-    layout = str(dtype), on, names, tuple(len(rule.remember) for rule in rules)
-    return shared(formulas, layout, *(fingerprint(rule.leaf) for rule in rules))
+    return lambda jobs, numbers: [once(*job, numbers) for job in jobs]
 
 
 def measuring(
@@ -81,6 +94,11 @@ def measuring(
         measure: as in a rule.
         names: those of the numbers it sees.
     """
+    return shared(_measuring, names, measure)
+
+
+def _measuring(names: tuple[str, ...], measure: Callable[..., Any]) -> Any:
+    """`measuring`, the other way round."""
 
     @jax.jit
     def measured(g: Any, p: Any, row: Row, numbers: Numbers) -> Any:
@@ -96,7 +114,7 @@ def measuring(
     def total(jobs: Sequence[Job], numbers: Numbers) -> Any:
         return summed([measured(*job, numbers) for job in jobs])
 
-    return shared(total, "measure", names, fingerprint(measure))
+    return total
 
 
 @jax.jit
@@ -108,53 +126,3 @@ def summed(found: list[Any]) -> Any:
 def result(returned: Any) -> tuple[Any, ...]:
     """What a rule returned, also when it is one thing alone, as a tuple."""
     return returned if isinstance(returned, tuple) else (returned,)
-
-
-def fingerprint(x: Any, inside: tuple[Any, ...] = ()) -> Hashable:
-    """Equal for two functions of the same code over the same numbers.
-
-    `None` for what must not be kept beyond its time: an array, perhaps a traced one,
-    and a function over one.
-
-    Args:
-        x: a function, or something it is made of.
-        inside: the functions this one was found in.
-    """
-    if isinstance(x, jax.Array | Known):
-        return None
-    if isinstance(x, FunctionType) and not any(x is f for f in inside):
-        parts = [fingerprint(part, (*inside, x)) for part in _made_of(x)]
-        return None if None in parts else (_Itself(x.__code__), *parts)
-    if isinstance(x, bool | int | float | str | None):
-        return type(x), x
-    return _Itself(x)
-
-
-def _made_of(f: FunctionType) -> list[Any]:
-    """What a function holds besides its code."""
-    cells = [cell.cell_contents for cell in f.__closure__ or ()]
-    return [*cells, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
-
-
-class _Itself:
-    """A thing, equal to itself alone, which it keeps alive."""
-
-    def __init__(self, thing: Any):
-        self.thing = thing
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.thing is other.thing
-
-    def __hash__(self) -> int:
-        return id(self.thing)
-
-
-def shared(f: Callable[..., Any], *key: Hashable) -> Any:
-    """`f` compiled, or what was compiled for the same key before."""
-    if None in key:
-        return jax.jit(f)
-    if key not in _COMPILED:
-        if len(_COMPILED) >= _ENOUGH:
-            _COMPILED.clear()
-        _COMPILED[key] = jax.jit(f)
-    return _COMPILED[key]

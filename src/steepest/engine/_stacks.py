@@ -19,7 +19,8 @@ from ..core import Rule
 from ..numerics import sharded_like, wide_dtype
 from ._batches import alike
 from ._dtypes import mixing, restore, widen
-from ._formula import fingerprint, Numbers, shared
+from ._formula import Numbers
+from ._templates import shared
 
 # The bytes a stack may take. Beyond a few large matrices nothing is won: on an H200
 # twelve of 1600 x 6400, in float32, are each as fast as one of ninety-six.
@@ -92,12 +93,17 @@ def stacking(rule: Rule, names: tuple[str, ...], dtype: Any) -> Heavy:
         names: those of its numbers.
         dtype: what the results are returned in; `None` to leave them wide.
     """
-    heavy: Any = rule.heavy
+    return shared(_stacking, (rule.name, names, dtype), rule.heavy)
+
+
+def _stacking(layout: tuple[str, tuple[str, ...], Any], heavy: Any) -> Heavy:
+    """`stacking`, of the heavy formula and what else it needs to know."""
+    rule, names, dtype = layout
 
     def one(x: Any, numbers: Numbers) -> Any:
         pairs = zip(names, numbers, strict=True)
         n = SimpleNamespace(**{name: widen(a, wide_dtype([x])) for name, a in pairs})
-        with mixing([x]), jax.named_scope(rule.name):
+        with mixing([x]), jax.named_scope(rule):
             return heavy(n, x)
 
     def stack(xs: Sequence[Any], numbers: Numbers) -> list[Any]:
@@ -124,7 +130,7 @@ def stacking(rule: Rule, names: tuple[str, ...], dtype: Any) -> Heavy:
             found = [sharded_like(xs[0], alone, xs[0], numbers)]
         return found if dtype is None else [restore(u, dtype) for u in found]
 
-    return shared(each, "heavy", str(dtype), names, fingerprint(heavy))
+    return each
 
 
 def _lying(shape: tuple[int, ...]) -> tuple[int, int]:

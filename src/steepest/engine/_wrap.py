@@ -1,10 +1,10 @@
-"""What a transformation around another one needs: to compile, and to hold back."""
+"""What a transformation around another one needs: to compile, and to be inspected."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from ..core import (
     AnyTransformation,
@@ -12,10 +12,9 @@ from ..core import (
     OptState,
     Params,
     Updates,
-    with_extra_args_support,
 )
-
-Step = tuple[Updates, OptState]  # what an `update` returns
+from ._hold import Step
+from ._own_code import only_own_code
 
 
 class Around(NamedTuple):
@@ -34,20 +33,37 @@ def wrapping(
     init: Callable[[Params], OptState],
     update: Callable[..., Step],
     around: Around | None = None,
+    decide: Callable[..., Any] | None = None,
 ) -> GradientTransformationExtraArgs:
-    """The pair of `init` and `update`, where `update` compiles as a whole.
+    """The pair of `init` and `update`, where `update` compiles as a whole if it can.
 
     A wrapper makes new functions in every step (the branches of a condition, an
-    optimizer of today's hyperparameters), and JAX compiles what is new. Under one `jit`
-    they are made once for each structure. Where an extra argument is a function, such
-    as the loss for a line search, the step runs as it is.
+    optimizer with the current hyperparameters), and JAX compiles what is new. Under one
+    `jit` they are made once for each structure.
+
+    Code of the user's is never compiled here: a schedule, a condition, a mask, a
+    transformation or a function among the extra arguments runs as it is, and sees
+    concrete values in every step. Where only `decide` has such code, the rest is
+    compiled.
 
     Args:
         init: of the wrapper.
-        update: of the wrapper.
+        update: of the wrapper. Its first argument is what `decide` returned, if there
+            is such a function.
         around: what it is a wrapper of, for those who look inside.
+        decide: calls the user's functions: `decide(updates, state, params, **extra)`.
+            It returns a pytree of arrays.
     """
-    compiled = jax.jit(update)
+
+    def whole(
+        updates: Updates, state: OptState, params: Params | None, **extra_args: Any
+    ) -> Step:
+        first = (
+            () if decide is None else (decide(updates, state, params, **extra_args),)
+        )
+        return update(*first, updates, state, params, **extra_args)
+
+    if_own = cache(lambda f: jax.jit(f) if only_own_code(f) else None)  # at first use
 
     def either(
         updates: Updates,
@@ -55,9 +71,14 @@ def wrapping(
         params: Params | None = None,
         **extra_args: Any,
     ) -> Step:
-        given = jax.tree.leaves((updates, state, params, extra_args))
-        run = compiled if all(map(_may_be_traced, given)) else update
-        return run(updates, state, params, **extra_args)
+        args = updates, state, params
+        if not all(map(_may_be_traced, jax.tree.leaves((args, extra_args)))):
+            return whole(*args, **extra_args)
+        if compiled := if_own(whole):
+            return compiled(*args, **extra_args)
+        if decide is not None and (compiled := if_own(update)):
+            return compiled(decide(*args, **extra_args), *args, **extra_args)
+        return whole(*args, **extra_args)
 
     either.__qualname__ = update.__qualname__
     return seen_through(GradientTransformationExtraArgs(init, either), around)
@@ -69,41 +90,6 @@ def seen_through(
     """`tx`, in which `describe` and `read` see what it is around."""
     tx.update.around = around  # pyright: ignore[reportFunctionMemberAccess]
     return tx
-
-
-def when(
-    apply: Any,
-    tx: AnyTransformation,
-    instead: Callable[[Updates], Updates],
-    updates: Updates,
-    state: OptState,
-    params: Params | None,
-    extra_args: Mapping[str, Any],
-) -> Step:
-    """A step of `tx` if `apply`; otherwise `instead`, and the state as it was.
-
-    Args:
-        apply: a boolean, maybe traced.
-        tx: any transformation.
-        instead: a function of the updates.
-        updates, state, params, extra_args: as for `tx.update`.
-    """
-    inner = with_extra_args_support(tx)
-
-    def step() -> Step:
-        return inner.update(updates, state, params, **extra_args)
-
-    def hold() -> Step:
-        wanted, _ = jax.eval_shape(step)
-        cast = lambda x, like: jnp.asarray(x).astype(like.dtype)
-        return jax.tree.map(cast, instead(updates), wanted), state
-
-    return jax.lax.cond(apply, step, hold)
-
-
-def zeros(updates: Updates) -> Updates:
-    """Zeros like the updates: to hold still."""
-    return jax.tree.map(jnp.zeros_like, updates)
 
 
 def _may_be_traced(x: Any) -> bool:

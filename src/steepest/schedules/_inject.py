@@ -58,6 +58,8 @@ def inject_hyperparams(
     hears the extra arguments too.
 
     Whatever is not a number stays as it is: `None`, booleans, strings, dtypes, masks.
+    Outside `jit`, schedules and a factory of your own run in every step on concrete
+    values, so they may use `if` and read Python objects.
 
     Args:
         inner_factory: makes a transformation, such as `adamw` (the function itself).
@@ -108,11 +110,13 @@ def inject_hyperparams(
             ) from None
         bound.apply_defaults()
         numbers, schedules = _sorted(bound.arguments, static | fixed)
+        # In the order of the signature; a schedule's value takes its place.
+        rest = {k: None if k in schedules else x for k, x in bound.arguments.items()}
 
         def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
-            given = {**bound.arguments, **hyperparams}
+            given = {**rest, **hyperparams}
             now = inspect.BoundArguments(signature, given)  # pyright: ignore
-            with knowing(bound.arguments, hyperparams):
+            with knowing(rest, hyperparams):
                 return with_extra_args_support(inner_factory(*now.args, **now.kwargs))
 
         def kept(found: Mapping[str, Any], tree: Params) -> dict[str, Any]:
@@ -127,23 +131,33 @@ def inject_hyperparams(
             state = inner(values).init(params)
             return InjectStatefulHyperparamsState(zero_count(), values, memories, state)
 
-        def update(
+        def scheduled(
             updates: Updates,
             state: InjectStatefulHyperparamsState,
-            params: Params | None = None,
+            params: Params | None,
             **extra_args: Any,
-        ) -> tuple[Updates, InjectStatefulHyperparamsState]:
-            memories = dict(state.hyperparams_states)
-            values = dict(state.hyperparams)
+        ) -> tuple[dict[str, Any], dict[str, Any]]:
+            """The hyperparameters of this step, and the memories of the schedules."""
+            values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
             for name, schedule in schedules.items():
                 values[name] = jnp.asarray(schedule(memories[name], **extra_args))
                 memories[name] = schedule.update(memories[name], **extra_args)
-            updates, kept = inner(values).update(
+            return values, memories
+
+        def update(
+            decided: tuple[dict[str, Any], dict[str, Any]],
+            updates: Updates,
+            state: InjectStatefulHyperparamsState,
+            params: Params | None,
+            **extra_args: Any,
+        ) -> tuple[Updates, InjectStatefulHyperparamsState]:
+            values, memories = decided
+            updates, inner_state = inner(values).update(
                 updates, state.inner_state, params, **extra_args
             )
             count = increment(state.count)
             return updates, InjectStatefulHyperparamsState(
-                count, values, memories, kept
+                count, values, memories, inner_state
             )
 
         def normal(
@@ -160,7 +174,7 @@ def inject_hyperparams(
 
         # Once as it was given: what is impossible is said now, before it is an array.
         inner({name: f(f.init()) for name, f in schedules.items()})
-        compiled = wrapping(init, update)
+        compiled = wrapping(init, update, decide=scheduled)
         return GradientTransformationExtraArgs(init, normal)
 
     make.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
