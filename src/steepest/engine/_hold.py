@@ -19,8 +19,9 @@ If the step is not taken, this makes a different `u`, which is replaced by zeros
 move the choice into a step that somebody else has written, `held` traces the step and
 runs the trace again, equation by equation. The choice is made where a result appears in
 the dtype it is kept in, so that the old state is selected and never converted: it stays
-bit for bit. `python -m benchmarks.hold` measures what this saves: about two thirds of
-the time of a branch, for AdamW on 40 million float32 parameters on a CPU.
+bit for bit. `python -m benchmarks.hold` measures what this saves, for AdamW: on two CPU
+cores a branch takes 3.7 times as long, and a choice at the end 5 times. On an H200 a
+choice is free wherever it stands; a branch takes a third longer and a copy of the params.
 """
 
 from collections.abc import Callable, Mapping, Sequence
