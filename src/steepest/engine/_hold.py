@@ -21,7 +21,7 @@ runs the trace again, equation by equation. The choice is made where a result ap
 the dtype it is kept in, so that the old state is selected and never converted: it stays
 bit for bit. `python -m benchmarks.hold` measures what this saves, for AdamW: on two CPU
 cores a branch takes 3.7 times as long, and a choice at the end 5 times. On an H200 a
-choice is free wherever it stands; a branch takes a third longer and a copy of the params.
+choice is free wherever it stands, and a branch takes a third longer, with a copy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
