@@ -1,11 +1,14 @@
 """Which errors are a user's to mend, and how they are said: in a line."""
 
 import dis
+import errno
 from pathlib import Path
 
 from cyclopts import CycloptsError
 
 import steepest
+
+from .._disk import sentence
 
 _OURS = Path(steepest.__file__).parent
 
@@ -20,6 +23,8 @@ def refusal(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"cannot write: {sentence(error)}"
     return None
 
 
