@@ -3,6 +3,7 @@
 `python -m tests.race.faults` takes every bit of every file, and prints a table.
 """
 
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -11,9 +12,11 @@ import jaxtyping
 import pytest
 
 from steepest.race import race
+from steepest.race.terminal import _run
+from steepest.race.terminal._command import main
 
 from . import faults
-from .faulty import Disk, Killed, outcome, PROBLEM, raced, without_training
+from .faulty import Disk, FAULTS, Killed, on, outcome, PROBLEM, raced, without_training
 
 ENDS = {
     "kill": {("killed", "equal")},
@@ -69,6 +72,30 @@ def test_a_fault_is_noticed(tmp_path, quick):
         raced(tmp_path / "race", Disk(asked.index("replace")))
     assert [p.name for p in tmp_path.rglob(".steepest-*.new")]
     assert outcome(lambda: "other", expected) == ("WRONG", "other numbers")
+
+
+@pytest.mark.parametrize("fault", ["disk full", "permission"])
+def test_the_command_says_it_in_a_line(tmp_path, quick, fault, monkeypatch, capsys):
+    """At every operation, from the folder to the report; nothing is printed twice."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_run, "load", lambda name: PROBLEM)
+    command = ["race", "quadratic"]
+    with on(Disk()) as disk:
+        assert main(command) == 0
+    assert disk.asked[0] == "mkdir"
+    for at, name in enumerate(disk.asked):
+        if name not in FAULTS[fault]:
+            continue
+        capsys.readouterr()
+        with on(Disk(at, fault)):
+            code = main(command)
+        err = capsys.readouterr().err
+        if code or err:
+            assert code == 2 and err.count("\n") == 1, (at, name, err)
+            assert err.startswith("error: race: cannot ")
+        else:
+            assert fault == "permission" and name in ("unlink", "flock", "close")
+        shutil.rmtree("races", ignore_errors=True)
 
 
 CHILD = """
