@@ -42,7 +42,7 @@ def write_sealed(
         arrays: of bytes.
     """
     line = f'"content": {json.dumps(content, allow_nan=False)}}}\n'.encode()
-    body = [line, *(memoryview(x.reshape(-1).view(np.uint8)) for x in arrays)]
+    body = [line, *(x.reshape(-1).view(np.uint8).data for x in arrays)]
     _disk.write(path, [_head(body), *body])
 
 

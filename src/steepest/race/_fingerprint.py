@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
@@ -144,9 +145,8 @@ def _data(data: Any) -> str:
     leaves, structure = jax.tree.flatten(data)
     digest = hashlib.sha256(str(structure).encode())
     for leaf in leaves:
-        typed = hasattr(leaf, "dtype") and jax.dtypes.issubdtype(
-            leaf.dtype, jax.dtypes.prng_key
-        )
+        dtype = getattr(leaf, "dtype", np.dtype(float))
+        typed = jnp.issubdtype(dtype, jax.dtypes.prng_key)
         x = np.ascontiguousarray(jax.random.key_data(leaf) if typed else leaf)
         digest.update(f"{x.dtype} {np.shape(leaf)} ".encode())
         digest.update(x.reshape(-1).view(np.uint8).data)

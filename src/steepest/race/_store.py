@@ -105,7 +105,8 @@ class Store:
             self._check_unchanged()
             self._clean()
             for name in settings.optimizers:  # refused before anything runs
-                self._find(name, "json") or self._find(name, "begun")
+                if self._find(name, "json") is None:
+                    self._find(name, "begun")
             about = {"settings": asdict(settings), "fingerprint": self._common}
             self._write(self._manifest, _SETTINGS, about)
             yield
