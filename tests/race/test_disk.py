@@ -17,6 +17,9 @@ def test_a_file_is_replaced_whole(tmp_path):
     _disk.write(path, [b"old"])
     _disk.write(path, [b"ne", memoryview(b"w")])
     assert _disk.read(path, 10) == b"new" and _disk.read(path, 2) == b"ne"
+    large = os.urandom(3_000_001)
+    _disk.write(path, [large])
+    assert _disk.read(path, 3_000_002) == large
     assert _disk.names(tmp_path) == ["a"]
 
 

@@ -50,16 +50,6 @@ def left_alone(path: Path, what: str) -> ValueError:
     )
 
 
-def sentence(error: OSError) -> str:
-    """What the disk has refused, and what to do about it.
-
-    Args:
-        error: of the operating system.
-    """
-    why = (error.strerror or type(error).__name__).lower()
-    return f"{why}. {_ADVICE.get(error.errno or 0, _OTHER)}"
-
-
 def is_temporary(name: str) -> bool:
     """Whether this is a file that `write` had not finished.
 
@@ -301,4 +291,6 @@ def _said(verb: str, path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:  # said already
             raise
-        raise OSError(f"race: cannot {verb} {path}: {sentence(error)}") from error
+        why = (error.strerror or type(error).__name__).lower()
+        advice = _ADVICE.get(error.errno, _OTHER)
+        raise OSError(f"race: cannot {verb} {path}: {why}. {advice}") from error

@@ -8,8 +8,6 @@ from cyclopts import CycloptsError
 
 import steepest
 
-from .._disk import sentence
-
 _OURS = Path(steepest.__file__).parent
 
 
@@ -24,7 +22,7 @@ def refusal(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"cannot write: {sentence(error)}"
+        return f"{error.strerror}. Free some space, and try again."
     return None
 
 
