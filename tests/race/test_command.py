@@ -6,14 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import steepest
-from steepest.race import Problem
+from steepest.race import _disk, Problem
 from steepest.race.terminal import _run
 from steepest.race.terminal._command import main
+from steepest.race.terminal._folders import new_folder
 
 from .outcomes import digits, outcome, sweep
 
@@ -113,9 +115,50 @@ def test_every_race_has_a_folder_of_its_own(asked):
     for wanted in ("digits", "digits-2", "digits-3"):
         assert main(["race"]) == 0
         assert asked["folder"] == Path("races", wanted)
-        asked["folder"].mkdir(parents=True)
+        assert asked["folder"].is_dir()  # nobody else can take it
     assert main(["race", "some/module.py:problem"]) == 0
     assert asked["folder"] == Path("races/some-module.py-problem")
+
+
+def test_races_that_start_together_have_a_folder_each(asked):
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(new_folder, ["digits"] * 16))
+    assert len({*found}) == 16 and all(path.is_dir() for path in found)
+
+
+def test_a_race_that_does_not_begin_leaves_no_folder(asked):
+    with pytest.raises(ValueError, match="a bug"):
+        main(["race", "nowhere"])
+    assert [*Path("races").iterdir()] == []
+
+
+def test_a_report_that_cannot_be_written_costs_no_table(asked, monkeypatch, capsys):
+    def full(outcome, folder):
+        _disk.write(Path("none/report.html"), [b"a page"])
+
+    monkeypatch.setattr(_run, "write_report", full)
+    assert main(["race"]) == 2
+    out, err = capsys.readouterr()
+    assert "muon at 1e-2 is best" in out
+    assert err.startswith("error: race: cannot write none/report.html: no such file")
+
+
+def test_json_goes_wherever_the_shell_could_write(asked):
+    """Through a link into its file, and into a pipe."""
+    Path("numbers.json").write_text("old")
+    Path("link.json").symlink_to("numbers.json")
+    assert main(["race", "--json", "link.json"]) == 0
+    assert Path("link.json").is_symlink()
+    assert json.loads(Path("numbers.json").read_text()) == {"numbers": 1}
+    assert main(["race", "--json", "/dev/null"]) == 0
+
+
+def test_a_full_disk_behind_stdout_is_said_in_a_line(tmp_path):
+    command = [sys.executable, "-m", "steepest.race", "problems"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode and "Traceback" not in done.stderr
+    assert "o space left on device" in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_resume_goes_on_with_the_last_race(asked, monkeypatch, capsys):

@@ -5,30 +5,37 @@ import json
 import numpy as np
 import pytest
 
-from steepest.race._files import (
-    from_json,
-    read_sealed,
-    to_json,
-    write_sealed,
-    write_whole,
-)
+from steepest.race._files import from_json, read_sealed, to_json, write_sealed
+
+CONTENT = {"x": [1.5, None], "y": "ü"}
+BYTES = [np.arange(7, dtype=np.uint8), np.zeros(0, np.uint8), np.ones(2, np.uint8)]
 
 
-def test_what_is_sealed_comes_back(tmp_path):
+@pytest.mark.parametrize("arrays", [[], BYTES], ids=["json", "bytes"])
+def test_what_is_sealed_comes_back(tmp_path, arrays):
     path = tmp_path / "a.json"
-    write_sealed(path, {"x": [1.5, None], "y": "ü"})
-    assert read_sealed(path) == {"x": [1.5, None], "y": "ü"}
+    write_sealed(path, CONTENT, arrays)
+    content, data = read_sealed(path)
+    assert content == CONTENT and bytes(data) == b"".join(x.tobytes() for x in arrays)
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_without_bytes_a_file_is_json(tmp_path):
+    """For whoever looks at it with another program."""
+    path = tmp_path / "a.json"
+    write_sealed(path, CONTENT)
+    assert json.loads(path.read_text())["content"] == CONTENT
 
 
 BAD = {
     "empty": b"",
-    "half": b'{"kind": "steepest race", "version": 1, "conte',
+    "half": b'{"kind": "steepest race", "version": 2, "conte',
     "binary": b"\xff\xfe\x00",
     "a list": b"[1, 2]",
     "foreign": b'{"name": "somebody else\'s"}',
-    "version": b'{"kind": "steepest race", "version": 99, "content": {}}',
-    "digest": b'{"kind": "steepest race", "version": 1, "sha256": "0", "content": {}}',
+    "format 1": b'{\n "kind": "steepest race",\n "version": 1,\n "content": {}}',
+    "format 99": b'{"kind": "steepest race", "version": 99, "content": {}}',
+    "digest": b'{"kind": "steepest race", "version": 2, "bytes":  64, "sha256": "0"}',
     "deep": b"[" * 100_000,
 }
 
@@ -42,21 +49,40 @@ def test_what_is_not_is_refused_and_left(tmp_path, name):
     assert path.read_bytes() == BAD[name]
 
 
-def test_a_changed_digit_is_seen(tmp_path):
-    path = tmp_path / "a.json"
-    write_sealed(path, {"loss": [0.125, 0.25]})
-    path.write_text(path.read_text().replace("0.125", "0.126"))
-    with pytest.raises(ValueError, match="digest does not fit"):
+def _refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"race: .*a\.json .*left as it is") as error:
         read_sealed(path)
+    assert "\n" not in str(error.value)
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "a"
-    write_whole(path, b"old")
-    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError("full")))
-    with pytest.raises(OSError, match="full"):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
+def test_every_bit_counts(tmp_path):
+    path = tmp_path / "a.json"
+    write_sealed(path, CONTENT, BYTES)
+    whole = path.read_bytes()
+    for place in range(8 * len(whole)):
+        changed = bytearray(whole)
+        changed[place // 8] ^= 1 << place % 8
+        _refused(path, bytes(changed))
+
+
+def test_nothing_may_be_cut_or_added(tmp_path):
+    path = tmp_path / "a.json"
+    write_sealed(path, CONTENT, BYTES)
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        _refused(path, whole[:end])
+    for more in (b"\0", b"\n", b" ", whole):
+        _refused(path, whole + more)
+
+
+def test_the_digest_is_checked_before_anything_is_parsed(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    write_sealed(path, CONTENT)
+    path.write_text(path.read_text().replace("1.5", "1.6"))
+    monkeypatch.setattr(json, "loads", lambda text: pytest.fail("parsed"))
+    with pytest.raises(ValueError, match="digest does not match"):
+        read_sealed(path)
 
 
 def test_numbers_come_back_to_the_last_digit():

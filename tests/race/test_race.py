@@ -1,12 +1,14 @@
 """The whole race: who takes part, what is kept, and a process that is killed."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -79,6 +81,46 @@ def test_a_stopped_race_goes_on_to_the_same_end(whole, tmp_path):
     assert part.missing == (("adam", "the race ended before its turn"),)
     found = race(LINE, folder=tmp_path, resume=True)
     assert repr(_numbers(found)) == repr(_numbers(outcome))
+
+
+OTHER = {
+    "`loss`": {"loss": lambda p, batch: 3 * LINE.loss(p, batch)},
+    "`data`": {"data": LINE.data * 2},
+    "`metric`": {"metric": lambda p, data: 3 * LINE.metric(p, data)},
+    "`init`": {"init": lambda key: {**LINE.init(key), "b": jnp.array(3.0)}},
+}
+
+
+@pytest.mark.parametrize("part", OTHER)
+def test_results_of_other_code_are_not_put_into_one_table(whole, part):
+    """Neither beside a new row nor alone, and every file stays as it is."""
+    _, folder, _ = whole
+    files = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    changed = replace(LINE, **OTHER[part])
+    for names in (["sgd", "adam", "lion"], None):
+        with pytest.raises(ValueError, match=f"this has changed: {part}"):
+            race(changed, names, folder=folder, resume=True)
+    assert files == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_a_run_file_of_other_rates_is_not_taken_over(whole, tmp_path):
+    """From a folder where everything else is the same."""
+    _, folder, _ = whole
+    race(LINE, ["sgd"], seeds=2, learning_rates=[0.1, 0.2, 0.3], folder=tmp_path / "a")
+    shutil.copytree(folder, tmp_path / "b")
+    shutil.copy(tmp_path / "a/runs/sgd.json", tmp_path / "b/runs/sgd.json")
+    with pytest.raises(ValueError, match=r"b/runs/sgd\.json is of another race"):
+        race(LINE, folder=tmp_path / "b", resume=True)
+
+
+def test_a_new_optimizer_joins_the_same_race(whole, tmp_path):
+    outcome, folder, _ = whole
+    shutil.copytree(folder, tmp_path / "more")
+    names = ["sgd", "adam", "lion"]
+    found = race(LINE, names, folder=tmp_path / "more", resume=True)
+    old = {key: repr(x) for key, x in _numbers(outcome).items()}
+    new = {key: repr(x) for key, x in _numbers(found).items()}
+    assert [*new] == names and old.items() <= new.items()
 
 
 def test_who_cannot_take_part_is_named():

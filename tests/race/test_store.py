@@ -1,17 +1,27 @@
 """What is on disk comes back, and nothing on disk is lost."""
 
-from dataclasses import fields
+import os
+from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from steepest.race._model import Model
+from steepest.race._settings import settings_of
 from steepest.race._store import Nowhere, Store
 from steepest.race._sweep import Begun, Look
+from steepest.race.entrants import entrant
 
 from .outcomes import sweep
+from .small import LINE
 
-SETTINGS = {"problem": "digits", "steps": 7}
+SETTINGS = settings_of("line", LINE, {}, {})
 LONG = "chain(clip_by_global_norm(1.0), sgd)"
+
+
+def _model(name):
+    return Model(LINE, entrant(name, steps=12, schedule=None))
 
 
 class _Look(Look):
@@ -19,9 +29,12 @@ class _Look(Look):
 
     def __init__(self, sweep):
         object.__setattr__(self, "sweep", sweep)
+        program = SimpleNamespace(model=_model(sweep.name))
+        object.__setattr__(self, "program", program)
 
     def begun(self):
-        return Begun(self.sweep, "f00d", [np.arange(9, dtype=np.uint8)])
+        saved = [np.arange(9, dtype=np.uint8), np.zeros(0, np.uint8)]
+        return Begun(self.sweep, "f00d", saved)
 
 
 def _same(a, b):
@@ -35,7 +48,7 @@ def _same(a, b):
 @pytest.fixture
 def store(tmp_path):
     store = Store(tmp_path / "a" / "race")
-    with store.open(SETTINGS):
+    with store.open(SETTINGS, LINE):
         yield store
 
 
@@ -43,36 +56,37 @@ def store(tmp_path):
 def test_finished_runs_come_back_to_the_last_digit(store, name):
     found = sweep(name, rates=(0.1, 1.0), limit=0.5)
     assert found.diverged.any()
-    store.keep(found)
-    assert _same(store.finished(name), found)
-    assert store.finished("adam") is None
+    store.keep(_Look(found))
+    assert _same(store.finished(_model(name)), found)
+    assert store.finished(_model("adam")) is None
 
 
 def test_an_optimizer_without_a_rate_comes_back(store):
-    store.keep(sweep("lbfgs", rates=(None,)))
-    assert store.finished("lbfgs").rates == (None,)
+    store.keep(_Look(sweep("lbfgs", rates=(None,))))
+    assert store.finished(_model("lbfgs")).rates == (None,)
 
 
 def test_begun_runs_come_back_until_they_are_done(store):
     part = sweep(LONG, done=0.5)
     store.keep_begun(_Look(part))
-    found = store.begun(LONG)
+    found = store.begun(_model(LONG))
     assert _same(found.sweep, part) and found.fingerprint == "f00d"
-    np.testing.assert_array_equal(found.saved[0], np.arange(9))
-    store.keep(sweep(LONG))
-    assert store.begun(LONG) is None
+    assert [x.tolist() for x in found.saved] == [list(range(9)), []]
+    store.keep(_Look(sweep(LONG)))
+    assert store.begun(_model(LONG)) is None
 
 
 def test_saving_is_seldom_but_for_the_last(store):
     store.keep_begun(_Look(sweep("adam", done=0.2)))
     store.keep_begun(_Look(sweep("adam", done=0.5)))
-    assert _same(store.begun("adam").sweep, sweep("adam", done=0.2))
+    assert _same(store.begun(_model("adam")).sweep, sweep("adam", done=0.2))
     store.keep_begun(_Look(sweep("adam", done=0.6)), now=True)
-    assert _same(store.begun("adam").sweep, sweep("adam", done=0.6))
+    assert _same(store.begun(_model("adam")).sweep, sweep("adam", done=0.6))
 
 
 def test_settings_of_a_race_that_goes_on(store):
-    assert Store(store.folder).settings(resume=True) == SETTINGS
+    before = Store(store.folder).settings(resume=True)
+    assert settings_of("line", LINE, {}, before) == SETTINGS
     with pytest.raises(ValueError, match=r"race: there is a race in .* already"):
         Store(store.folder).settings(resume=False)
 
@@ -95,41 +109,132 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path, resume):
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def _damage(path):
-    content = path.read_bytes()
-    middle = len(content) // 2
-    path.write_bytes(content[:middle] + b"?!" + content[middle + 2 :])
-    return path.read_bytes()
-
-
-def _empty(path):
-    path.write_bytes(b"")
-    return b""
-
-
-@pytest.mark.parametrize("ending", ["json", "begun"])
-@pytest.mark.parametrize("damage", [_damage, _empty])
-def test_a_damaged_file_is_refused_and_left(store, ending, damage):
-    store.keep(sweep("adam"))
-    store.keep_begun(_Look(sweep("adam")), now=True)
-    (path,) = store.folder.glob(f"runs/adam.{ending}")
-    content = damage(path)
-    read = store.finished if ending == "json" else store.begun
-    with pytest.raises(ValueError, match=rf"adam\.{ending} .*left as it is"):
-        read("adam")
+def test_a_damaged_file_is_refused_and_left(store):
+    """Before anything runs; `test_faults.py` has every kind of damage."""
+    store.keep(_Look(sweep("sgd")))
+    path = store.folder / "runs/sgd.json"
+    content = path.read_bytes()[:-2]
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"sgd\.json .*shorter.*left as it is"):
+        store.finished(_model("sgd"))
     assert path.read_bytes() == content
 
 
 def test_a_file_of_another_optimizer_is_refused(store):
-    store.keep(sweep("adam"))
-    (store.folder / "runs/adam.json").rename(store.folder / "runs/lion.json")
-    with pytest.raises(ValueError, match="is of adam, and not of lion"):
-        store.finished("lion")
+    store.keep(_Look(sweep("adam")))
+    os.rename(store.folder / "runs/adam.json", store.folder / "runs/lion.json")
+    said = "lion.json has all runs of adam in it, and all runs of lion is wanted"
+    with pytest.raises(ValueError, match=said):
+        store.finished(_model("lion"))
+
+
+def test_a_file_of_another_race_is_refused(store, tmp_path):
+    """Also of one that is the same in every respect."""
+    store.keep(_Look(sweep("adam")))
+    other = Store(tmp_path / "other")
+    with other.open(SETTINGS, LINE):
+        os.rename(store.folder / "runs/adam.json", other.folder / "runs/adam.json")
+        with pytest.raises(
+            ValueError, match=r"other/runs/adam\.json is of another race"
+        ):
+            other.finished(_model("adam"))
+
+
+def _again(folder, settings, problem):
+    """Open a race to go on with it."""
+    store = Store(folder)
+    store.settings(resume=True)
+    with store.open(settings, problem):
+        pass
+
+
+def test_other_code_or_data_is_refused_by_name(tmp_path):
+    with Store(tmp_path).open(SETTINGS, LINE):
+        pass
+    _again(tmp_path, SETTINGS, LINE)
+    before = (tmp_path / "race.json").read_bytes()
+    other = replace(
+        LINE, loss=lambda p, batch: 2 * LINE.loss(p, batch), data=LINE.data + 1
+    )
+    said = r"race: cannot resume: since .*race\.json was written, this has changed: "
+    with pytest.raises(ValueError, match=said + "`loss`, `data`. Results from before"):
+        _again(tmp_path, SETTINGS, other)
+    longer = replace(SETTINGS, steps=13, seeds=(0, 1))
+    with pytest.raises(
+        ValueError, match=r"seeds \(0, 1, 2 then, 0, 1 now\), steps \(12 then, 13 now"
+    ):
+        _again(tmp_path, longer, LINE)
+    assert (tmp_path / "race.json").read_bytes() == before
+
+
+def test_a_file_that_others_wrote_is_refused_before_anything_runs(tmp_path):
+    """`race.json` may be ours, and a run file of the same race of other rates."""
+    store = Store(tmp_path)
+    with store.open(SETTINGS, LINE):
+        store._common["learning rates"] = "0.5"
+        store.keep(_Look(sweep("adam")))
+    said = r"since .*runs/adam\.json was written.*learning rates \(0\.5 then, 0\.001"
+    with pytest.raises(ValueError, match=said):
+        _again(tmp_path, SETTINGS, LINE)
+
+
+def test_another_program_of_the_optimizer_is_refused(store):
+    store.keep(_Look(sweep("adam")))
+    store._own["adam"] = "0" * 32
+    with pytest.raises(ValueError, match="has changed: the optimizer's program"):
+        store.finished(_model("adam"))
+
+
+def test_a_race_that_came_between_is_not_overwritten(tmp_path):
+    """Both found an empty folder; the second waits for nobody, and is refused."""
+    first, second = Store(tmp_path), Store(tmp_path)
+    assert first.settings(resume=False) == second.settings(resume=False) == {}
+    with first.open(SETTINGS, LINE):
+        pass
+    before = (tmp_path / "race.json").read_bytes()
+    with pytest.raises(ValueError, match="another process has begun a race in"):
+        with second.open(SETTINGS, LINE):
+            pass
+    assert (tmp_path / "race.json").read_bytes() == before
+
+
+TEMPORARY = ".steepest-0123456789abcdef.new"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_a_killed_race_leaves_does_not_block_the_folder(tmp_path, resume):
+    (tmp_path / "runs").mkdir()
+    for name in (TEMPORARY, f"runs/{TEMPORARY}", "runs/.lock"):
+        (tmp_path / name).write_text("half")
+    store = Store(tmp_path)
+    assert store.settings(resume) == {}
+    with store.open(SETTINGS, LINE):
+        pass
+    found = sorted(p.name for p in tmp_path.rglob("*"))
+    assert found == [".lock", "race.json", "runs"]
+
+
+@pytest.mark.parametrize("name", ["runs/adam.json", "runs/thesis.tex", ".cache"])
+def test_what_else_is_there_is_somebodys(tmp_path, name):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / name).write_text("precious")
+    with pytest.raises(ValueError, match="something else than a race in it"):
+        Store(tmp_path).settings(resume=False)
+
+
+def test_runs_in_another_place_are_refused(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "race").mkdir()
+    (tmp_path / "race/runs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ValueError, match="race/runs is a link, and a folder is wanted"):
+        with Store(tmp_path / "race").open(SETTINGS, LINE):
+            pass
+    assert not any((tmp_path / "elsewhere").iterdir())
 
 
 def test_one_race_at_a_time(store):
     with pytest.raises(ValueError, match="another process is racing"):
-        with Store(store.folder).open(SETTINGS):
+        with Store(store.folder).open(SETTINGS, LINE):
             pass
 
 

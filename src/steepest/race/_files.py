@@ -1,81 +1,78 @@
-"""Files that are whole or not there, and know whether they are damaged."""
+"""Files that are ours, whole and undamaged, or refused.
+
+A file is one line of JSON, and bytes after it where there are any:
+
+    {"kind": "steepest race", "version": 2, "bytes": 1234, "sha256": "...", "content":
+    {...}}
+
+The digest is of everything after it, and what stands before it is compared letter by
+letter. So no bit of a file changes unseen, and nothing is parsed before it is known to
+be what was written.
+"""
 
 import hashlib
 import json
-import os
+import re
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-KIND, VERSION = "steepest race", 1
-_WHO = "race"
+from . import _disk
+
+VERSION = 2
+_HEAD = '{"kind": "steepest race", "version": %d, "bytes": %20d, "sha256": "%s", '
+_LENGTH = len(_HEAD % (VERSION, 0, 64 * "0"))
+_BEGINS = re.compile(
+    rb'\{\s*"kind": "steepest race",\s*"version": ([0-9]{1,9})'
+    rb'(?:, "bytes": +([0-9]+), )?'
+)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that a crash leaves the old one or the new one.
-
-    Args:
-        path: where to.
-        content: all of it.
-    """
-    beside = path.with_name(f".{path.name}.new")
-    with beside.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-
-
-def write_sealed(path: Path, content: dict[str, Any]) -> None:
-    """Write what `read_sealed` reads: JSON, with its digest.
+def write_sealed(
+    path: Path, content: dict[str, Any], arrays: Sequence[np.ndarray] = ()
+) -> None:
+    """Write what `read_sealed` reads: JSON and bytes, with their digest.
 
     Args:
         path: where to.
         content: what JSON can say.
+        arrays: of bytes.
     """
-    sealed = {
-        "kind": KIND,
-        "version": VERSION,
-        "sha256": _digest(content),
-        "content": content,
-    }
-    write_whole(path, json.dumps(sealed, indent=1, allow_nan=False).encode())
+    line = f'"content": {json.dumps(content, allow_nan=False)}}}\n'.encode()
+    body = [line, *(x.reshape(-1).view(np.uint8).data for x in arrays)]
+    _disk.write(path, [_head(body), *body])
 
 
-def read_sealed(path: Path) -> dict[str, Any]:
-    """The content of a file of a race. Any other is refused.
+def read_sealed(path: Path) -> tuple[dict[str, Any], memoryview]:
+    """The content of a file of a race, and the bytes after it. Others are refused.
 
     Args:
         path: where from.
     """
-    try:
-        sealed = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise refused(path, f"is damaged, or no file of a race ({error})") from None
-    if not isinstance(sealed, dict) or sealed.get("kind") != KIND:
-        raise refused(path, "is no file of a race")
-    if sealed.get("version") != VERSION:
-        found = sealed.get("version")
-        raise refused(path, f"has version {found!r}, and {VERSION} is wanted")
-    content = sealed.get("content")
-    if not isinstance(content, dict) or _digest(content) != sealed.get("sha256"):
-        raise refused(path, "is damaged: its digest does not fit")
-    return content
-
-
-def refused(path: Path, what: str) -> ValueError:
-    """The error for a file that cannot be used.
-
-    Args:
-        path: which one.
-        what: what is wrong with it.
-    """
-    return ValueError(
-        f"{_WHO}: {path} {what}. It was left as it is: move it away, or race in "
-        "another folder."
-    )
+    begins = _BEGINS.match(_disk.read(path, _LENGTH))
+    if begins is None:
+        raise _disk.left_alone(path, "is damaged, or is not a file of a race")
+    version, size = begins.groups()
+    if int(version) != VERSION:
+        raise _disk.left_alone(
+            path,
+            f"has format {int(version)}, and this version of steepest reads format "
+            f"{VERSION}",
+        )
+    if size is None:
+        raise _disk.left_alone(path, "is damaged: its first line was changed")
+    whole = _disk.read(path, int(size) + 1)
+    if len(whole) != int(size):
+        more = "longer" if len(whole) > int(size) else "shorter"
+        raise _disk.left_alone(path, f"is damaged: it is {more} than what was written")
+    body = memoryview(whole)[_LENGTH:]
+    if whole[:_LENGTH] != _head([body]):
+        raise _disk.left_alone(path, "is damaged: its digest does not match")
+    end = whole.index(b"\n")
+    return json.loads(whole[:end])["content"], memoryview(whole)[end + 1 :]
 
 
 def to_json(x: Any) -> Any:
@@ -105,6 +102,10 @@ def from_json(x: Any) -> np.ndarray:
     return np.asarray(x, dtype=object).astype(np.float64)
 
 
-def _digest(content: dict[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _head(body: Sequence[bytes | memoryview]) -> bytes:
+    """How a file begins: how long it is, and the digest of the rest."""
+    digest = hashlib.sha256()
+    for part in body:
+        digest.update(part)
+    size = _LENGTH + sum(len(part) for part in body)
+    return (_HEAD % (VERSION, size, digest.hexdigest())).encode()

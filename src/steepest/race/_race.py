@@ -4,7 +4,6 @@ import os
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from math import inf
 from pathlib import Path
 
@@ -86,7 +85,7 @@ def race(
     runs = len(settings.learning_rates) * len(settings.seeds)
     sweeps: list[Sweep] = []
     missing: list[tuple[str, str]] = []
-    with store.open(asdict(settings)):
+    with store.open(settings, problem):
         watch.begins([who.name for who in entrants], runs, settings.steps)
         end = time.monotonic() + (settings.time_budget or inf)
         for k, who in enumerate(entrants):
@@ -121,21 +120,22 @@ def _turn(
     until: float,
 ) -> Sweep:
     """One optimizer: what its runs have told, when they end or have to."""
-    sweep = store.finished(who.name)
+    model = Model(problem, who)
+    sweep = store.finished(model)
     if sweep is not None:
         watch.ends(sweep)
         return sweep
-    begun = store.begun(who.name)
+    begun = store.begun(model)
     sweep = None if begun is None else begun.sweep
     if not watch.stopped() and time.monotonic() < until:
         rates = settings.learning_rates if who.swept else (None,)
         plan = Plan(rates, settings.seeds, settings.steps)
-        program = _program(Model(problem, who), plan, watch)
+        program = _program(model, plan, watch)
         for look in looks(program, begun):
             sweep = look.sweep
             watch.looks(sweep)
             if sweep.finished:
-                store.keep(sweep)
+                store.keep(look)
             elif watch.stopped() or time.monotonic() >= until:
                 store.keep_begun(look, now=True)
                 break

@@ -3,33 +3,44 @@
 race.json            what is raced
 runs/adamw.json      an optimizer that is done
 runs/muon.begun      one that is not, and what its runs go on with
+
+Every file says which race it is of, and what its numbers depend on. A file of another
+race, or of other code, data, rates, seeds or steps, is refused.
 """
 
 import hashlib
-import io
-import json
 import re
+import secrets
 import time
-import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ._files import from_json, read_sealed, refused, to_json, write_sealed, write_whole
+from . import _disk
+from ._files import from_json, read_sealed, to_json, write_sealed
+from ._fingerprint import (
+    differences,
+    Fingerprint,
+    OPTIMIZER,
+    optimizer_fingerprint,
+    race_fingerprint,
+)
+from ._model import Model
 from ._outcome import Sweep
+from ._problem import Problem
+from ._settings import Settings
 from ._sweep import Begun, Look
-
-try:
-    import fcntl
-except ImportError:  # Windows has no such locks
-    fcntl = None
 
 _ARRAYS = "loss", "metric"
 _TUPLES = "rates", "seeds", "steps", "seconds"
 _SELDOM = 20  # saving may take a twentieth of the time
+_LOCK = ".lock"
+_SETTINGS = "the settings of a race"
+_KINDS = {"json": "all runs of", "begun": "unfinished runs of"}  # by ending
 
 
 class Store:
@@ -43,6 +54,9 @@ class Store:
         self.folder = folder
         self._manifest, self._runs = folder / "race.json", folder / "runs"
         self._again = 0.0  # when to save next
+        self._id: str | None = None  # of the race
+        self._common: Fingerprint = {}  # what all its files have in common
+        self._own: dict[str, str] = {}  # the fingerprint of each optimizer
 
     def settings(self, resume: bool) -> dict[str, Any]:
         """What is raced in the folder, if that is to go on; nothing if it is new.
@@ -50,71 +64,89 @@ class Store:
         Args:
             resume: whether to go on. If not, a folder with something in it is refused.
         """
-        if resume and not self.folder.exists():
+        if resume and not _disk.exists(self.folder):
             raise ValueError(
                 f"race: there is no folder {self.folder}, and so no race to go on "
                 "with. Leave `resume` out to begin one."
             )
-        if not self.folder.exists() or not any(self.folder.iterdir()):
+        if not _disk.exists(self._manifest):
+            if not self._only_debris():
+                raise ValueError(
+                    f"race: {self.folder} has something else than a race in it, and "
+                    "was left as it is. Race in another folder."
+                )
             return {}
-        if not self._manifest.exists():
-            raise ValueError(
-                f"race: {self.folder} has something else than a race in it, and was "
-                "left as it is. Race in another folder."
-            )
         if not resume:
             raise ValueError(
                 f"race: there is a race in {self.folder} already. Resume it, or race "
                 "in another folder."
             )
-        return read_sealed(self._manifest)
+        content = self._read(self._manifest, _SETTINGS)[0]
+        self._id = content["race"]
+        return content["settings"]
 
     @contextmanager
-    def open(self, settings: dict[str, Any]) -> Iterator[None]:
+    def open(self, settings: Settings, problem: Problem) -> Iterator[None]:
         """Make the folder, say what is raced, and let no other process race there.
 
         Args:
             settings: what is raced.
+            problem: what is trained.
         """
-        self._runs.mkdir(parents=True, exist_ok=True)
-        with (self._runs / ".lock").open("w") as lock:
-            try:
-                if fcntl is not None:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+        self._common = race_fingerprint(problem, settings)
+        _disk.make_folder(self._runs)
+        _disk.check_folder(self._runs)
+        with _disk.locked(self._runs / _LOCK) as alone:
+            if not alone:
                 raise ValueError(
                     f"race: another process is racing in {self.folder}. Wait for it, "
                     "or race in another folder."
-                ) from None
-            write_sealed(self._manifest, settings)
+                )
+            self._check_unchanged()
+            self._clean()
+            for name in settings.optimizers:  # refused before anything runs
+                if self._find(name, "json") is None:
+                    self._find(name, "begun")
+            about = {"settings": asdict(settings), "fingerprint": self._common}
+            self._write(self._manifest, _SETTINGS, about)
             yield
 
-    def finished(self, name: str) -> Sweep | None:
+    def finished(self, model: Model) -> Sweep | None:
         """An optimizer's runs, if all are done.
 
         Args:
-            name: the optimizer.
+            model: a run of it.
         """
-        path = self._path(name, "json")
-        return _sweep(path, read_sealed(path), name) if path.exists() else None
+        name = model.entrant.name
+        found = self._find(name, "json", model)
+        return None if found is None else _sweep(found[0]["sweep"])
 
-    def begun(self, name: str) -> Begun | None:
+    def begun(self, model: Model) -> Begun | None:
         """An optimizer's runs, if they were stopped on their way.
 
         Args:
-            name: the optimizer.
+            model: a run of it.
         """
-        path = self._path(name, "begun")
-        return _begun(path, name) if path.exists() else None
+        name = model.entrant.name
+        found = self._find(name, "begun", model)
+        if found is None:
+            return None
+        content, data = found
+        sweep = _sweep(content["sweep"])
+        ends = np.cumsum(content["sizes"], dtype=int)[:-1]
+        saved = np.split(np.frombuffer(data, np.uint8), ends)
+        return Begun(sweep, content["program"], saved)
 
-    def keep(self, sweep: Sweep) -> None:
+    def keep(self, look: Look) -> None:
         """Write an optimizer's runs, which are done.
 
         Args:
-            sweep: all of them.
+            look: the last one at them.
         """
-        write_sealed(self._path(sweep.name, "json"), to_json(sweep))
-        self._path(sweep.name, "begun").unlink(missing_ok=True)
+        name = look.sweep.name
+        about = {"sweep": to_json(look.sweep), **self._fingerprint(look.program.model)}
+        self._write(self._path(name, "json"), _role(name, "json"), about)
+        _disk.remove(self._path(name, "begun"))
         self._again = 0.0
 
     def keep_begun(self, look: Look, *, now: bool = False) -> None:
@@ -124,19 +156,89 @@ class Store:
             look: what is seen of them.
             now: whether to do it in any case.
         """
-        began = time.monotonic()
-        if began < self._again and not now:
+        start = time.monotonic()
+        if start < self._again and not now:
             return
-        begun = look.begun()
-        told = {"fingerprint": begun.fingerprint, **to_json(begun.sweep)}
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("told.json", json.dumps(told, allow_nan=False))
-            for k, x in enumerate(begun.saved):
-                archive.writestr(f"{k}", x.tobytes())
-        write_whole(self._path(begun.sweep.name, "begun"), file.getvalue())
-        ended = time.monotonic()
-        self._again = ended + max(1.0, _SELDOM * (ended - began))
+        begun, name = look.begun(), look.sweep.name
+        about = {
+            "program": begun.fingerprint,
+            "sizes": [x.size for x in begun.saved],
+            "sweep": to_json(begun.sweep),
+            **self._fingerprint(look.program.model),
+        }
+        path, role = self._path(name, "begun"), _role(name, "begun")
+        self._write(path, role, about, begun.saved)
+        end = time.monotonic()
+        self._again = end + max(1.0, _SELDOM * (end - start))
+
+    def _fingerprint(self, model: Model) -> dict[str, Fingerprint]:
+        """What an optimizer's numbers depend on. It is traced once."""
+        name = model.entrant.name
+        if name not in self._own:
+            self._own[name] = optimizer_fingerprint(model)
+        return {"fingerprint": {**self._common, OPTIMIZER: self._own[name]}}
+
+    def _find(self, name: str, ending: str, model: Model | None = None) -> Any:
+        """The content of an optimizer's file and its bytes, if it is there and ours.
+
+        Without a model, its program is not compared.
+        """
+        path = self._path(name, ending)
+        if not _disk.exists(path):
+            return None
+        content, data = self._read(path, _role(name, ending))
+        if content["race"] != self._id:
+            raise _disk.left_alone(path, "is of another race")
+        then, now = dict(content["fingerprint"]), self._common
+        if model is None:
+            then.pop(OPTIMIZER, None)
+        else:
+            now = self._fingerprint(model)["fingerprint"]
+        _compare(path, then, now)
+        return content, data
+
+    def _read(self, path: Path, role: str) -> tuple[dict[str, Any], memoryview]:
+        """A file of a race, if it stands where it was written."""
+        content, data = read_sealed(path)
+        if content["role"] != role:
+            raise _disk.left_alone(
+                path, f"has {content['role']} in it, and {role} is wanted"
+            )
+        return content, data
+
+    def _write(self, path: Path, role: str, about: Any, saved: Any = ()) -> None:
+        write_sealed(path, {"role": role, "race": self._id, **about}, saved)
+
+    def _check_unchanged(self) -> None:
+        """Whether the race is still the one that `settings` has seen."""
+        found = None
+        if _disk.exists(self._manifest):
+            content = self._read(self._manifest, _SETTINGS)[0]
+            found = content["race"]
+            if found == self._id:
+                _compare(self._manifest, content["fingerprint"], self._common)
+        if found != self._id:
+            raise ValueError(
+                f"race: another process has begun a race in {self.folder}. Resume it, "
+                "or race in another folder."
+            )
+        self._id = self._id or secrets.token_hex(8)
+
+    def _only_debris(self) -> bool:
+        """Whether all in the folder is what a race leaves that was killed at once."""
+        rest = {x for x in _disk.names(self.folder) if not _disk.is_temporary(x)}
+        if not rest:
+            return True
+        if rest != {self._runs.name} or not _disk.is_folder(self._runs):
+            return False
+        inside = _disk.names(self._runs)
+        return all(_disk.is_temporary(x) or x == _LOCK for x in inside)
+
+    def _clean(self) -> None:
+        """Remove the files that a killed race had not finished."""
+        for folder in (self.folder, self._runs):
+            for name in filter(_disk.is_temporary, _disk.names(folder)):
+                _disk.remove(folder / name)
 
     def _path(self, name: str, ending: str) -> Path:
         """Where an optimizer's runs are: readable, and of no other's."""
@@ -159,33 +261,36 @@ class Nowhere:
             raise ValueError("race: `resume` is wanted, and no `folder` is given.")
         return {}
 
-    def open(self, settings: dict[str, Any]) -> AbstractContextManager[None]:
+    def open(
+        self, settings: Settings, problem: Problem
+    ) -> AbstractContextManager[None]:
         """Nothing to make.
 
         Args:
             settings: what is raced.
+            problem: what is trained.
         """
         return nullcontext()
 
-    def finished(self, name: str) -> None:
+    def finished(self, model: Model) -> None:
         """Nothing is.
 
         Args:
-            name: the optimizer.
+            model: a run of an optimizer.
         """
 
-    def begun(self, name: str) -> None:
+    def begun(self, model: Model) -> None:
         """Nothing is.
 
         Args:
-            name: the optimizer.
+            model: a run of an optimizer.
         """
 
-    def keep(self, sweep: Sweep) -> None:
+    def keep(self, look: Look) -> None:
         """Nothing is kept.
 
         Args:
-            sweep: all runs of an optimizer.
+            look: what is seen of some runs.
         """
 
     def keep_begun(self, look: Look, *, now: bool = False) -> None:
@@ -197,25 +302,24 @@ class Nowhere:
         """
 
 
-def _sweep(path: Path, content: dict[str, Any], name: str) -> Sweep:
-    try:
-        arrays = {key: from_json(content[key]) for key in _ARRAYS}
-        tuples = {key: tuple(content[key]) for key in _TUPLES}
-        sweep = Sweep(**{**content, **arrays, **tuples})
-    except (KeyError, TypeError, ValueError) as error:
-        raise refused(path, f"has not what a race writes ({error})") from None
-    if sweep.name != name:
-        raise refused(path, f"is of {sweep.name}, and not of {name}")
-    return sweep
+def _role(name: str, ending: str) -> str:
+    """What a file of an optimizer says it is."""
+    return f"{_KINDS[ending]} {name}"
 
 
-def _begun(path: Path, name: str) -> Begun:
-    try:
-        with zipfile.ZipFile(path) as archive:  # it checks a sum of each part
-            told = json.loads(archive.read("told.json"))
-            parts = range(len(archive.namelist()) - 1)
-            saved = [np.frombuffer(archive.read(f"{k}"), np.uint8) for k in parts]
-            fingerprint = told.pop("fingerprint")
-    except (zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
-        raise refused(path, f"is damaged, or no file of a race ({error})") from None
-    return Begun(_sweep(path, told, name), fingerprint, saved)
+def _compare(path: Path, then: Fingerprint, now: Fingerprint) -> None:
+    """Refuse what other code, data or settings have written."""
+    changed = differences(then, now)
+    if changed:
+        raise ValueError(
+            f"race: cannot resume: since {path} was written, this has changed: "
+            f"{', '.join(changed)}. Results from before and after must not stand in "
+            "one table. Undo the change, or race in another folder."
+        )
+
+
+def _sweep(content: dict[str, Any]) -> Sweep:
+    """What `to_json` has made of the runs of an optimizer."""
+    arrays = {key: from_json(content[key]) for key in _ARRAYS}
+    tuples = {key: tuple(content[key]) for key in _TUPLES}
+    return Sweep(**{**content, **arrays, **tuples})

@@ -2,6 +2,7 @@
 
 from html import escape
 
+from .._visible import visible
 from ._numbers import Number
 
 
@@ -30,7 +31,7 @@ def words(text: str) -> str:
     Args:
         text: what anybody wrote.
     """
-    return escape(text)
+    return escape(visible(text))
 
 
 def coordinate(value: Number) -> str:
@@ -46,4 +47,4 @@ def coordinate(value: Number) -> str:
 
 
 def _value(value: str | Number) -> str:
-    return escape(value) if isinstance(value, str) else coordinate(value)
+    return words(value) if isinstance(value, str) else coordinate(value)

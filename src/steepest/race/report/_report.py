@@ -5,7 +5,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from .._files import to_json, write_whole
+from .. import _disk
+from .._files import to_json
 from .._outcome import Outcome
 from .._standings import Standing, standings
 from ._page import page
@@ -20,11 +21,11 @@ def write_report(outcome: Outcome, folder: str | Path) -> Path:
         folder: where to; it is made if need be.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / "report.html", page(outcome).encode())
-    write_whole(folder / "results.json", results(outcome).encode())
+    _disk.make_folder(folder)
+    _disk.write(folder / "report.html", [page(outcome).encode()])
+    _disk.write(folder / "results.json", [results(outcome).encode()])
     for name, picture in pictures(outcome).items():
-        write_whole(folder / f"{name}.svg", picture.encode())
+        _disk.write(folder / f"{name}.svg", [picture.encode()])
     return folder / "report.html"
 
 

@@ -28,8 +28,25 @@ def main(tokens: Sequence[str] | None = None) -> int:
     tokens = sys.argv[1:] if tokens is None else tokens
     try:
         code = app.meta(tokens, result_action="return_value")
-        sys.stdout.flush()
+        return _printed() or code or 0
     except BrokenPipeError:  # who reads has seen enough, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _print_no_more()
         return 0
-    return code or 0
+
+
+def _printed() -> int:
+    """Print what is left to print; 1 if there is no room for it."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # `steepest race --json - > file`, and the disk is full
+        _print_no_more()
+        print(f"error: cannot print the results: {error.strerror}.", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _print_no_more() -> None:
+    """Python prints what is left once more when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

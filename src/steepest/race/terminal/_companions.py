@@ -10,6 +10,7 @@ from rich.text import Text
 
 import steepest
 
+from .._visible import visible
 from ..entrants import optimizers as known_optimizers, transformation_of
 from ..problems import known as known_problems, load
 from ..report import count, guessed_steps, rate, schedule_picture, schedule_values
@@ -27,7 +28,7 @@ def describe(optimizer: str, /, *, problem: str = "digits") -> None:
     """
     tx = transformation_of(optimizer)
     params = jax.eval_shape(load(problem).init, jax.random.key(0))
-    print(steepest.describe(tx, params))
+    print(visible(str(steepest.describe(tx, params))))
 
 
 def plot_schedule(schedule: str, /, *, steps: Count = None, svg: File = None) -> None:

@@ -4,11 +4,15 @@ import itertools
 import re
 from pathlib import Path
 
+from .. import _disk
+
 RACES = Path("races")
 
 
 def new_folder(problem: str | None) -> Path:
-    """A folder that is not there yet, named after the problem.
+    """Make a folder that was not there, named after the problem.
+
+    Races that start together get one each.
 
     Args:
         problem: as it was asked for.
@@ -16,7 +20,7 @@ def new_folder(problem: str | None) -> Path:
     name = _slug(problem or "digits")
     more = (f"{name}-{k}" for k in itertools.count(2))
     paths = (RACES / name for name in itertools.chain([name], more))
-    return next(path for path in paths if not path.exists())
+    return next(path for path in paths if _disk.make_folder(path))
 
 
 def last_folder(problem: str | None) -> Path:
@@ -25,7 +29,7 @@ def last_folder(problem: str | None) -> Path:
     Args:
         problem: whose race it must be; `None` if it may be any.
     """
-    found = list(RACES.glob("*/race.json"))
+    found = [path for path in RACES.glob("*/race.json") if _disk.is_file(path)]
     if problem is not None:
         mine = re.compile(re.escape(_slug(problem)) + r"(-\d+)?")
         found = [path for path in found if mine.fullmatch(path.parent.name)]

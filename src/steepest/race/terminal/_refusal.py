@@ -1,6 +1,7 @@
 """Which errors are a user's to mend, and how they are said: in a line."""
 
 import dis
+import errno
 from pathlib import Path
 
 from cyclopts import CycloptsError
@@ -20,6 +21,8 @@ def refusal(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{error.strerror}. Free some space, and try again."
     return None
 
 

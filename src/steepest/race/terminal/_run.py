@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from .. import _disk
 from .._devices import use_all_cores
 from .._problem import Problem
 from .._race import race
@@ -43,18 +44,23 @@ def run(
     _check(json)
     use_all_cores()
     folder = out or (last_folder(problem) if resume else new_folder(problem))
-    name = problem or Store(folder).settings(resume).get("problem", "digits")
-    known = replace(load(name), name=name)
-    with Stop() as stop, _watch(stop, known, options.get("time_budget")) as watch:
-        outcome = race(known, **options, folder=folder, resume=resume, watch=watch)
-    page = write_report(outcome, folder)
+    try:
+        name = problem or Store(folder).settings(resume).get("problem", "digits")
+        known = replace(load(name), name=name)
+        with Stop() as stop, _watch(stop, known, options.get("time_budget")) as watch:
+            outcome = race(known, **options, folder=folder, resume=resume, watch=watch)
+    except Exception:
+        if out is None:
+            _disk.remove_folder(folder)  # made for this race, and nothing is in it
+        raise
     console = console_for(sys.stdout)
     if json == _STDOUT:
         print(results(outcome), end="")
         console = console_for(sys.stderr)
-    elif json is not None:
-        json.write_text(results(outcome), encoding="utf-8")
-    print_outcome(console, outcome)
+    print_outcome(console, outcome)  # before anything is written, which may fail
+    page = write_report(outcome, folder)
+    if json is not None and json != _STDOUT:
+        _write(json, results(outcome))
     console.print(Text(f"\nreport: {page}"))
     if stop.asked:
         console.print(Text(f"stopped: go on with --resume --out {folder}"))
@@ -70,6 +76,15 @@ def _check(json: Path | None) -> None:
         raise ValueError(f"--json: {json} is a folder, and a file is wanted.")
     if not json.parent.is_dir():
         raise ValueError(f"--json: there is no folder {json.parent}. Make it first.")
+
+
+def _write(path: Path, text: str) -> None:
+    """A file, whole or not at all; into a fifo or a device as it comes."""
+    path = path.resolve()
+    if _disk.is_file(path) or not _disk.exists(path):
+        _disk.write(path, [text.encode()])
+    else:
+        path.write_text(text, encoding="utf-8")
 
 
 def _watch(stop: Stop, problem: Problem, budget: float | None) -> Quiet:

@@ -1,0 +1,214 @@
+"""Every fault at every file operation, and every damage: `python -m tests.race.faults`.
+
+Each case ends with the numbers of a race that nothing happened to, or is refused in one
+sentence. The tests take a sample of the damage; the command takes every bit and every
+length, and prints a table. An argument is the share of the damage to take.
+"""
+
+import itertools
+import os
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from steepest.race._files import read_sealed
+
+from .faulty import Disk, FAULTS, outcome, raced, without_training
+
+FILES = "race.json", "runs/sgd.json", "runs/adam.json", "runs/adam.begun"
+OTHERS = "runs/.lock", "report.html", "results.json", "loss.svg"
+
+
+def operations(folder):
+    """What a race asks of the disk, in order, and its results.
+
+    Args:
+        folder: empty, or of a race that was stopped.
+    """
+    disk = Disk()
+    results = raced(folder, disk)
+    shutil.rmtree(folder)
+    return disk.asked, results
+
+
+def faults(folder):
+    """Every fault at every operation: rows of (race, fault, operation, now, later).
+
+    `now` is how the race ends that it happens to, and `later` how it goes on.
+    """
+    path, good = folder / "faulty", folder / "good"
+    _, expected = operations(path)
+    for race in ("new", "resumed"):
+        begin = lambda race=race: race == "resumed" and shutil.copytree(good, path)
+        if race == "resumed":
+            stopped(good)
+        begin()
+        asked, _ = operations(path)
+        for fault, at in itertools.product(FAULTS, range(len(asked))):
+            if asked[at] not in FAULTS[fault]:
+                continue
+            begin()
+            disk = Disk(at, fault)
+            now = outcome(lambda disk=disk: raced(path, disk), expected)
+            for left in [*path.glob("*/*.json"), *path.glob("race.json")]:
+                read_sealed(left)  # whole, or not there
+            later = outcome(lambda: raced(path), expected)
+            if debris := [p.name for p in path.rglob(".steepest-*")]:
+                later = "WRONG", str(debris)
+            yield race, fault, asked[at], now, later
+            shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(good)
+
+
+def stopped(folder):
+    """A race that was killed in the middle of its second optimizer."""
+    for at in itertools.count():
+        outcome(lambda at=at: raced(folder, Disk(at)), "")
+        if (folder / "runs/adam.begun").exists():
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def flips(content, share):
+    """A file with one bit changed: all of them, or every so many."""
+    every = max(1, round(1 / share))
+    for place in range(0, 8 * len(content), every):
+        changed = bytearray(content)
+        changed[place // 8] ^= 1 << place % 8
+        yield bytes(changed)
+
+
+def cuts(content, share):
+    """A file that is shorter, or longer."""
+    every = max(1, round(1 / share / 8))
+    yield from (content[:end] for end in range(0, len(content), every))
+    yield from (content + more for more in (b"\0", b"\n", b"}", content))
+
+
+def damage(folder, share):
+    """Every damage to every file of a race: rows of (damage, file, how it ends).
+
+    Args:
+        folder: to work in.
+        share: of the bits and lengths.
+    """
+    good, path = folder / "good", folder / "damaged"
+    _, expected = operations(path)
+    for kind in ("stopped", "done"):
+        stopped(good)
+        if kind == "done":
+            raced(good)
+        for file in [x for x in (*FILES, *OTHERS) if (good / x).exists()]:
+            yield from _changed(good, path, file, share, expected)
+            yield from _replaced(good, path, file, expected)
+        yield from _swapped(good, path, expected)
+        shutil.rmtree(good)
+
+
+def _changed(good, path, file, share, expected):
+    """Other bytes. What is refused is left as it is."""
+    content = (good / file).read_bytes()
+    shutil.copytree(good, path)
+    share = share if file in FILES else share / 50  # the others are never read
+    for how, all_of_them in (("a bit", flips), ("cut", cuts)):
+        for changed in all_of_them(content, share):
+            (path / file).write_bytes(changed)
+            found = outcome(lambda: raced(path), expected)
+            if found[0] == "equal":
+                shutil.rmtree(path)
+                shutil.copytree(good, path)
+            elif (path / file).read_bytes() != changed:
+                found = "WRONG", "not left as it was"
+            yield how, file, found
+    shutil.rmtree(path)
+
+
+def _replaced(good, path, file, expected):
+    """Something else in the place of a file."""
+    precious = path.with_name("precious")
+    kinds = {
+        "missing": lambda p: None,
+        "link": lambda p: p.symlink_to(precious),
+        "link to nowhere": lambda p: p.symlink_to(p.with_name("nowhere")),
+        "link to itself": lambda p: p.symlink_to(p),
+        "link to a device": lambda p: p.symlink_to("/dev/zero"),
+        "fifo": os.mkfifo,
+        "folder": lambda p: p.mkdir(),
+        "hard link": lambda p: os.link(precious, p),
+    }
+    for how, put in kinds.items():
+        shutil.copytree(good, path)
+        (path / file).rename(precious)
+        content = precious.read_bytes()
+        put(path / file)
+        found = outcome(lambda: raced(path), expected)
+        if precious.read_bytes() != content:
+            found = "WRONG", "what the link leads to was overwritten"
+        yield how, file, found
+        shutil.rmtree(path)
+        precious.unlink()
+
+
+def _swapped(good, path, expected):
+    """Each file in the place of each other one, also from another race."""
+    twin = path.with_name("twin")  # the same race, run again
+    stopped(twin)
+    if not (good / "runs/adam.begun").exists():
+        raced(twin)
+    other = path.with_name("other")
+    raced(other, steps=2)
+    files = [x for x in FILES if (good / x).exists()]
+    for source, (here, there) in itertools.product(
+        (good, twin, other), itertools.product(files, files)
+    ):
+        if (source == good and here == there) or not (source / there).exists():
+            continue
+        shutil.copytree(good, path)
+        shutil.copy(source / there, path / here)
+        yield f"from {source.name}", here, outcome(lambda: raced(path), expected)
+        shutil.rmtree(path)
+    shutil.rmtree(twin)
+    shutil.rmtree(other)
+
+
+def table(headers, counts):
+    """Rows of texts, and how often each kind of end occurred."""
+    ends = sorted({end for _, end in counts})
+    rows = dict.fromkeys(row for row, _ in counts)
+    widths = [
+        max(len(x) for x in column) for column in zip(headers, *rows, strict=True)
+    ]
+    line = lambda texts, numbers: "  ".join(
+        [*map(str.ljust, texts, widths), *(f"{x:>16}" for x in numbers)]
+    )
+    yield line(headers, ends)
+    for row in rows:
+        yield line(row, [counts[row, end] for end in ends])
+
+
+def main(share=1.0):
+    """Print both tables; the exit code says whether anything went wrong."""
+    wrong = []
+    with tempfile.TemporaryDirectory(prefix="faults-") as here, without_training():
+        counts = Counter()
+        for race, fault, name, now, later in faults(Path(here)):
+            counts[(race, fault, name), f"{now[0]}, {later[0]}"] += 1
+            if "WRONG" in (now[0], later[0]):
+                wrong.append((race, fault, name, *now, *later))
+        print(f"{counts.total()} faults; how the race ends, and how it goes on:")
+        print("\n".join(table(("race", "fault", "operation"), counts)))
+        counts = Counter()
+        for how, file, found in damage(Path(here), share):
+            counts[(how, file), found[0]] += 1
+            if found[0] == "WRONG":
+                wrong.append((how, file, *found))
+        print(f"\n{counts.total()} damaged folders; how the race goes on:")
+        print("\n".join(table(("damage", "file"), counts)))
+    print(f"\n{len(wrong)} wrong", *wrong[:20], sep="\n")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(*map(float, sys.argv[1:])))

@@ -1,0 +1,222 @@
+"""A disk that fails or is killed at one operation, and a race that costs nothing."""
+
+import errno
+import fcntl
+import os
+from contextlib import contextmanager, suppress
+from functools import cache, partial
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import jax
+import numpy as np
+
+from steepest.race import _disk, _fingerprint, _race, _store, Problem, race
+from steepest.race._sweep import Look
+from steepest.race.report import _report, write_report
+
+PROBLEM = Problem(
+    init=lambda key: jax.random.normal(key, (3,)),
+    loss=lambda x, _: x @ x,
+    name="quadratic",
+    steps=3,
+    seeds=2,
+    learning_rates=(0.01, 0.1),
+    optimizers=("sgd", "adam"),
+)
+OPERATIONS = "open read write close fsync fstat lstat listdir mkdir replace unlink"
+OPERATIONS = (*OPERATIONS.split(), "flock")
+GROWING = (
+    "mkdir",
+    "open",
+    "write",
+    "fsync",
+    "close",
+    "replace",
+)  # what a full disk fails
+FAULTS = {
+    "kill": OPERATIONS,  # of a write, half is there
+    "disk full": GROWING,  # the same, and it stays full
+    "I/O error": OPERATIONS,
+    "permission": OPERATIONS,
+    "short": ("read", "write"),  # half of what was asked for, and no error
+}
+_NUMBERS = {"disk full": errno.ENOSPC, "I/O error": errno.EIO}
+
+
+class Killed(BaseException):
+    """What stands for `kill -9`: nobody catches it, and nothing is done after it."""
+
+
+class Disk:
+    """Stands for `os` and `fcntl` where the race asks them for something.
+
+    Args:
+        at: which operation fails; none by default.
+        fault: how.
+        die: what a kill does.
+    """
+
+    def __init__(self, at=-1, fault="kill", die=None):
+        self.at, self.fault, self.die = at, fault, die or self._die
+        self.asked = []  # the names of the operations
+        self.files = set()
+        self.dead = self.full = False
+
+    def __getattr__(self, name):
+        real = getattr(fcntl if hasattr(fcntl, name) else os, name)
+        return partial(self._do, name, real) if name in OPERATIONS else real
+
+    def _do(self, name, real, *args):
+        if self.dead:
+            raise Killed
+        here = len(self.asked) == self.at
+        self.asked.append(name)
+        if here and self.fault == "short" and name in FAULTS["short"]:
+            return self._half(name, real, *args)
+        if here and self.fault != "short":
+            self._fail(name, real, *args)
+        if self.full and name in ("mkdir", "write", "fsync"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if name == "fsync":
+            return None  # it takes its time, and changes nothing that can be seen
+        found = real(*args)
+        if name == "open":
+            self.files.add(found)
+        elif name == "close":
+            self.files.discard(args[0])
+        return found
+
+    def _half(self, name, real, file, what):
+        half = what // 2 if name == "read" else what[: len(what) // 2]
+        return real(file, max(half, 1) if name == "read" else half or what)
+
+    def _fail(self, name, real, *args):
+        if name == "write":
+            self._half(name, real, *args)
+        if self.fault == "kill":
+            self.die()
+        if name == "close":  # it is closed all the same
+            real(*args)
+            self.files.discard(args[0])
+        self.full = self.fault == "disk full"
+        number = _NUMBERS.get(self.fault, errno.EACCES)
+        raise OSError(number, os.strerror(number))
+
+    def _die(self):
+        """A process that ends holds no file and no lock."""
+        self.dead = True
+        for file in self.files:
+            with suppress(OSError):
+                os.close(file)
+        raise Killed
+
+
+@contextmanager
+def on(disk):
+    """The race asks this disk."""
+    with patch.object(_disk, "os", disk), patch.object(_disk, "fcntl", disk):
+        yield disk
+
+
+class Remembered(Look):
+    """A look that was taken before."""
+
+    def __init__(self, sweep, program, begun):
+        for key, x in {"sweep": sweep, "program": program, "saved": begun}.items():
+            object.__setattr__(self, key, x)
+
+    def begun(self):
+        """What was saved then."""
+        return self.saved
+
+
+def _recorded():
+    """All looks of a race that is really run, by optimizer."""
+    taken = {}
+
+    def looks(program, begun=None):
+        for look in _real_looks(program, begun):
+            kept = (look.sweep, look.begun())
+            taken.setdefault(look.sweep.name, []).append(kept)
+            yield look
+
+    with patch.object(_race, "looks", looks):
+        race(PROBLEM)
+    return taken
+
+
+_real_looks = _race.looks
+_clock = SimpleNamespace(monotonic=iter(range(0, 10**12, 1000)).__next__)
+
+
+@contextmanager
+def without_training():
+    """Races take their looks from memory, and save at every one of them.
+
+    One that goes on from other numbers than were saved tells so by its losses.
+    """
+    taken = _recorded()
+    kept = {}
+
+    def looks(program, begun=None):
+        name, done = program.model.entrant.name, 0
+        if begun is not None:
+            done = begun.sweep.steps[-1]
+            then = taken[name][done - 1][1]
+            same = all(map(np.array_equal, begun.saved, then.saved))
+            assert same and len(begun.saved) == len(then.saved)
+            assert begun.fingerprint == then.fingerprint
+        for sweep, saved in taken[name][done:]:
+            yield Remembered(sweep, program, saved)
+
+    def common(problem, settings):
+        key = (problem.name, settings)
+        if key not in kept:
+            kept[key] = _fingerprint.race_fingerprint(problem, settings)
+        return kept[key]
+
+    def own(model):
+        name = model.entrant.name
+        if name not in kept:
+            kept[name] = _fingerprint.optimizer_fingerprint(model)
+        return kept[name]
+
+    program = lambda model, *rest: SimpleNamespace(model=model)
+    with (
+        patch.object(_race, "looks", looks),
+        patch.object(_race, "_program", program),
+        patch.object(_race, "checked", lambda problem: problem),
+        patch.object(_race, "entrant", cache(_race.entrant)),
+        patch.object(_race, "time", _clock),
+        patch.object(_store, "time", _clock),
+        patch.object(_store, "race_fingerprint", common),
+        patch.object(_store, "optimizer_fingerprint", own),
+        patch.object(_report, "standings", lambda outcome: []),
+        patch.object(_report, "page", lambda outcome: "a page\n"),
+        patch.object(_report, "pictures", lambda outcome: {"loss": "a picture\n"}),
+    ):
+        yield
+
+
+def raced(folder, disk=None, **how):
+    """Race in a folder, or go on there: what `results.json` says at the end."""
+    resume = folder.exists()
+    with on(disk or Disk()):
+        write_report(race(PROBLEM, folder=folder, resume=resume, **how), folder)
+    return (folder / "results.json").read_text()
+
+
+def outcome(attempt, expected):
+    """How an attempt ends: equal, refused in a sentence, killed, or wrong, and why."""
+    try:
+        found = attempt()
+    except Killed:
+        return "killed", ""
+    except (ValueError, OSError) as error:
+        said = str(error)
+        good = said.startswith("race: ") and "\n" not in said and said.endswith(".")
+        return ("refused" if good else "WRONG"), said
+    except Exception as error:
+        return "WRONG", f"{type(error).__name__}: {error}"
+    return ("equal", "") if found == expected else ("WRONG", "other numbers")
