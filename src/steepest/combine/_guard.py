@@ -5,7 +5,6 @@ arXiv:2402.00838; its later code leaves out steps whose loss or gradient norm li
 standard deviations above the last 128
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +15,10 @@ from ..core import (
     AnyTransformation,
     array,
     as_inner,
+    AxisName,
     GradientTransformationExtraArgs,
+    mesh_axes,
+    MeshAxes,
     nonnegative,
     OptState,
     Params,
@@ -27,7 +29,15 @@ from ..core import (
     Updates,
 )
 from ..engine import Around, Leaves, wrapping
-from ..numerics import increment, zero_count
+from ..numerics import (
+    any_over,
+    by_split,
+    increment,
+    parts_over,
+    split_over,
+    sum_over,
+    zero_count,
+)
 from ._history import History, is_high, longer, no_history
 from ._hold import are_finite, held, squared_norm
 
@@ -57,7 +67,7 @@ def guard(
     margin: Real = 0.1,
     warmup: int | None = None,
     max_consecutive: Real = 10,
-    axis_name: str | Sequence[str] | None = None,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """`inner`, except in steps that look wrong: then hold still.
 
@@ -112,11 +122,7 @@ def guard(
             f"guard: warmup is {enough} and window is {size}, and a warmup of at most "
             "the window is wanted: no more steps are known."
         )
-    if not isinstance(axis_name, str | Sequence | None):
-        raise TypeError(
-            f"guard: axis_name is a {type(axis_name).__name__}, and the name of a mesh "
-            "axis, several names, or None is wanted."
-        )
+    axes = mesh_axes("guard", axis_name)
     (sigma,) = positive("guard", sigmas=sigmas)
     rise, most = nonnegative("guard", margin=margin, max_consecutive=max_consecutive)
 
@@ -137,11 +143,10 @@ def guard(
         state_of("guard", GuardState, state)
         Leaves(updates).check("guard")
         value = _loss(extra_args.get("value"))
-        square, bad = squared_norm(updates), ~are_finite(updates)
-        if axis_name is not None:
-            square = jax.lax.psum(square, axis_name)
-            bad = jax.lax.psum(bad.astype(jnp.int32), axis_name) > 0
-            value = value if value is None else jax.lax.pmean(value, axis_name)
+        square, bad = _on_all_devices(axes, updates)
+        if value is not None:
+            where = split_over(axes, value)
+            value = sum_over(where, value) / parts_over(where)
         # The square of a long gradient may overflow where the gradient does not.
         norm = jnp.minimum(jnp.sqrt(square), jnp.finfo(square.dtype).max ** 0.5)
 
@@ -175,6 +180,19 @@ def guard(
         )
 
     return wrapping(init, update, Around("guard", tx, "inner_state"))
+
+
+def _on_all_devices(
+    axes: MeshAxes | None, updates: Updates
+) -> tuple[Array, Bool[Array, ""]]:
+    """The squared norm of the updates, and whether any number is not finite."""
+    leaves = jax.tree.leaves(updates)
+    square, bad = jnp.zeros(()), jnp.array(False)
+    for where, places in by_split(axes, leaves).items():
+        group = [leaves[k] for k in places]
+        square = square + sum_over(where, squared_norm(group))
+        bad = bad | any_over(where, ~are_finite(group))
+    return square, bad
 
 
 def _loss(value: Any) -> Array | None:

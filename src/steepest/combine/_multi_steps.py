@@ -10,10 +10,12 @@ from jaxtyping import Array, Bool, Int
 from ..core import (
     AnyTransformation,
     as_inner,
+    AxisName,
     dtype,
     flag,
     function,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     OptState,
     Params,
@@ -24,7 +26,7 @@ from ..core import (
     Updates,
 )
 from ..engine import Around, Leaves, map_wide, plan_of, when, wide, wrapping, zeros
-from ..numerics import increment, is_inexact, promoted, zero_count
+from ..numerics import increment, is_inexact, promoted, sum_of_leaves, zero_count
 from ._hold import held, squared_norm, yes_or_no
 
 
@@ -205,18 +207,26 @@ class MultiSteps:
 
 
 def skip_not_finite(
-    updates: Updates, gradient_step: Any, params: Params | None
+    updates: Updates,
+    gradient_step: Any,
+    params: Params | None,
+    *,
+    axis_name: AxisName = None,
 ) -> tuple[Array, dict[str, Array]]:
     """Leave out a gradient that has an infinity or a NaN.
 
     Args:
         updates: the gradient.
         gradient_step, params: not looked at.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the gradients are
+            split or differ, so that all devices decide alike.
     """
     del gradient_step, params
-    Leaves(updates).check("skip_not_finite")
-    bad = [jnp.sum(~jnp.isfinite(x)) for x in jax.tree.leaves(updates)]
-    count = sum(bad, jnp.zeros((), int))
+    who = "skip_not_finite"
+    Leaves(updates).check(who)
+    bad = lambda x: jnp.sum(~jnp.isfinite(x))
+    leaves, axes = jax.tree.leaves(updates), mesh_axes(who, axis_name)
+    count = sum_of_leaves(axes, bad, leaves, jnp.zeros((), int))
     skip = count > 0
     return skip, {"should_skip": skip, "num_not_finite": count}
 
@@ -226,6 +236,8 @@ def skip_large_updates(
     gradient_step: Any,
     params: Params | None,
     max_squared_norm: Real,
+    *,
+    axis_name: AxisName = None,
 ) -> tuple[Array, dict[str, Array]]:
     """Leave out a gradient that is longer than it may be, or not finite.
 
@@ -233,11 +245,15 @@ def skip_large_updates(
         updates: the gradient.
         gradient_step, params: not looked at.
         max_squared_norm: the largest sum of squares that passes.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
     """
     del gradient_step, params
     (most,) = nonnegative("skip_large_updates", max_squared_norm=max_squared_norm)
     Leaves(updates).check("skip_large_updates")
-    norm_squared = squared_norm(updates)
+    axes = mesh_axes("skip_large_updates", axis_name)
+    leaves = jax.tree.leaves(updates)
+    norm_squared = sum_of_leaves(axes, squared_norm, leaves, jnp.zeros(()))
     # Written so that NaN, which is not smaller than anything, is left out too.
     skip = ~(norm_squared < most)
     return skip, {"should_skip": skip, "norm_squared": norm_squared}

@@ -12,11 +12,13 @@ from jaxtyping import Array, Float, Int
 
 from ..core import (
     amount,
+    AxisName,
     finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
     loss,
+    mesh_axes,
     nonnegative,
     Real,
     Rule,
@@ -69,6 +71,8 @@ def momo(
     lower_bound: Real = 0.0,
     weight_decay: Real = 0.0,
     adapt_lower_bound: bool = False,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """SGD with momentum that goes no farther than to where its model of the loss ends.
@@ -90,6 +94,8 @@ def momo(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         adapt_lower_bound: whether `lb` is raised to what the model promises, and
             halved where the loss falls below it.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax, steepest
@@ -130,6 +136,7 @@ def momo(
             prepare=prepare,
             measure=measure,
             ahead=ahead,
+            axes=mesh_axes("momo", axis_name),
             needs=("params", "value"),
         )
     )
@@ -144,6 +151,8 @@ def momo_adam(
     lower_bound: Real = 0.0,
     weight_decay: Real = 0.0,
     adapt_lower_bound: bool = False,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Adam that goes no farther than to where its model of the loss ends.
@@ -167,6 +176,8 @@ def momo_adam(
         b2: how slowly `v` forgets, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
     b1, b2 = fraction("momo_adam", b1=b1, b2=b2)
@@ -206,6 +217,7 @@ def momo_adam(
             prepare=prepare,
             measure=measure,
             ahead=ahead,
+            axes=mesh_axes("momo_adam", axis_name),
             needs=("params", "value"),
         )
     )
