@@ -116,7 +116,7 @@ def momo(
 
     def measure(n: Any, g: Array, p: Array, d: Array) -> dict[str, Array]:
         d = ema(d, g, n.beta)
-        return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": sum_of_squares(d)}
+        return _measured(g, p, d, sum_of_squares(d))
 
     def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
         found, *model = fit(step, step.ahead["beta"], jnp.ones(()), *old)
@@ -197,7 +197,7 @@ def momo_adam(
 
     def measure(n: Any, g: Array, p: Array, d: Array, v: Array) -> dict[str, Array]:
         d, v, D = moved(n, g, d, v)
-        return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": inner(d, d / D)}
+        return _measured(g, p, d, inner(d, d / D))
 
     def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
         found, *model = fit(step, b1, step.ahead["rho"], *old)
@@ -222,6 +222,12 @@ def momo_adam(
         )
     )
     return kept(momo_adam, keep, tx)
+
+
+def _measured(g: Array, p: Array, d: Array, d_sq: Array) -> dict[str, Array]:
+    """What the model needs of a leaf."""
+    size = jnp.asarray(g.size, float)
+    return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": d_sq, "size": size}
 
 
 def _beginning(lower_bound: Real) -> dict[str, Callable[[], Array]]:
@@ -273,8 +279,11 @@ def _model(
         tau = jnp.where(some, jnp.minimum(most, end), most)
         if adapt:
             promised = (barf + d_p - gamma - tau * d_sq / 2) / rho
-            # Without a gradient nothing is promised: it would be the end of the way.
-            lb = jnp.where(some, jnp.maximum(promised, lower_bound), lb)
+            # A zero gradient promises nothing: the bound would be the loss, and the end
+            # of the way. Without params there is no way to end, and Optax's bound is as
+            # good as any.
+            known = some | (step.total["size"] == 0)
+            lb = jnp.where(known, jnp.maximum(promised, lower_bound), lb)
         numbers = {"tau": tau, "decay": jnp.asarray(alpha * weight_decay / c, float)}
         return numbers, barf, increment(count), gamma, lb
 

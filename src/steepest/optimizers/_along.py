@@ -160,9 +160,9 @@ def asked(
         params: where it begins.
         arguments: `value`, `grad` and `value_fn`.
     """
-    for name, x in {"params": params, **arguments}.items():
-        if x is None:
-            raise missing(who, name)
+    absent = [k for k, x in {"params": params, **arguments}.items() if x is None]
+    if absent:
+        raise missing(who, *absent)
     function(who, value_fn=arguments["value_fn"])
     same_shapes(who, updates=updates, params=params)
     same_shapes(who, updates=updates, grad=arguments["grad"])
