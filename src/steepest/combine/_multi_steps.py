@@ -96,8 +96,8 @@ class MultiSteps:
         )
         (self._dtype,) = dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
         self._light = _is_light(self._opt)
-        around = Around("MultiSteps", self._opt, "inner_opt_state")
-        self._pair = wrapping(self._init, self._update, around)
+        self.around = Around("MultiSteps", self._opt, "inner_opt_state")
+        self._pair = wrapping(self._init, self._update, self.around)
 
     @property
     def inner_opt(self) -> GradientTransformationExtraArgs:
