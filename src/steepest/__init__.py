@@ -39,6 +39,7 @@ from .combine import (
     LookaheadParams as LookaheadParams,
     LookaheadState as LookaheadState,
     masked as masked,
+    metrics as metrics,
     MultiSteps as MultiSteps,
     MultiStepsState as MultiStepsState,
     named_chain as named_chain,

@@ -1,5 +1,9 @@
 """Chains: order, names, and what they refuse."""
 
+from collections import OrderedDict
+from types import MappingProxyType
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -93,3 +97,27 @@ def test_what_cannot_be_chained_is_refused(name):
     with pytest.raises((ValueError, TypeError)) as error:
         bad()
     assert message in str(error.value)
+
+
+def _listed(state):
+    """A state as some loaders of checkpoints return it: tuples are lists."""
+    if isinstance(state, tuple) and not hasattr(state, "_fields"):
+        return [_listed(x) for x in state]
+    return state
+
+
+def test_a_state_of_lists_is_a_state():
+    tx = steepest.chain(steepest.clip(1.0), ADAM, steepest.chain(steepest.scale(2.0)))
+    state = tx.init(G)
+    want, found = tx.update(G, state, G), tx.update(G, _listed(state), G)
+    assert jax.tree.structure(found) == jax.tree.structure(want)
+    jax.tree.map(np.testing.assert_array_equal, found, want)
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict, MappingProxyType])
+def test_a_named_state_may_be_any_mapping(kind):
+    tx = steepest.named_chain(("clip", steepest.clip(1.0)), ("adam", ADAM))
+    state = tx.init(G)
+    want, found = tx.update(G, state, G), tx.update(G, kind(state), G)
+    assert jax.tree.structure(found) == jax.tree.structure(want)
+    jax.tree.map(np.testing.assert_array_equal, found, want)

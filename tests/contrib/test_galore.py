@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import steepest
@@ -152,3 +153,23 @@ def test_what_is_no_dimension_number(as_users_do):
         (TypeError, ValueError), match=r"scale_by_galore: .*dimension num"
     ):
         tx.init({"w": jnp.ones((4, 3))})
+
+
+def test_nothing_is_differentiated_through_the_basis():
+    """The slope is that of a fixed basis, finite where two singular values are equal.
+
+    Optax differentiates the singular vectors: there its slope is NaN.
+    """
+    A, B = jnp.array([[2.0, 1.0], [0.5, 1.0], [0.0, 3.0]]), jnp.eye(3, 2)
+
+    def moved(library, c, A, B):
+        tx = library.contrib.scale_by_galore(rank=1, base_optimizer=library.trace(0.9))
+        u, _ = tx.update({"w": A + c * B}, tx.init({"w": A}), {"w": A})
+        return jnp.sum(u["w"] * B)
+
+    slope = lambda library, *args: float(jax.grad(moved, 1)(library, 1.0, *args))
+    basis = jnp.linalg.svd(A + B, full_matrices=False)[0][:, :1]
+    fixed = float(jnp.sum((basis @ (basis.T @ B)) * B))
+    np.testing.assert_allclose(slope(steepest, A, B), fixed, rtol=1e-4)
+    assert np.isfinite(slope(steepest, B, B))
+    assert np.isnan(slope(optax, B, B))

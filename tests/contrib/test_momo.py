@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import steepest
@@ -86,3 +87,21 @@ def test_the_loss_is_needed():
             tx.update(P, tx.init(P), P, value=None)
         with pytest.raises(ValueError, match=r"needs `params` and was called without"):
             tx.update(P, tx.init(P), value=1.0)
+
+
+@pytest.mark.parametrize("name", ["momo", "momo_adam"])
+def test_a_group_without_arrays_keeps_optax_s_bound(name):
+    """Also where a mask leaves it nothing, or the tree is empty."""
+
+    def bound(library, params, mask):
+        tx = getattr(library.contrib, name)(adapt_lower_bound=True)
+        tx = library.masked(tx, mask)
+        state = tx.init(params)
+        for value in (41.7, 40.0):
+            _, state = tx.update(params, state, params, value=jnp.array(value))
+        return library.tree.get(state, "lb")
+
+    for params, mask in (({"a": jnp.ones(3)}, {"a": False}), ({}, {})):
+        want = bound(optax, params, mask)
+        assert want > 39
+        np.testing.assert_allclose(bound(steepest, params, mask), want, rtol=1e-6)

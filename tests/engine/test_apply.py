@@ -115,3 +115,18 @@ def test_periodic_update_ignores_what_it_does_not_take():
     """NaN in the tree that is not copied is not seen."""
     bad = jax.tree.map(lambda x: x * jnp.nan, NEW)
     _same(steepest.periodic_update(bad, OLD, 1, 2), OLD)
+
+
+def test_a_fraction_added_to_an_integer_is_told():
+    """As in Optax it is cut: a step of -0.1 moves 2 to 1."""
+    p = {"n": jnp.arange(3), "w": jnp.ones(2)}
+    u = {"n": jnp.full(3, -0.1), "w": jnp.ones(2)}
+    says = r"apply_updates: leaf \['n'\] is float32 in the updates and int32 in the"
+    with jax.numpy_dtype_promotion("standard"):  # with the strict one JAX refuses
+        for apply in (steepest.apply_updates, jax.jit(steepest.apply_updates)):
+            with pytest.warns(UserWarning, match=says):
+                found = apply(p, u)
+            _same(found, optax.apply_updates(p, u))
+        for harmless in (jnp.zeros(3), jnp.zeros(3, int), None):
+            found = steepest.apply_updates(p, {"n": harmless, "w": u["w"]})
+            assert found["n"].tolist() == [0, 1, 2]

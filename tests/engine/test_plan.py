@@ -269,3 +269,25 @@ def test_what_is_shared_keeps_the_order_of_the_rule():
     )
     u, state = tx.update(jnp.ones(1), tx.init(jnp.ones(1)))
     assert float(u[0]) == 2 and (float(state.z), float(state.a)) == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [steepest.adam, steepest.sgd, steepest.contrib.muon],
+    ids=lambda f: f.__name__,
+)
+def test_no_gradients_at_all_are_told(make, as_users_do):
+    tx, p = make(0.1), {"w": jnp.ones((2, 2))}
+    with pytest.raises(ValueError, match=r"the updates are None, and a tree like the"):
+        tx.update(None, tx.init(p), p)
+
+
+def test_none_is_a_tree_without_leaves(as_users_do):
+    """And one leaf without a gradient: both are as in Optax."""
+    tx = steepest.adam(0.1)
+    assert tx.update(None, tx.init(None), None)[0] is None
+    p = jnp.ones(3)
+    u, state = tx.update(None, tx.init(p), p)
+    assert u is None and state[0].mu.shape == (3,)
+    with pytest.raises(ValueError, match="the updates are None"):
+        tx.update(None, tx.init({"w": p}))

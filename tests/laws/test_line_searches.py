@@ -108,3 +108,13 @@ def test_the_first_state_is_of_the_types_of_the_others(name):
     """Also where a param is of a weak type, as `jnp.array(1.0)` is."""
     state = SEARCHES[name]().init({"x": jnp.array([1.0, 2.0]), "y": jnp.array(1.0)})
     assert not any(x.weak_type for x in jax.tree.leaves(state))
+
+
+@searches
+def test_all_that_is_missing_is_told_at_once(name, as_users_do):
+    tx, p = SEARCHES[name](), STARTS[0]
+    says = r"needs `value`, `grad` and `value_fn` and was called without them\. Call "
+    with pytest.raises(TypeError, match=says):
+        tx.update(p, tx.init(p), p)
+    with pytest.raises(TypeError, match="needs `grad` and `value_fn` and"):
+        tx.update(p, tx.init(p), p, value=1.0)

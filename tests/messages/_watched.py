@@ -17,6 +17,12 @@ BAD = {
         "keeping: memory_dtype is 'int8', and a dtype of real numbers, such as "
         "`jnp.float32`, is wanted.",
     ),
+    "metrics": Bad(
+        lambda: steepest.metrics(steepest.adam(0.1).init(params()), 0.1),
+        TypeError,
+        "metrics: tx is a float, and a gradient transformation (a pair of `init` and "
+        "`update`) is wanted. Pass a transformation, such as `steepest.adam(1e-3)`",
+    ),
     "read": Bad(
         lambda: steepest.read(steepest.adam(0.1).init(params()), "learning_rate"),
         KeyError,

@@ -19,6 +19,7 @@ from ._lookahead import (
     LookaheadState as LookaheadState,
 )
 from ._masked import masked as masked
+from ._metrics import metrics as metrics
 from ._multi_steps import (
     MultiSteps as MultiSteps,
     MultiStepsState as MultiStepsState,

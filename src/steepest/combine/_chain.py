@@ -1,7 +1,7 @@
 """Transformations one after the other."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..core import (
     AnyTransformation,
@@ -34,7 +34,8 @@ def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
     plans = [plan_of("chain", f"argument {i}", tx) for i, tx in enumerate(args)]
 
     def apart(state: OptState) -> Sequence[OptState]:
-        if not isinstance(state, tuple) or len(state) != len(plans):
+        # A list too: what loads a checkpoint may turn tuples into lists.
+        if not isinstance(state, tuple | list) or len(state) != len(plans):
             raise _wrong_state("chain", state, f"a tuple of {len(plans)} states")
         return state
 
@@ -72,7 +73,7 @@ def named_chain(
     plans = [plan_of("named_chain", repr(name), tx) for name, tx in args]
 
     def apart(state: OptState) -> Sequence[OptState]:
-        if not isinstance(state, dict) or set(state) != set(names):
+        if not isinstance(state, Mapping) or set(state) != set(names):
             raise _wrong_state("named_chain", state, f"a dict with the keys {names}")
         return [state[name] for name in names]
 
@@ -83,7 +84,7 @@ def named_chain(
 
 
 def _wrong_state(who: str, state: OptState, wanted: str) -> ValueError:
-    size = f" of {len(state)}" if isinstance(state, tuple | list | dict) else ""
+    size = f" of {len(state)}" if isinstance(state, tuple | list | Mapping) else ""
     return ValueError(
         f"{who}: the state is a {type(state).__name__}{size}, and {wanted} is wanted. "
         "Make the state with this transformation's own `init`."

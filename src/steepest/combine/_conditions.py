@@ -1,6 +1,6 @@
 """Steps that are taken only under a condition."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
@@ -9,9 +9,11 @@ from jaxtyping import Array, Bool, Int
 from ..core import (
     AnyTransformation,
     as_inner,
+    AxisName,
     flag,
     function,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     OptState,
     Params,
@@ -21,7 +23,7 @@ from ..core import (
 )
 from ..engine import Around, held, Leaves, when, wrapping, zeros
 from ..numerics import increment, zero_count
-from ._decisions import anywhere, are_finite, mesh_axes, yes_or_no
+from ._decisions import are_finite, yes_or_no
 
 
 @runtime_checkable
@@ -58,7 +60,7 @@ def apply_if_finite(
     inner: AnyTransformation,
     max_consecutive_errors: Real,
     *,
-    axis_name: str | Sequence[str] | None = None,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Skip the steps whose gradient has an infinity or a NaN; otherwise, `inner`.
 
@@ -69,9 +71,9 @@ def apply_if_finite(
     Args:
         inner: any transformation.
         max_consecutive_errors: how many such steps in a row to skip.
-        axis_name: inside `shard_map` or `pmap`, the axes over which gradients differ
-            from device to device. Then all devices skip if one of them must; without
-            it, each device decides for itself.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the gradients are
+            split or differ. Then all devices skip if one of them must; without it, each
+            device decides for itself.
 
     >>> import steepest
     >>> tx = steepest.apply_if_finite(steepest.sgd(1.0), max_consecutive_errors=5)
@@ -82,7 +84,7 @@ def apply_if_finite(
     name = "apply_if_finite"
     tx = as_inner(name, "inner", inner)
     (most,) = nonnegative(name, max_consecutive_errors=max_consecutive_errors)
-    mesh_axes(name, axis_name)
+    axes = mesh_axes(name, axis_name)
 
     def init(params: Params) -> ApplyIfFiniteState:
         inner_state = tx.init(params)
@@ -98,7 +100,7 @@ def apply_if_finite(
     ) -> tuple[Updates, ApplyIfFiniteState]:
         state_of(name, ApplyIfFiniteState, state)
         Leaves(updates).check(name)
-        finite = ~anywhere(~are_finite(updates), axis_name)
+        finite = are_finite(updates, axes)
         in_a_row = jnp.where(finite, 0, increment(state.notfinite_count))
         total = state.total_notfinite
         total = jnp.where(finite, total, increment(total))

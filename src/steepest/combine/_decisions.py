@@ -1,7 +1,6 @@
 """What wrappers decide by: norms, whether all is finite, what a function answers."""
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -9,57 +8,52 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..core import Updates
+from ..core import MeshAxes, Updates
 from ..engine import set_aside
-from ..numerics import is_inexact, squares
+from ..numerics import any_over, by_split, is_inexact, squares, sum_over
 
 
-@functools.partial(jax.jit, inline=True)
-def squared_norm(updates: Updates) -> Float[Array, ""]:
-    """The sum of the squares of all leaves, in float32 or wider."""
-    # Behind the barrier, or XLA would store the squares, which Adam needs as well.
-    leaves = map(jax.lax.optimization_barrier, _parts(updates))
-    return sum((jnp.sum(squares(x)).astype(float) for x in leaves), jnp.zeros(()))
+def squared_norm(updates: Updates, axes: MeshAxes | None = None) -> Float[Array, ""]:
+    """The sum of the squares of all leaves, in float32 or wider.
 
-
-@functools.partial(jax.jit, inline=True)
-def are_finite(updates: Updates) -> Bool[Array, ""]:
-    """Whether no number is infinite or NaN: if so, the largest is neither.
-
-    A maximum needs no memory. XLA's CPU compiler materialises the `isfinite` mask.
+    Args:
+        updates: a tree of arrays.
+        axes: the mesh axes over which leaves may be split, inside `shard_map`.
     """
-    largest = [jnp.max(jnp.abs(x), initial=0).astype(float) for x in _parts(updates)]
+    leaves, total = jax.tree.leaves(updates), jnp.zeros(())
+    for where, places in by_split(axes, leaves).items():
+        total = total + sum_over(where, _squared_norm([leaves[k] for k in places]))
+    return total
+
+
+def are_finite(updates: Updates, axes: MeshAxes | None = None) -> Bool[Array, ""]:
+    """Whether no number is infinite or NaN, on any device.
+
+    Args:
+        updates: a tree of arrays.
+        axes: the mesh axes over which leaves may be split, inside `shard_map`.
+    """
+    leaves, bad = jax.tree.leaves(updates), jnp.array(False)
+    for where, places in by_split(axes, leaves).items():
+        bad = bad | any_over(where, ~_are_finite([leaves[k] for k in places]))
+    return ~bad
+
+
+@functools.partial(jax.jit, inline=True)
+def _squared_norm(leaves: list[Any]) -> Float[Array, ""]:
+    # Behind the barrier, or XLA would store the squares, which Adam needs as well.
+    parts = map(jax.lax.optimization_barrier, _parts(leaves))
+    return sum((jnp.sum(squares(x)).astype(float) for x in parts), jnp.zeros(()))
+
+
+@functools.partial(jax.jit, inline=True)
+def _are_finite(leaves: list[Any]) -> Bool[Array, ""]:
+    # If all numbers are finite, so is the largest, and a maximum needs no memory: XLA's
+    # CPU compiler materialises the `isfinite` mask.
+    largest = [jnp.max(jnp.abs(x), initial=0).astype(float) for x in _parts(leaves)]
     return set_aside(
         jnp.isfinite(functools.reduce(jnp.maximum, largest, jnp.zeros(())))
     )
-
-
-def anywhere(
-    decision: Bool[Array, ""], axis_name: str | Sequence[str] | None
-) -> Bool[Array, ""]:
-    """Whether the decision is true on any device of a mesh axis.
-
-    Args:
-        decision: a boolean that may differ from device to device.
-        axis_name: the axes to look along; `None` for this device alone.
-    """
-    if axis_name is None:
-        return decision
-    return jax.lax.psum(decision.astype(jnp.int32), axis_name) > 0
-
-
-def mesh_axes(name: str, axis_name: Any) -> None:
-    """Refuse what cannot name an axis of a mesh.
-
-    Args:
-        name: name used in error messages.
-        axis_name: a name, several, or `None`.
-    """
-    if not isinstance(axis_name, str | Sequence | None):
-        raise TypeError(
-            f"{name}: axis_name must be the name of a mesh axis, a sequence of names, "
-            f"or None, got a {type(axis_name).__name__}."
-        )
 
 
 def yes_or_no(name: str, argument: str, decision: Any) -> Any:
@@ -80,10 +74,10 @@ def yes_or_no(name: str, argument: str, decision: Any) -> Any:
     return jnp.asarray(decision, bool)
 
 
-def _parts(updates: Updates) -> list[Array]:
+def _parts(leaves: list[Any]) -> list[Array]:
     """The leaves as real arrays. A decision has no derivative."""
     parts: list[Array] = []
-    for x in map(jnp.asarray, jax.tree.leaves(updates)):
+    for x in map(jnp.asarray, leaves):
         if is_inexact(x):
             x = jax.lax.stop_gradient(x)
             parts += [x.real, x.imag] if jnp.iscomplexobj(x) else [x]

@@ -26,6 +26,9 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
     Many small leaves cost less; large ones are copied twice. The updates come back in
     the structure and the dtypes they came in.
 
+    Inside `jax.shard_map` the vector is of one device's parts. A leaf that every device
+    has whole then counts once for each device in a norm of `inner`.
+
     Args:
         inner: any transformation; its state is that of one vector.
 

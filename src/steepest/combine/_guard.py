@@ -5,10 +5,8 @@ arXiv:2402.00838; its later code leaves out steps whose loss or gradient norm li
 standard deviations above the last 128
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
@@ -16,7 +14,9 @@ from ..core import (
     AnyTransformation,
     array,
     as_inner,
+    AxisName,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     OptState,
     Params,
@@ -27,8 +27,8 @@ from ..core import (
     Updates,
 )
 from ..engine import Around, held, Leaves, wrapping
-from ..numerics import increment, zero_count
-from ._decisions import anywhere, are_finite, mesh_axes, squared_norm
+from ..numerics import increment, parts_over, split_over, sum_over, zero_count
+from ._decisions import are_finite, squared_norm
 from ._history import History, is_high, longer, no_history
 
 
@@ -57,7 +57,7 @@ def guard(
     margin: Real = 0.1,
     warmup: int | None = None,
     max_consecutive: Real = 10,
-    axis_name: str | Sequence[str] | None = None,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """`inner`, except in steps that look wrong: then hold still.
 
@@ -112,7 +112,7 @@ def guard(
             f"guard: warmup is {enough} and window is {size}, and a warmup of at most "
             "the window is wanted: no more steps are known."
         )
-    mesh_axes("guard", axis_name)
+    axes = mesh_axes("guard", axis_name)
     (sigma,) = positive("guard", sigmas=sigmas)
     rise, most = nonnegative("guard", margin=margin, max_consecutive=max_consecutive)
 
@@ -133,11 +133,10 @@ def guard(
         state_of("guard", GuardState, state)
         Leaves(updates).check("guard")
         value = _loss(extra_args.get("value"))
-        square, bad = squared_norm(updates), ~are_finite(updates)
-        if axis_name is not None:
-            square = jax.lax.psum(square, axis_name)
-            bad = anywhere(bad, axis_name)
-            value = value if value is None else jax.lax.pmean(value, axis_name)
+        square, bad = squared_norm(updates, axes), ~are_finite(updates, axes)
+        if value is not None:
+            where = split_over(axes, value)
+            value = sum_over(where, value) / parts_over(where)
         # The square of a long gradient may overflow where the gradient does not.
         norm = jnp.minimum(jnp.sqrt(square), jnp.finfo(square.dtype).max ** 0.5)
 

@@ -11,10 +11,12 @@ from jaxtyping import Array, Bool, Int
 from ..core import (
     AnyTransformation,
     as_inner,
+    AxisName,
     dtype,
     flag,
     function,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     OptState,
     Params,
@@ -35,7 +37,7 @@ from ..engine import (
     wrapping,
     zeros,
 )
-from ..numerics import increment, is_inexact, promoted, zero_count
+from ..numerics import increment, is_inexact, promoted, sum_of_leaves, zero_count
 from ._decisions import squared_norm, yes_or_no
 
 
@@ -111,9 +113,9 @@ class MultiSteps:
             _, skip_state = skip(zeros(acc), steps, params)
             return MultiStepsState(mini, steps, opt.init(params), acc, skip_state)
 
-        around = Around("MultiSteps", opt, "inner_opt_state")
+        self.around = Around("MultiSteps", opt, "inner_opt_state")
         decide = partial(_decide, every, skip)
-        self._pair = wrapping(init, rows.update, around, decide)
+        self._pair = wrapping(init, rows.update, self.around, decide)
 
     @property
     def inner_opt(self) -> GradientTransformationExtraArgs:
@@ -251,18 +253,26 @@ class _Rows:
 
 
 def skip_not_finite(
-    updates: Updates, gradient_step: Any, params: Params | None
+    updates: Updates,
+    gradient_step: Any,
+    params: Params | None,
+    *,
+    axis_name: AxisName = None,
 ) -> tuple[Array, dict[str, Array]]:
     """Leave out a gradient that has an infinity or a NaN.
 
     Args:
         updates: the gradient.
         gradient_step, params: not looked at.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the gradients are
+            split or differ, so that all devices decide alike.
     """
     del gradient_step, params
-    Leaves(updates).check("skip_not_finite")
-    bad = [jnp.sum(~jnp.isfinite(x)) for x in jax.tree.leaves(updates)]
-    count = sum(bad, jnp.zeros((), int))
+    who = "skip_not_finite"
+    Leaves(updates).check(who)
+    bad = lambda x: jnp.sum(~jnp.isfinite(x))
+    leaves, axes = jax.tree.leaves(updates), mesh_axes(who, axis_name)
+    count = sum_of_leaves(axes, bad, leaves, jnp.zeros((), int))
     skip = count > 0
     return skip, {"should_skip": skip, "num_not_finite": count}
 
@@ -272,6 +282,8 @@ def skip_large_updates(
     gradient_step: Any,
     params: Params | None,
     max_squared_norm: Real,
+    *,
+    axis_name: AxisName = None,
 ) -> tuple[Array, dict[str, Array]]:
     """Leave out a gradient that is longer than it may be, or not finite.
 
@@ -279,11 +291,13 @@ def skip_large_updates(
         updates: the gradient.
         gradient_step, params: not looked at.
         max_squared_norm: the largest sum of squares that passes.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
     """
     del gradient_step, params
     (most,) = nonnegative("skip_large_updates", max_squared_norm=max_squared_norm)
     Leaves(updates).check("skip_large_updates")
-    norm_squared = squared_norm(updates)
+    norm_squared = squared_norm(updates, mesh_axes("skip_large_updates", axis_name))
     # Written so that NaN, which is not smaller than anything, is left out too.
     skip = ~(norm_squared < most)
     return skip, {"should_skip": skip, "norm_squared": norm_squared}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..core import AnyTransformation, OptState
+from ..core import AnyTransformation, as_inner, OptState
 from ..engine import shown
 from ..tree import get_all_with_path, names_in
 from ._watched import alone, by_name
@@ -32,10 +32,14 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
             f"read: name is a {type(name).__name__}, and a string is wanted. Call "
             '`read(state, "learning_rate")`.'
         )
-    known = by_name(shown(tx, state)) if tx is not None else {}
+    known = {}
+    if tx is not None:
+        known = by_name(shown(as_inner("read", "tx", tx), state))
     if name in known:
         return known[name]
     found = get_all_with_path(state, name)
+    # Of an injected schedule the number, and not its memory of the same name.
+    found = [row for row in found if not _is_memory(row[0])] or found
     if not found:
         there = list(dict.fromkeys([*known, *names_in(state)]))
         advice = "Wrap the optimizer in `steepest.watched`, or pass it as `tx`."
@@ -47,6 +51,12 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     if len(groups) < len(found):  # groups do not tell them apart: the whole path does
         groups = {"/".join(map(str, path)): value for path, value in found}
     return alone(groups)
+
+
+def _is_memory(path: tuple[Any, ...]) -> bool:
+    """Whether it is what a schedule of `inject_hyperparams` remembers."""
+    names = [getattr(step, "name", None) for step in path]
+    return "hyperparams_states" in names
 
 
 def _groups(path: tuple[Any, ...]) -> str:

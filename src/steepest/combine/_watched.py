@@ -8,7 +8,10 @@ from jaxtyping import Array, Float
 
 from ..core import (
     AnyTransformation,
+    AxisName,
     GradientTransformationExtraArgs,
+    mesh_axes,
+    MeshAxes,
     OptState,
     Rule,
     state_of,
@@ -31,7 +34,9 @@ class _Norm(NamedTuple):
     norm: Float[Array, ""]
 
 
-def watched(inner: AnyTransformation) -> GradientTransformationExtraArgs:
+def watched(
+    inner: AnyTransformation, *, axis_name: AxisName = None
+) -> GradientTransformationExtraArgs:
     """`inner`, with the norms and the learning rate of the last step in its state.
 
     Read them with `read(state, "learning_rate")`, also `"gradient_norm"`,
@@ -40,6 +45,8 @@ def watched(inner: AnyTransformation) -> GradientTransformationExtraArgs:
 
     Args:
         inner: any transformation.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.watched(steepest.sgd(steepest.linear_schedule(1.0, 0.0, 4)))
@@ -49,7 +56,8 @@ def watched(inner: AnyTransformation) -> GradientTransformationExtraArgs:
     >>> [float(steepest.read(state, x)) for x in ("learning_rate", "update_norm")]
     [0.75, 3.75]
     """
-    norm = plan_of("watched", "norm", _norm())
+    axes = mesh_axes("watched", axis_name)
+    norm = plan_of("watched", "norm", _norm(axes))
 
     def apart(state: OptState) -> Sequence[OptState]:
         state = state_of("watched", WatchedState, state)
@@ -82,7 +90,7 @@ def _named(one: Shown) -> tuple[str, str, Array]:
     return one.name, "/".join(one.groups), jnp.asarray(one.value, float)
 
 
-def _norm() -> GradientTransformationExtraArgs:
+def _norm(axes: MeshAxes | None) -> GradientTransformationExtraArgs:
     """Updates as they are, and how long they are."""
 
     def prepare(step: Step, norm: Array) -> tuple[dict[str, Any], Array]:
@@ -96,5 +104,6 @@ def _norm() -> GradientTransformationExtraArgs:
             shared={"norm": scalar()},
             prepare=prepare,
             measure=lambda n, g, p: sum_of_squares(g),
+            axes=axes,
         )
     )

@@ -12,9 +12,11 @@ from jaxtyping import Array, Float, Int
 
 from ..core import (
     amount,
+    AxisName,
     fraction,
     GradientTransformationExtraArgs,
     measurable,
+    mesh_axes,
     nonnegative,
     Real,
     Rule,
@@ -58,6 +60,8 @@ def dadapt_adamw(
     eps: Real = 1e-8,
     estim_lr0: Real = 1e-6,
     weight_decay: Real = 0.0,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdamW that finds its learning rate: the distance `d` to the solution.
@@ -79,6 +83,8 @@ def dadapt_adamw(
         eps: keeps `u` finite where the gradient is zero.
         estim_lr0: where `d` begins: less than the distance.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
@@ -137,6 +143,7 @@ def dadapt_adamw(
             prepare=prepare,
             measure=measure,
             ahead=ahead,
+            axes=mesh_axes(who, axis_name),
             needs=("params",),
         )
     )

@@ -14,8 +14,11 @@ from jaxtyping import Array, Bool, Float
 from ..combine import chain
 from ..core import (
     amount,
+    AxisName,
     choice,
     GradientTransformationExtraArgs,
+    mesh_axes,
+    MeshAxes,
     nonnegative,
     Params,
     rate_given,
@@ -26,7 +29,15 @@ from ..core import (
     WrongArgument,
 )
 from ..engine import Keep, kept, lift, MaskOrFn
-from ..numerics import copy_of, root, scalar, sqrt_or_zero, squares, sum_of_squares
+from ..numerics import (
+    copy_of,
+    root,
+    scalar,
+    sqrt_or_zero,
+    squares,
+    sum_of_leaves,
+    sum_of_squares,
+)
 from ..transforms import add_decayed_weights, identity, scale_by_learning_rate
 
 InitStep = Literal["distance", "learning_rate", "heuristic"]
@@ -47,6 +58,8 @@ def dog(
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule | None = None,
     mask: MaskOrFn | None = None,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """DoG: SGD with the distance from the beginning over the gradients as its rate.
@@ -67,6 +80,8 @@ def dog(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
         mask: which leaves decay, as for `masked`; by default all.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
@@ -78,7 +93,7 @@ def dog(
     """
     tx = chain(
         decayed(weight_decay, mask),
-        _scale_by_dog(init_step, eps),
+        _scale_by_dog(init_step, eps, mesh_axes("dog", axis_name)),
         scale_by_learning_rate(rate_given("dog", learning_rate)),
     )
     return kept(dog, keep, tx)
@@ -98,6 +113,7 @@ def scale_by_distance(
     State: type,
     shared: Mapping[str, Callable[[], Array]],
     prepare: Callable[..., Any],
+    axes: MeshAxes | None,
 ) -> GradientTransformationExtraArgs:
     """`u = rate g`, where `prepare` finds the rate of two sums of squares.
 
@@ -107,6 +123,7 @@ def scale_by_distance(
         shared: as in a rule.
         prepare: as in a rule; it finds `||p - p0||^2` and `||g||^2` as `distance` and
             `g`, and returns `rate`.
+        axes: as in a rule.
     """
 
     def measure(n: Any, g: Array, p: Array, p0: Array) -> dict[str, Array]:
@@ -124,13 +141,14 @@ def scale_by_distance(
             shared=shared,
             prepare=prepare,
             measure=measure,
+            axes=axes,
             needs=("params",),
         )
     )
 
 
 def _scale_by_dog(
-    init_step: tuple[InitStep, Real], eps: Real
+    init_step: tuple[InitStep, Real], eps: Real, axes: MeshAxes | None
 ) -> GradientTransformationExtraArgs:
     """`u = r / sqrt(G + eps) g`."""
     try:
@@ -161,18 +179,19 @@ def _scale_by_dog(
         "max_dist": scalar(first if kind == "distance" else 0.0),
         "sum_sq_norm_grads": scalar(),
     }
-    tx = scale_by_distance("dog", DoGState, shared, prepare)
+    tx = scale_by_distance("dog", DoGState, shared, prepare, axes)
     if kind != "heuristic":
         return tx
 
     def init(params: Params) -> DoGState:
         state = tx.init(params)
-        return state._replace(max_dist=first * (1 + _length(state.init_params)))
+        return state._replace(max_dist=first * (1 + _length(state.init_params, axes)))
 
     return GradientTransformationExtraArgs(init, tx.update)
 
 
-def _length(params: Params) -> Float[Array, ""]:
+def _length(params: Params, axes: MeshAxes | None) -> Float[Array, ""]:
     """The norm over all leaves."""
-    parts = [jnp.sum(squares(x)).astype(float) for x in jax.tree.leaves(params)]
-    return sqrt_or_zero(sum(parts, jnp.zeros((), float)))
+    leaves = jax.tree.leaves(params)
+    square = lambda x: jnp.sum(squares(x)).astype(float)
+    return sqrt_or_zero(sum_of_leaves(axes, square, leaves, jnp.zeros(())))

@@ -12,7 +12,9 @@ from jaxtyping import Array, Float
 from ..combine import chain
 from ..core import (
     amount,
+    AxisName,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     Params,
     rate_given,
@@ -40,6 +42,8 @@ def dowg(
     eps: Real = 1e-4,
     weight_decay: ScalarOrSchedule | None = None,
     mask: MaskOrFn | None = None,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """DoWG: as DoG, where later gradients, from farther away, weigh more.
@@ -58,6 +62,8 @@ def dowg(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
         mask: which leaves decay, as for `masked`; by default all.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
@@ -78,10 +84,11 @@ def dowg(
         v = v + d * step.total["g"]
         return {"rate": d / (root(v) + eps)}, d, v
 
+    axes = mesh_axes("dowg", axis_name)
     shared = {"estim_sq_dist": scalar(begin), "weighted_sq_norm_grads": scalar()}
     tx = chain(
         decayed(weight_decay, mask),
-        scale_by_distance("dowg", DoWGState, shared, prepare),
+        scale_by_distance("dowg", DoWGState, shared, prepare, axes),
         scale_by_learning_rate(rate_given("dowg", learning_rate)),
     )
     return kept(dowg, keep, tx)

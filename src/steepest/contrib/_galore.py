@@ -87,6 +87,9 @@ def scale_by_galore(
     `u = scale base(g P) P^T`. Other leaves go to `base_optimizer` as they are. Nothing
     is differentiated through `P`.
 
+    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Gather matrices before, or leave the mesh axes that split them to `jit`.
+
     Args:
         rank: how many directions; no more than the matrix has.
         update_proj_gap: how many steps `P` is kept. What the optimizer remembers in the
@@ -184,6 +187,9 @@ def galore(
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """GaLore: `p <- p - learning_rate (u + weight_decay p)`, `u` of `scale_by_galore`.
+
+    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Gather matrices before, or leave the mesh axes that split them to `jit`.
 
     Args:
         learning_rate: a number, or a function of the count.

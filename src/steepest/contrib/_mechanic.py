@@ -13,8 +13,10 @@ from ..core import (
     amount,
     AnyTransformation,
     as_inner,
+    AxisName,
     GradientTransformationExtraArgs,
     measurable,
+    mesh_axes,
     missing,
     OptState,
     Params,
@@ -29,6 +31,7 @@ from ..numerics import (
     increment,
     inner,
     root,
+    sum_of_leaves,
     sum_of_squares,
     wide_dtype,
     zero_count,
@@ -53,6 +56,8 @@ def mechanize(
     eps: Real = 1e-8,
     s_init: Real = 1e-6,
     num_betas: int = 6,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Multiply all that `base_optimizer` has done by a factor that is learned.
 
@@ -73,6 +78,8 @@ def mechanize(
         eps: keeps divisions finite, above 0.
         s_init: where the factor begins, above 0.
         num_betas: `k`, how many memories.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.contrib.mechanize(steepest.sgd(1.0))
@@ -86,6 +93,7 @@ def mechanize(
     (decay,) = amount(who, weight_decay=weight_decay)
     eps, s_init = measurable(who, eps=eps, s_init=s_init)
     (k,) = period(who, num_betas=num_betas)
+    axes = mesh_axes(who, axis_name)
 
     def init(params: Params) -> MechanicState:
         Leaves(params, "params").check(who)
@@ -117,16 +125,12 @@ def mechanize(
         first = state.count == 0
         x0 = map_wide(who, _choose, [first], params=params, x0=state.x0)
         total = jnp.sum(state.s)
-        gs, ps, x0s = _side_by_side(real, updates, params=params, x0=x0)
-        g_norm, p_norm = (
-            root(sum((sum_of_squares(x) for x in xs), jnp.zeros((), real)))
-            for xs in (gs, ps)
-        )
-        pull = decay * total * g_norm / (p_norm + eps)
-        h = jnp.zeros((), real)
-        for g, p, x in zip(gs, ps, x0s, strict=True):
-            h = h + inner(g, x - p) + pull * inner(p, x - p)
-        h = h / (total + eps)
+        columns = _side_by_side(real, updates, params=params, x0=x0)
+        rows = list(zip(*columns, strict=True))
+        sums = sum_of_leaves(axes, _measured, rows, jnp.zeros((4,), real))
+        g_sq, p_sq, g_way, p_way = sums
+        pull = decay * total * root(g_sq) / (root(p_sq) + eps)
+        h = (g_way + pull * p_way) / (total + eps)
 
         betas = jnp.array([1 - 0.1 ** (i + 1) for i in range(k)], real)
         m = jnp.maximum(betas * state.m, jnp.abs(h) + eps)
@@ -140,6 +144,13 @@ def mechanize(
         return moved, MechanicState(base_state, count, r, m, v, s, x0)
 
     return wrapping(init, update, Around("mechanize", base, "base_optimizer_state"))
+
+
+def _measured(row: tuple[Array, Array, Array]) -> Float[Array, "4"]:
+    """`|g|^2`, `|p|^2`, `<g, x0 - p>` and `<p, x0 - p>` of one leaf."""
+    g, p, x = row
+    squares = sum_of_squares(g), sum_of_squares(p)
+    return jnp.stack([*squares, inner(g, x - p), inner(p, x - p)])
 
 
 _choose = wide(lambda first, p, x0: jnp.where(first, p, x0))

@@ -12,11 +12,13 @@ from jaxtyping import Array, Float, Int
 
 from ..core import (
     amount,
+    AxisName,
     finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
     loss,
+    mesh_axes,
     nonnegative,
     Real,
     Rule,
@@ -69,6 +71,8 @@ def momo(
     lower_bound: Real = 0.0,
     weight_decay: Real = 0.0,
     adapt_lower_bound: bool = False,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """SGD with momentum that goes no farther than to where its model of the loss ends.
@@ -90,6 +94,8 @@ def momo(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         adapt_lower_bound: whether `lb` is raised to what the model promises, and
             halved where the loss falls below it.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax, steepest
@@ -110,7 +116,7 @@ def momo(
 
     def measure(n: Any, g: Array, p: Array, d: Array) -> dict[str, Array]:
         d = ema(d, g, n.beta)
-        return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": sum_of_squares(d)}
+        return _measured(g, p, d, sum_of_squares(d))
 
     def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
         found, *model = fit(step, step.ahead["beta"], jnp.ones(()), *old)
@@ -130,6 +136,7 @@ def momo(
             prepare=prepare,
             measure=measure,
             ahead=ahead,
+            axes=mesh_axes("momo", axis_name),
             needs=("params", "value"),
         )
     )
@@ -144,6 +151,8 @@ def momo_adam(
     lower_bound: Real = 0.0,
     weight_decay: Real = 0.0,
     adapt_lower_bound: bool = False,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Adam that goes no farther than to where its model of the loss ends.
@@ -167,6 +176,8 @@ def momo_adam(
         b2: how slowly `v` forgets, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
     """
     b1, b2 = fraction("momo_adam", b1=b1, b2=b2)
@@ -186,7 +197,7 @@ def momo_adam(
 
     def measure(n: Any, g: Array, p: Array, d: Array, v: Array) -> dict[str, Array]:
         d, v, D = moved(n, g, d, v)
-        return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": inner(d, d / D)}
+        return _measured(g, p, d, inner(d, d / D))
 
     def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
         found, *model = fit(step, b1, step.ahead["rho"], *old)
@@ -206,10 +217,17 @@ def momo_adam(
             prepare=prepare,
             measure=measure,
             ahead=ahead,
+            axes=mesh_axes("momo_adam", axis_name),
             needs=("params", "value"),
         )
     )
     return kept(momo_adam, keep, tx)
+
+
+def _measured(g: Array, p: Array, d: Array, d_sq: Array) -> dict[str, Array]:
+    """What the model needs of a leaf."""
+    size = jnp.asarray(g.size, float)
+    return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": d_sq, "size": size}
 
 
 def _beginning(lower_bound: Real) -> dict[str, Callable[[], Array]]:
@@ -261,8 +279,11 @@ def _model(
         tau = jnp.where(some, jnp.minimum(most, end), most)
         if adapt:
             promised = (barf + d_p - gamma - tau * d_sq / 2) / rho
-            # Without a gradient nothing is promised: it would be the end of the way.
-            lb = jnp.where(some, jnp.maximum(promised, lower_bound), lb)
+            # A zero gradient promises nothing: the bound would be the loss, and the end
+            # of the way. Without params there is no way to end, and Optax's bound is as
+            # good as any.
+            known = some | (step.total["size"] == 0)
+            lb = jnp.where(known, jnp.maximum(promised, lower_bound), lb)
         numbers = {"tau": tau, "decay": jnp.asarray(alpha * weight_decay / c, float)}
         return numbers, barf, increment(count), gamma, lb
 

@@ -93,6 +93,9 @@ def scale_by_muon(
     With `nesterov`, `m = beta mu / (1 - beta^(t+1)) + (1 - beta) g / (1 - beta^t)`.
     With `adaptive`, `u <- <m, u> u`: as long as the dual norm of `m` is large.
 
+    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Gather matrices before, or leave the mesh axes that split them to `jit`.
+
     Args:
         ns_coeffs: the polynomial of a step, `(a, b, c)`; or one for each step; or a
             name: `standard`, `dion`.
@@ -194,6 +197,9 @@ def muon(
 
     With `consistent_rms`, `c = consistent_rms sqrt(max(rows, columns))`: then the mean
     square of `c u` does not depend on the shape, and with 0.2 it is about AdamW's.
+
+    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Gather matrices before, or leave the mesh axes that split them to `jit`.
 
     Args:
         learning_rate: a number, or a function of the count.

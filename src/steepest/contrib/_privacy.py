@@ -50,6 +50,9 @@ def differentially_private_aggregate(
     examples, as `jax.vmap(jax.grad(loss), (None, 0))` makes them. `|g_i|` is the length
     of all leaves together. It must be the first to see them.
 
+    Inside `jax.shard_map` all devices draw the same noise for their parts, and each
+    measures its own part: leave the mesh axes that split the params to `jit`.
+
     Args:
         l2_norm_clip: the largest length that the gradient of an example may have.
         noise_multiplier: the noise, in units of that length.
@@ -111,6 +114,9 @@ def dpsgd(
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Private gradient descent: `sgd`, after `differentially_private_aggregate`.
+
+    Inside `jax.shard_map` all devices draw the same noise for their parts, and each
+    measures its own part: leave the mesh axes that split the params to `jit`.
 
     Args:
         learning_rate: a number, or a function of the count.

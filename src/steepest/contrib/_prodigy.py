@@ -12,10 +12,12 @@ from jaxtyping import Array, Float, Int
 
 from ..core import (
     amount,
+    AxisName,
     flag,
     fraction,
     GradientTransformationExtraArgs,
     measurable,
+    mesh_axes,
     nonnegative,
     Params,
     Real,
@@ -64,6 +66,8 @@ def prodigy(
     estim_lr_coef: Real = 1.0,
     weight_decay: Real = 0.0,
     safeguard_warmup: bool = False,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """AdamW that finds its learning rate: the distance `d` to the solution.
@@ -90,6 +94,8 @@ def prodigy(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         safeguard_warmup: whether the learning rate and the bias correction are left out
             of `s`, so that `d` does not grow too much while they are small.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> from steepest import contrib
@@ -155,6 +161,7 @@ def prodigy(
             prepare=prepare,
             measure=measure,
             ahead=ahead,
+            axes=mesh_axes(who, axis_name),
             needs=("params",),
         )
     )

@@ -15,10 +15,12 @@ from jaxtyping import Array, Int
 from ..core import (
     AnyTransformation,
     as_inner,
+    AxisName,
     EmptyState,
     flag,
     function,
     GradientTransformationExtraArgs,
+    mesh_axes,
     missing,
     OptState,
     Params,
@@ -54,8 +56,12 @@ class SAMState(NamedTuple):
     cache: Params | None  # the params before the climb; none in opaque mode
 
 
-def normalize() -> GradientTransformationExtraArgs:
+def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g / |g|`, where `|g|` is the length of all leaves together; of zero, zero.
+
+    Args:
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.contrib.normalize()
@@ -78,6 +84,7 @@ def normalize() -> GradientTransformationExtraArgs:
             leaf,
             prepare=prepare,
             measure=lambda n, g, p: sum_of_squares(g),
+            axes=mesh_axes("normalize", axis_name),
         )
     )
 

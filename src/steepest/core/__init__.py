@@ -13,6 +13,7 @@ from ._given import (
     WrongArgument as WrongArgument,
 )
 from ._known import knowing as knowing, Known as Known
+from ._mesh import AxisName as AxisName, mesh_axes as mesh_axes, MeshAxes as MeshAxes
 from ._numbers import (
     amount as amount,
     finite as finite,

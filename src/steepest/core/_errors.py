@@ -9,13 +9,14 @@ class MissingArgument(TypeError, ValueError):
     """
 
 
-def missing(who: str, argument: str) -> MissingArgument:
-    """The error for an `update` called without something it needs."""
-    call = "tx.update(grads, state, params)"
-    if argument != "params":
-        call = f"tx.update(grads, state, params, {argument}=...)"
+def missing(who: str, *arguments: str) -> MissingArgument:
+    """The error for an `update` called without what it needs, all of it at once."""
+    by_name = "".join(f", {x}=..." for x in arguments if x != "params")
+    *first, last = (f"`{x}`" for x in arguments)
+    needs = f"{', '.join(first)} and {last}" if first else last
     return MissingArgument(
-        f"{who}: `update` needs `{argument}` and was called without it. Call `{call}`."
+        f"{who}: `update` needs {needs} and was called without "
+        f"{'them' if first else 'it'}. Call `tx.update(grads, state, params{by_name})`."
     )
 
 

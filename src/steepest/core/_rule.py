@@ -22,6 +22,7 @@ from typing import Any, get_args, Literal, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from ._mesh import MeshAxes
 from ._options import choice, function
 
 Kind = Literal["elementwise", "whole", "stackable"]
@@ -56,6 +57,8 @@ class Rule(NamedTuple):
     measure: Callable[..., Any] | None = None
     # (step, *shared) -> numbers: what `measure` sees as `n`; the total is not known yet
     ahead: Callable[..., Mapping[str, Any]] | None = None
+    # Inside `jax.shard_map`: the mesh axes to sum over what `measure` returns
+    axes: MeshAxes | None = None
     needs: tuple[str, ...] = ()  # of `params` and the extra arguments, those it needs
     # What the engine may do with the formula.
     #   elementwise: any split of the array gives the same answer

@@ -5,6 +5,7 @@ from ._apply import (
     incremental_update as incremental_update,
     periodic_update as periodic_update,
 )
+from ._donated import Donated as Donated
 from ._dtypes import (
     restore as restore,
     update_dtype as update_dtype,

@@ -6,10 +6,12 @@ Mnih et al., Human-level control through deep reinforcement learning, 2015,
 doi:10.1038/nature14236 (target networks, copied over now and then)
 """
 
+import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jaxtyping import Array
 
 from ..core import (
@@ -21,7 +23,7 @@ from ..core import (
     Real,
     Updates,
 )
-from ..numerics import rounded, wide_dtype
+from ..numerics import is_inexact, rounded, wide_dtype
 from ._dtypes import wide, widen
 from ._leaves import Leaves, map_leaves, map_wide
 
@@ -56,6 +58,8 @@ def apply_updates(
         )
     if any(map(_is_complex, jax.tree.leaves(updates))):
         _check_real(who, **trees)
+    if any(map(_is_integer, jax.tree.leaves(params))):
+        _warn_of_integers(who, **trees)
     if key is None:
         return map_wide(who, _add, [], **trees)
     random_key(who, key=key)
@@ -116,6 +120,30 @@ def _check_real(who: str, updates: Updates, params: Params) -> None:
                 f"{who}: leaf {leaves.path(k)} is {u.dtype} in the updates and not "
                 "complex in the params, which would lose the imaginary part. Take the "
                 "real part of the updates, or make the params complex."
+            )
+
+
+def _is_integer(x: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(x), jnp.integer)
+
+
+def _warn_of_integers(who: str, updates: Updates, params: Params) -> None:
+    """Say it where a fraction is added to an integer param, which cuts the rest off.
+
+    So a step of -0.1 moves 2 to 1, as in Optax. Zeros are harmless; whether a traced
+    update is zero cannot be known.
+    """
+    leaves = Leaves(updates)
+    found = leaves.match(who, params, "params", "Pass trees of one structure.")
+    for k, (u, p) in enumerate(zip(leaves.arrays, found, strict=True)):
+        if u is None or p is None or not is_inexact(u) or not _is_integer(p):
+            continue
+        if isinstance(u, Tracer) or bool(jnp.any(u != 0)):
+            warnings.warn(
+                f"{who}: leaf {leaves.path(k)} is {u.dtype} in the updates and "
+                f"{jnp.result_type(p)} in the params: the sum is cut to a whole "
+                "number. Make the params floating point, or put `None` for the update.",
+                stacklevel=3,
             )
 
 

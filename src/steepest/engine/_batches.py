@@ -9,12 +9,17 @@ from typing import Any
 
 from jax.core import Tracer
 
+from ..numerics import varying
+
 MOST = 8  # leaves in a call: of 16 the first call would compile half as long again
 
 
 def alike(x: Any) -> tuple[Any, ...]:
-    """What two leaves must have in common to share a call: shape, dtype, devices."""
-    where = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+    """What two leaves must have in common to share a call: shape, dtype, devices.
+
+    Inside `shard_map`, also the mesh axes over which they vary.
+    """
+    where = varying(x) if isinstance(x, Tracer) else getattr(x, "sharding", None)
     return x.shape, x.dtype, where
 
 

@@ -76,7 +76,9 @@ def _inside(link: Link, params: Params) -> list[list[str]]:
 
 def around_of(tx: GradientTransformationExtraArgs) -> Around | None:
     """What `tx` is a wrapper of, where it says so."""
-    return getattr(tx.update, "around", None)
+    # A class such as `MultiSteps` says it for its method `update`.
+    owner = getattr(tx.update, "__self__", None)
+    return getattr(tx.update, "around", None) or getattr(owner, "around", None)
 
 
 def _places(state: OptState) -> Mapping[int, tuple[str, ...]]:

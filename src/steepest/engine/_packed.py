@@ -89,6 +89,9 @@ def packed(
         updates, state = tx.update(grads, state, params)
         params = apply_updates(params, updates)
 
+    Inside `jax.shard_map` a leaf that every device has whole lies in one vector with
+    parts of others, and counts once for each device in a norm: leave such leaves out.
+
     Args:
         tx: a transformation that does the same to every number: not one that looks at
             whole leaves, as LAMB and Muon do.

@@ -6,6 +6,8 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any
 
+import jax
+
 from ..core import (
     EmptyState,
     GradientTransformationExtraArgs,
@@ -100,8 +102,14 @@ class Run:
         extra: Mapping[str, Any],
     ) -> tuple[Updates, list[OptState]]:
         """Run the sweeps; a leaf stays wide until the last that sees it."""
+        who = ", ".join(rule.name for rule in self.rules)
+        if updates is None and any(map(_is_tree, (params, *self._memory(states)))):
+            raise ValueError(
+                f"{who}: the updates are None, and a tree like the params is wanted. "
+                "Pass the gradients: `tx.update(grads, state, params)`."
+            )
         leaves = Leaves(updates)
-        leaves.check(", ".join(rule.name for rule in self.rules))
+        leaves.check(who)
         ps = self._params_of(leaves, params, extra)
         narrow = [
             None if g is None else update_dtype(g, p)
@@ -123,15 +131,20 @@ class Run:
             new += kept
         return leaves.like(leaves.arrays), new[: self.size]
 
+    def _memory(self, states: Sequence[OptState]) -> list[Any]:
+        """What the rules remember of the leaves."""
+        pairs = zip(self.rules, states, strict=False)
+        return [getattr(s, x, None) for rule, s in pairs for x in rule.remember]
+
     def _params_of(
         self, leaves: Leaves, params: Params | None, extra: Mapping[str, Any]
     ) -> list[Any]:
         """The param of each leaf, or `None`s where nobody needs them."""
+        given = {**extra, "params": params}
         for rule in self.rules:
-            for name in rule.needs:
-                given = params if name == "params" else extra.get(name)
-                if given is None:
-                    raise missing(rule.name, name)
+            absent = [name for name in rule.needs if given.get(name) is None]
+            if absent:
+                raise missing(rule.name, *absent)
         nobody: list[Any] = [None] * len(leaves.arrays)
         if params is None:
             return nobody
@@ -201,6 +214,12 @@ def stages(links: Sequence[Link]) -> list[Run | Detour]:
         last = found.pop() if isinstance(found[-1], Run) else Run((), strict=False)
         found.append(replace(last, again=again))
     return found
+
+
+def _is_tree(x: Any) -> bool:
+    """Whether there are arrays in `x`, and it is not one itself."""
+    leaves = jax.tree.leaves(x)
+    return bool(leaves) and leaves[0] is not x
 
 
 def _views(links: Sequence[Link], leaves: Leaves) -> list[View]:

@@ -1,7 +1,6 @@
 """A whole step in one compiled call."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
@@ -10,6 +9,7 @@ from jaxtyping import Array
 
 from ..core import AnyTransformation, as_inner, OptState, Params, Updates
 from ._apply import apply_updates
+from ._donated import Donated
 
 
 def make_step(
@@ -19,7 +19,8 @@ def make_step(
 
     Compiled once per structure. The old params and the old state are given up, and
     the new ones written into their memory: do not use them again. They come out in the
-    order in which they went in, or XLA would copy every buffer to swap them.
+    order in which they went in, or XLA would copy every buffer to swap them. An array
+    that stands there twice, or in the gradients too, is copied before.
 
     Args:
         tx: any transformation.
@@ -33,14 +34,13 @@ def make_step(
     """
     update = as_inner("make_step", "tx", tx).update
 
-    @partial(jax.jit, donate_argnums=(0, 1))
     def step(
         params: Params, state: OptState, grads: Updates, **extra_args: Any
     ) -> tuple[Params, OptState]:
         updates, state = update(grads, state, params, **extra_args)
         return apply_updates(params, updates), state
 
-    return _Named(step)
+    return _Named(Donated(step))
 
 
 class _Named:

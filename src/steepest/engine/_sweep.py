@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 from ..core import OptState, Rule, Step
+from ..numerics import by_split, sum_over
 from ._batches import alike, batches
 from ._formula import Formula, Job, joined, measuring, Numbers, result, summed
 from ._leaves import Leaves
@@ -99,13 +100,19 @@ class Sweep:
             return None
         flat = tuple(numbers.values())
         measure = self._measured(rule.measure, tuple(numbers))
-        mine = [(g, p, row[: len(rule.remember)]) for g, p, row in jobs]
-        pairs = zip(mine, view.on, strict=True)
-        kinds = [
-            alike(job[0]) if on and job[0] is not None else None for job, on in pairs
-        ]
-        found = [measure([mine[k] for k in row], flat) for row in batches(kinds)]
-        return summed(found or [measure([_no_leaf(rule)], flat)])
+        pairs = zip(jobs, view.on, strict=True)
+        mine = [
+            (g, p, row[: len(rule.remember)])
+            for (g, p, row), on in pairs
+            if on and g is not None
+        ] or [_no_leaf(rule)]
+        totals = []
+        for where, places in by_split(rule.axes, mine).items():
+            group = [mine[k] for k in places]
+            rows = batches([alike(g) for g, *_ in group])
+            found = [measure([group[k] for k in row], flat) for row in rows]
+            totals.append(sum_over(where, summed(found)))
+        return totals[0] if len(totals) == 1 else summed(totals)
 
     def _prepare(
         self, states: Sequence[OptState], step: Step

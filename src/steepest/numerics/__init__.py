@@ -12,6 +12,15 @@ from ._beginnings import (
     scheduled as scheduled,
     wide_moment as wide_moment,
 )
+from ._devices import (
+    any_over as any_over,
+    by_split as by_split,
+    parts_over as parts_over,
+    split_over as split_over,
+    sum_of_leaves as sum_of_leaves,
+    sum_over as sum_over,
+    varying as varying,
+)
 from ._estimates import (
     beginning_at as beginning_at,
     counted as counted,

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact, Num
 
+from ..core import MeshAxes
+from ._devices import parts_over, split_over
 from ._moments import abs_sq
 from ._norms import sum_of_squares
 from ._precision import wide_dtype
@@ -26,14 +28,15 @@ def _sqrt_or_zero_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return y, quotient(t / 2, y)
 
 
-def length(x: Inexact[Array, "..."]) -> Float[Array, ""]:
-    """`|x|`, the root of the sum of squares of all elements."""
-    return sqrt_or_zero(sum_of_squares(x))
+def length(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, ""]:
+    """`|x|`, the root of the sum of squares of all elements, on all devices."""
+    return sqrt_or_zero(sum_of_squares(x, axes))
 
 
-def rms(x: Inexact[Array, "..."]) -> Float[Array, ""]:
+def rms(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, ""]:
     """The root of the mean of the squares; of no elements, 0."""
-    return sqrt_or_zero(sum_of_squares(x) / max(x.size, 1))
+    size = x.size * parts_over(split_over(axes, x))
+    return sqrt_or_zero(sum_of_squares(x, axes) / max(size, 1))
 
 
 def squares(x: Any) -> Float[Array, "..."]:

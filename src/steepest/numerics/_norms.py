@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
+from ..core import MeshAxes
+from ._devices import split_over, sum_over
 from ._moments import abs_sq
 
 
@@ -45,6 +47,8 @@ def _cube_root_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return y, t * (y / x / 3)
 
 
-def sum_of_squares(x: Inexact[Array, "..."]) -> Float[Array, ""]:
-    """`sum |x|^2`, the square of the Euclidean length."""
-    return jnp.sum(abs_sq(x))
+def sum_of_squares(
+    x: Inexact[Array, "..."], axes: MeshAxes | None = None
+) -> Float[Array, ""]:
+    """`sum |x|^2`, the square of the Euclidean length; with `axes`, of all devices."""
+    return sum_over(split_over(axes, x), jnp.sum(abs_sq(x)))

@@ -23,6 +23,9 @@ def safe_norm(
     The slope of a norm at zero is NaN; here it is zero. Half precision is computed in
     float32, so that its squares do not overflow.
 
+    Inside `jax.shard_map` it is the norm of one device's part: `tree.norm` takes an
+    `axis_name`.
+
     Args:
         x: an array.
         min_norm: the smallest length that is returned.
@@ -55,6 +58,8 @@ def safe_norm(
 
 def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
     """`max(sqrt(mean(|x|^2)), min_rms)`, with slope 0 where it is not above `min_rms`.
+
+    Inside `jax.shard_map` it is that of one device's part.
 
     Args:
         x: an array; without entries, its mean is zero.

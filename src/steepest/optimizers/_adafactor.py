@@ -73,6 +73,9 @@ def scale_by_factored_rms(
 
     A leaf with fewer than two long axes has `v <- b v + (1 - b) s`, `u = g / sqrt(v)`.
 
+    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
+    Gather the leaves before, or leave the mesh axes that split them to `jit`.
+
     Args:
         factored: whether to factor at all.
         decay_rate: the second argument of `decay_rate_fn`: how fast `b` goes to 1.
@@ -164,6 +167,9 @@ def adafactor(
     """Adafactor: `p <- p - (learning_rate rms(p) clipped(u) + weight_decay_rate p)`.
 
     With `u` from `scale_by_factored_rms`. Its memory is two vectors for a matrix.
+
+    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
+    Gather the leaves before, or leave the mesh axes that split them to `jit`.
 
     Args:
         learning_rate: a number, or a function of the count; `None` for 1.

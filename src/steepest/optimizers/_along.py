@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from ..core import (
     EmptyState,
     function,
+    MeshAxes,
     missing,
     Params,
     Rule,
@@ -26,7 +27,14 @@ from ..core import (
     Updates,
 )
 from ..engine import apply_updates, FUNCTIONS_OF_PARAMS, lift, same_shapes
-from ..numerics import at_least_float32, inner, is_inexact, promoted, wide_dtype
+from ..numerics import (
+    at_least_float32,
+    inner,
+    is_inexact,
+    promoted,
+    sum_of_leaves,
+    wide_dtype,
+)
 from ..tree import leaf_paths, map_trees
 
 ValueFn = Callable[..., Any]  # (params, **some of the extra arguments) -> a number
@@ -42,6 +50,7 @@ class Line:
         params: Params | None,
         value_fn: ValueFn,
         extra_args: Mapping[str, Any],
+        axes: MeshAxes | None = None,
     ):
         """Look along a direction.
 
@@ -51,7 +60,9 @@ class Line:
             params: where it begins.
             value_fn: a function of the params and of some extra arguments.
             extra_args: those; an error if it does not take one of them.
+            axes: the mesh axes over which the params are split.
         """
+        self._axes = axes
         self._updates = updates
         self._params = params
         self._who = who
@@ -91,7 +102,7 @@ class Line:
                 params only.
         """
         u = self._updates if conjugate else jax.tree.map(jnp.conj, self._updates)
-        return dot(self._who, u, grad).astype(self._real)
+        return dot(self._who, u, grad, self._axes).astype(self._real)
 
     def _point(self, a: Array) -> Params:
         return apply_updates(self._params, self.step(a))
@@ -112,25 +123,30 @@ def number_dtype(params: Params) -> Any:
     return wide_dtype([x if hasattr(x, "dtype") else jnp.asarray(x) for x in leaves])
 
 
-def dot(who: str, x: Updates, y: Updates) -> Float[Array, ""]:
+def dot(
+    who: str, x: Updates, y: Updates, axes: MeshAxes | None = None
+) -> Float[Array, ""]:
     """`<x, y>` over all leaves, its real part; without those where one is `None`.
 
     Args:
         who: who speaks in an error.
         x: a tree.
         y: a tree of the same structure.
+        axes: the mesh axes over which they are split.
     """
-    parts = [jnp.zeros(())]
+    pairs: list[tuple[Any, Any]] = []
 
     def leaf(x: Any, y: Any) -> None:
-        if x is None or y is None:
-            return
-        dtype = promoted(at_least_float32(x), at_least_float32(y))
-        found = inner(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
-        parts.append(found.astype(float))
+        if x is not None and y is not None:
+            pairs.append((x, y))
+
+    def multiply(pair: tuple[Any, Any]) -> Array:
+        dtype = promoted(*map(at_least_float32, pair))
+        x, y = (jnp.asarray(x, dtype) for x in pair)
+        return inner(x, y).astype(float)
 
     map_trees(who, leaf, none_is_leaf=True, updates=x, grad=y)
-    return sum(parts[1:], parts[0])
+    return sum_of_leaves(axes, multiply, pairs, jnp.zeros(()))
 
 
 def asked(
@@ -144,9 +160,9 @@ def asked(
         params: where it begins.
         arguments: `value`, `grad` and `value_fn`.
     """
-    for name, x in {"params": params, **arguments}.items():
-        if x is None:
-            raise missing(who, name)
+    absent = [k for k, x in {"params": params, **arguments}.items() if x is None]
+    if absent:
+        raise missing(who, *absent)
     function(who, value_fn=arguments["value_fn"])
     same_shapes(who, updates=updates, params=params)
     same_shapes(who, updates=updates, grad=arguments["grad"])

@@ -14,9 +14,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
+    AxisName,
     flag,
     GradientTransformationExtraArgs,
     inside,
+    mesh_axes,
     nonnegative,
     Params,
     positive,
@@ -74,6 +76,8 @@ def scale_by_backtracking_linesearch(
     rtol: Real = 0.0,
     store_grad: bool = False,
     verbose: bool = False,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Multiply the updates `u` by a step `a` along which the function falls enough.
 
@@ -100,6 +104,8 @@ def scale_by_backtracking_linesearch(
         store_grad: whether to keep the gradient where the step ended, which
             `value_and_grad_from_state` finds there.
         verbose: whether to print a line when no good step was found.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. `value` and `value_fn` must give the loss of all devices.
     """
     who = "scale_by_backtracking_linesearch"
     (most,) = whole(who, max_backtracking_steps=max_backtracking_steps)
@@ -110,6 +116,7 @@ def scale_by_backtracking_linesearch(
     )
     atol, rtol = nonnegative(who, atol=atol, rtol=rtol)
     flag(who, store_grad=store_grad, verbose=verbose)
+    axes = mesh_axes(who, axis_name)
 
     def init(params: Params) -> ScaleByBacktrackingLinesearchState:
         differentiable(who, params)
@@ -137,7 +144,7 @@ def scale_by_backtracking_linesearch(
         state_of(who, ScaleByBacktrackingLinesearchState, state)
         given = asked(who, updates, params, value=value, grad=grad, value_fn=value_fn)
         assert value_fn is not None
-        line = Line(who, updates, params, value_fn, extra_args)
+        line = Line(who, updates, params, value_fn, extra_args, axes)
         last = jnp.asarray(state.learning_rate)
         f0 = given.astype(last.dtype)
         slope = line.slope(grad)

@@ -12,6 +12,7 @@ from jaxtyping import Array
 from ..combine import chain
 from ..core import (
     amount,
+    AxisName,
     EmptyState,
     GradientTransformationExtraArgs,
     Real,
@@ -30,6 +31,8 @@ from ..transforms import (
 def fromage(
     learning_rate: ScalarOrSchedule,
     min_norm: Real = 1e-6,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Fromage: `p <- (p - learning_rate |p| g / |g|) / sqrt(1 + learning_rate^2)`.
@@ -41,6 +44,8 @@ def fromage(
         learning_rate: a number, or a function of the count.
         min_norm: the least length a leaf is thought to have, or it could not leave
             zero.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
@@ -57,7 +62,7 @@ def fromage(
     else:
         (eta,) = amount("fromage", learning_rate=learning_rate)
         along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
-    tx = chain(scale_by_trust_ratio(min_norm), along, back)
+    tx = chain(scale_by_trust_ratio(min_norm, axis_name=axis_name), along, back)
     return kept(fromage, keep, tx)
 
 

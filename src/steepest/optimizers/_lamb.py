@@ -7,7 +7,7 @@ You et al., Large batch optimization for deep learning: training BERT in 76 minu
 from typing import Unpack
 
 from ..combine import chain
-from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
+from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
 from ..engine import Keep, kept, MaskOrFn
 from ..transforms import (
     add_decayed_weights,
@@ -25,6 +25,8 @@ def lamb(
     eps_root: Real = 0.0,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """LAMB: AdamW, with each leaf's step as long as the leaf.
@@ -37,6 +39,8 @@ def lamb(
         b1, b2, eps, eps_root: as for `scale_by_adam`.
         weight_decay: the pull towards zero.
         mask: which leaves decay, as for `masked`; by default all.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
@@ -49,7 +53,7 @@ def lamb(
     tx = chain(
         scale_by_adam(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
-        scale_by_trust_ratio(),
+        scale_by_trust_ratio(axis_name=axis_name),
         descend("lamb", learning_rate),
     )
     return kept(lamb, keep, tx)

@@ -7,7 +7,7 @@ arXiv:1708.03888
 from typing import Unpack
 
 from ..combine import chain, masked
-from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
+from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
 from ..engine import Keep, kept, MaskOrFn
 from ..transforms import (
     add_decayed_weights,
@@ -26,6 +26,8 @@ def lars(
     trust_ratio_mask: MaskOrFn | None = True,
     momentum: Real = 0.9,
     nesterov: bool = False,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """LARS: momentum, with each leaf's step in proportion to the leaf.
@@ -42,6 +44,8 @@ def lars(
         trust_ratio_mask: which leaves are scaled by the ratio; by default all.
         momentum: the `decay` of `trace`.
         nesterov: as for `trace`.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
@@ -51,7 +55,9 @@ def lars(
     >>> round(float(jnp.linalg.norm(updates)), 4)
     0.005
     """
-    ratio = scale_by_trust_ratio(trust_coefficient=trust_coefficient, eps=eps)
+    ratio = scale_by_trust_ratio(
+        trust_coefficient=trust_coefficient, eps=eps, axis_name=axis_name
+    )
     tx = chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         ratio if trust_ratio_mask is None else masked(ratio, trust_ratio_mask),

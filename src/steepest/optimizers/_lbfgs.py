@@ -18,8 +18,11 @@ from ..combine import chain
 from ..core import (
     AnyTransformation,
     as_inner,
+    AxisName,
     flag,
     GradientTransformationExtraArgs,
+    mesh_axes,
+    MeshAxes,
     missing,
     OptState,
     Params,
@@ -35,7 +38,15 @@ from ._along import differentiable, dot, nothing_yet
 from ._zoom import scale_by_zoom_linesearch
 
 _WHO = "scale_by_lbfgs"
-_ZOOM = scale_by_zoom_linesearch(20, initial_guess_strategy="one")
+
+
+def _zoom(axis_name: AxisName = None) -> GradientTransformationExtraArgs:
+    return scale_by_zoom_linesearch(
+        20, initial_guess_strategy="one", axis_name=axis_name
+    )
+
+
+_ZOOM = _zoom()
 
 
 class ScaleByLBFGSState(NamedTuple):
@@ -53,7 +64,10 @@ class ScaleByLBFGSState(NamedTuple):
 
 
 def scale_by_lbfgs(
-    memory_size: int = 10, scale_init_precond: bool = True
+    memory_size: int = 10,
+    scale_init_precond: bool = True,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Multiply the gradient by an estimate of the inverse of the Hessian.
 
@@ -70,8 +84,11 @@ def scale_by_lbfgs(
     Args:
         memory_size: how many steps are remembered, at least 1.
         scale_init_precond: whether to multiply by `gamma`; otherwise it is 1.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
     """
     flag(_WHO, scale_init_precond=scale_init_precond)
+    axes = mesh_axes(_WHO, axis_name)
     try:
         memory_size = index(memory_size)
     except TypeError:
@@ -126,7 +143,7 @@ def scale_by_lbfgs(
         k = (t - 1) % memory_size  # where the last step is remembered
         s = _minus(p, _wide(updates, state.params))
         y = _minus(g, _wide(updates, state.updates))
-        sy, yy = dot(_WHO, s, y), dot(_WHO, y, y)
+        sy, yy = dot(_WHO, s, y, axes), dot(_WHO, y, y, axes)
 
         def keep(memory: Updates, new: Updates) -> Updates:
             def leaf(kept: Any, x: Any) -> Any:
@@ -155,7 +172,7 @@ def scale_by_lbfgs(
             later = jnp.where(yy > 0, quotient(sy, yy), 1)
             # At the first step nothing is kept, and `y` is `g`.
             gamma = jnp.where(begun, later, 1 / jnp.sqrt(jnp.maximum(yy, 1)))
-        return _out(_two_loops(new, g, gamma, k), updates, params), new
+        return _out(_two_loops(new, g, gamma, k, axes), updates, params), new
 
     return GradientTransformationExtraArgs(init, update)
 
@@ -165,6 +182,8 @@ def lbfgs(
     memory_size: int = 10,
     scale_init_precond: bool = True,
     linesearch: AnyTransformation | None = _ZOOM,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """L-BFGS: `p <- p - a learning_rate u`, with `u` from `scale_by_lbfgs`.
@@ -178,6 +197,10 @@ def lbfgs(
         memory_size, scale_init_precond: as for `scale_by_lbfgs`.
         linesearch: a transformation that scales the updates; `None` for none. By
             default `scale_by_zoom_linesearch`, at most 20 trials, the first of them 1.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. The default line search sums over them too; another one needs an
+            `axis_name` of its own. `value` and `value_fn` must give the loss of all
+            devices.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> f = lambda p: jnp.sum((p - 1.0) ** 4)
@@ -192,7 +215,9 @@ def lbfgs(
     >>> bool(f(params) < 1e-2)
     True
     """
-    if linesearch is not None:
+    if linesearch is _ZOOM:
+        linesearch = _zoom(axis_name)
+    elif linesearch is not None:
         linesearch = as_inner("lbfgs", "linesearch", linesearch)
     descend = scale(-1.0)
     if learning_rate is not None:
@@ -200,14 +225,19 @@ def lbfgs(
     # A line search keeps a point and its gradient as they are, not narrower.
     dtype = keep.pop("memory_dtype", None)
     tx = chain(
-        keeping(scale_by_lbfgs(memory_size, scale_init_precond), memory_dtype=dtype),
+        keeping(
+            scale_by_lbfgs(memory_size, scale_init_precond, axis_name=axis_name),
+            memory_dtype=dtype,
+        ),
         descend,
         identity() if linesearch is None else linesearch,
     )
     return kept(lbfgs, keep, tx)
 
 
-def _two_loops(state: ScaleByLBFGSState, g: Updates, gamma: Array, k: Array) -> Updates:
+def _two_loops(
+    state: ScaleByLBFGSState, g: Updates, gamma: Array, k: Array, axes: MeshAxes | None
+) -> Updates:
     """`u`, by the formulas of `scale_by_lbfgs`; `k` says where the last step is."""
     size = len(state.weights_memory)
 
@@ -220,13 +250,13 @@ def _two_loops(state: ScaleByLBFGSState, g: Updates, gamma: Array, k: Array) -> 
 
     def down(q: Updates, j: Array) -> tuple[Updates, Array]:
         s, y, rho = remembered(j)
-        alpha = rho * dot(_WHO, s, q)
+        alpha = rho * dot(_WHO, s, q, axes)
         return _plus(q, -alpha, y), alpha
 
     def up(q: Updates, row: tuple[Array, Array]) -> tuple[Updates, None]:
         j, alpha = row
         s, y, rho = remembered(j)
-        return _plus(q, alpha - rho * dot(_WHO, y, q), s), None
+        return _plus(q, alpha - rho * dot(_WHO, y, q, axes), s), None
 
     back = jnp.arange(size, dtype=k.dtype)
     q, alphas = jax.lax.scan(down, g, back)

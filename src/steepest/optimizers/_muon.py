@@ -65,6 +65,9 @@ def scale_by_polar(
     with `polar_express` they are in [0.84, 1.13] where those of `m` are above a
     hundredth of `|m|`, the root of its sum of squares.
 
+    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Gather matrices before, or leave the mesh axes that split them to `jit`.
+
     Args:
         beta: how slowly `mu` forgets, in [0, 1).
         eps: added to `|m|`, by which `m` is divided first.
@@ -124,6 +127,9 @@ def muon(
             "adapter": "adam",
             "embed": "muon",                                # although it embeds
         })
+
+    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Gather matrices before, or leave the mesh axes that split them to `jit`.
 
     Args:
         learning_rate: a number, or a function of the count.

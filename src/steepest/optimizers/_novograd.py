@@ -12,9 +12,11 @@ from jaxtyping import Array, Int
 from ..combine import chain
 from ..core import (
     amount,
+    AxisName,
     dtype,
     fraction,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     Real,
     Rule,
@@ -50,6 +52,8 @@ def scale_by_novograd(
     eps_root: Real = 0.0,
     weight_decay: Real = 0.0,
     mu_dtype: Any = None,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Divide each leaf by the root mean square of its length, then add momentum.
 
@@ -66,18 +70,21 @@ def scale_by_novograd(
         eps_root: the same, under the root.
         weight_decay: the pull towards zero; it takes part in the momentum.
         mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
     """
     who = "scale_by_novograd"
     b1, b2 = fraction(who, b1=b1, b2=b2)
     eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
     (weight_decay,) = amount(who, weight_decay=weight_decay)
     dtype(who, mu_dtype=mu_dtype)
+    axes = mesh_axes(who, axis_name)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         return {"first": count == 0}, increment(count)
 
     def leaf(n: Any, g: Array, p: Array, mu: Array, nu: Array) -> Any:
-        square = sum_of_squares(g)
+        square = sum_of_squares(g, axes)
         nu = jnp.where(n.first, square, ema(nu, square, b2))
         d = g / (root(nu + eps_root) + eps) + weight_decay * p
         mu = jnp.where(n.first, d, b1 * mu + d)
@@ -107,6 +114,8 @@ def novograd(
     eps: Real = 1e-6,
     eps_root: Real = 0.0,
     weight_decay: Real = 0.0,
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """NovoGrad: `p <- p - learning_rate u`, with `u` from `scale_by_novograd`.
@@ -114,6 +123,8 @@ def novograd(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, weight_decay: as for `scale_by_novograd`.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
@@ -124,7 +135,7 @@ def novograd(
     [-0.06, 0.08]
     """
     tx = chain(
-        scale_by_novograd(b1, b2, eps, eps_root, weight_decay),
+        scale_by_novograd(b1, b2, eps, eps_root, weight_decay, axis_name=axis_name),
         descend("novograd", learning_rate),
     )
     return kept(novograd, keep, tx)

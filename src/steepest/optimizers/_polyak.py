@@ -14,10 +14,12 @@ from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
+    AxisName,
     choice,
     EmptyState,
     finite,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     Real,
     Rule,
@@ -35,6 +37,8 @@ def scale_by_polyak(
     max_learning_rate: Real = 1.0,
     eps: Real = 0.0,
     variant: Literal["sps", "sps+"] = "sps",
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Multiply by the step that would reach `f_min`, if the function were a plane.
 
@@ -48,6 +52,8 @@ def scale_by_polyak(
         eps: keeps the step short where the gradient is small.
         variant: with `sps`, a value below `f_min` makes a step uphill; with `sps+`,
             none.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
     """
     who = "scale_by_polyak"
     (f_min,) = finite(who, f_min=f_min)
@@ -70,6 +76,7 @@ def scale_by_polyak(
             leaf,
             prepare=prepare,
             measure=lambda n, g, p: sum_of_squares(g),
+            axes=mesh_axes(who, axis_name),
             needs=("value",),
         )
     )
@@ -81,6 +88,8 @@ def polyak_sgd(
     f_min: Real = 0.0,
     eps: Real = 0.0,
     variant: Literal["sps", "sps+"] = "sps",
+    *,
+    axis_name: AxisName = None,
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """Polyak's step: `p <- p - u`, with `u` from `scale_by_polyak` of `scaling g`.
@@ -90,6 +99,8 @@ def polyak_sgd(
         scaling: multiplies the gradient before its length is taken: without the bound
             on the step it divides the step. A number, or a function of the count.
         f_min, eps, variant: as for `scale_by_polyak`.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
         keep: `memory_dtype` and `keep_count`, as for `keeping`.
 
     >>> import steepest
@@ -101,6 +112,6 @@ def polyak_sgd(
     """
     tx = chain(
         sgd(learning_rate=scaling),
-        scale_by_polyak(f_min, max_learning_rate, eps, variant),
+        scale_by_polyak(f_min, max_learning_rate, eps, variant, axis_name=axis_name),
     )
     return kept(polyak_sgd, keep, tx)

@@ -45,6 +45,9 @@ def scale_by_sm3(
     An element belongs to one slice of every axis. Their vectors each bound its sum, and
     the smallest of them is used. Of a vector this is AdaGrad, of a scalar too.
 
+    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
+    Gather the leaves before, or leave the mesh axes that split them to `jit`.
+
     Args:
         b1: how slowly `nu` forgets, in [0, 1).
         b2: how slowly `mu` forgets, in [0, 1]; 1 for never.
@@ -97,6 +100,9 @@ def sm3(
     **keep: Unpack[Keep],
 ) -> GradientTransformationExtraArgs:
     """SM3: `p <- p - learning_rate u`, with `u` from `scale_by_sm3`.
+
+    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
+    Gather the leaves before, or leave the mesh axes that split them to `jit`.
 
     Args:
         learning_rate: a number, or a function of the count.

@@ -11,9 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
+    AxisName,
     choice,
     flag,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     Params,
     period,
@@ -65,6 +67,8 @@ def scale_by_zoom_linesearch(
     stepsize_precision: Real = 1e-5,
     initial_guess_strategy: Literal["keep", "one"] = "keep",
     verbose: bool = False,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Multiply the updates `u` by a step `a` that meets the strong Wolfe conditions.
 
@@ -96,10 +100,13 @@ def scale_by_zoom_linesearch(
             steps that enclose the good one are as near as this.
         initial_guess_strategy: the first step to try: `keep`, the last one; `one`, 1.
         verbose: whether to print a line when no good step was found.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. `value` and `value_fn` must give the loss of all devices.
     """
     who = "scale_by_zoom_linesearch"
     choice(who, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
     flag(who, verbose=verbose)
+    axes = mesh_axes(who, axis_name)
     exactly, unbounded = approx_dec_rtol is None, max_learning_rate is None
     (most,) = period(who, max_linesearch_steps=max_linesearch_steps)
     longest, grow = positive(
@@ -146,7 +153,7 @@ def scale_by_zoom_linesearch(
         given = asked(who, updates, params, value=value, grad=grad, value_fn=value_fn)
         same_shapes(who, updates=updates, **{"state's `grad`": state.grad})
         assert value_fn is not None
-        line = Line(who, updates, params, value_fn, extra_args)
+        line = Line(who, updates, params, value_fn, extra_args, axes)
         last = jnp.asarray(state.learning_rate)
 
         def phi(a: Array) -> Point:

@@ -1,4 +1,7 @@
-"""The nearest point of a set, for trees."""
+"""The nearest point of a set, for trees.
+
+Inside `jax.shard_map` they see the part of one device: project where trees are whole.
+"""
 
 from ._box import (
     projection_box as projection_box,

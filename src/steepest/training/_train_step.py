@@ -17,7 +17,7 @@ from ..core import (
     OptState,
     Params,
 )
-from ..engine import apply_updates, unpack
+from ..engine import apply_updates, Donated, unpack
 from ..microbatching import AccumulationType, microbatch
 from ..optimizers import value_and_grad_from_state
 from ..tree import conj
@@ -88,7 +88,6 @@ def make_train_step(
         value, aux = loss(unpack(params), *batch, **rest)
         return one_number(_WHO, "loss", value), aux
 
-    @partial(jax.jit, donate_argnums=(0, 1))
     def step(
         params: Params, state: OptState, *batch: Any, **rest: Any
     ) -> tuple[Params, OptState, Any]:
@@ -124,4 +123,4 @@ def make_train_step(
         )
         return apply_updates(params, updates), state, found
 
-    return step
+    return Donated(step)

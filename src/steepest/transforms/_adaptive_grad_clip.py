@@ -13,19 +13,21 @@ from jaxtyping import Array
 from ..core import (
     array,
     axes,
+    AxisName,
     EmptyState,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     Real,
     Rule,
 )
 from ..engine import lift
-from ..numerics import sqrt_or_zero, squares
+from ..numerics import split_over, sqrt_or_zero, squares, sum_over
 
 Axes = int | tuple[int, ...] | None
 
 
-def unitwise_norm(x: Any, axis: Axes = None) -> Array:
+def unitwise_norm(x: Any, axis: Axes = None, *, axis_name: AxisName = None) -> Array:
     """For each element, the length of the unit it belongs to; of the shape of `x`.
 
     Args:
@@ -33,6 +35,8 @@ def unitwise_norm(x: Any, axis: Axes = None) -> Array:
         axis: the axes a unit extends over. By default all axes of a scalar or a vector,
             the first of a matrix (inputs times outputs) or of three axes, and all but
             the last of a convolution.
+        axis_name: inside `jax.shard_map`, the mesh axes that split the axes a unit
+            extends over, and no others. Without it, each device measures its own part.
 
     >>> unitwise_norm(jnp.array([[3.0, 1.0], [4.0, 0.0]])).tolist()
     [[5.0, 1.0], [5.0, 1.0]]
@@ -43,7 +47,8 @@ def unitwise_norm(x: Any, axis: Axes = None) -> Array:
     if unit is None:
         raise ValueError(f"unitwise_norm: x has shape {x.shape}{_TOO_MANY}")
     # Spread over the array by a sum, which also gives it the array's sharding.
-    norm = sqrt_or_zero(jnp.sum(square, axis=unit, keepdims=True))
+    where = split_over(mesh_axes("unitwise_norm", axis_name), x)
+    norm = sqrt_or_zero(sum_over(where, jnp.sum(square, axis=unit, keepdims=True)))
     norm = norm + jnp.zeros_like(square)
     return norm.astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) else norm
 
@@ -72,7 +77,11 @@ def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -
 
 
 def adaptive_grad_clip(
-    clipping: Real, eps: Real = 1e-3, axis: Axes = None
+    clipping: Real,
+    eps: Real = 1e-3,
+    axis: Axes = None,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Clip the gradient of each unit at a share of the length of its weights.
 
@@ -82,6 +91,9 @@ def adaptive_grad_clip(
         clipping: the largest share.
         eps: weights are thought to be at least so long, or they could not leave zero.
         axis: the axes a unit extends over, as for `unitwise_norm`.
+        axis_name: inside `jax.shard_map`, the mesh axes that split the axes a unit
+            extends over, and no others. Without it, each device measures its own part.
+            Put leaves that are split otherwise under a mask of their own.
 
     >>> import steepest
     >>> tx = steepest.adaptive_grad_clip(0.1)
@@ -93,10 +105,12 @@ def adaptive_grad_clip(
     who = "adaptive_grad_clip"
     clipping, eps = nonnegative(who, clipping=clipping, eps=eps)
     axes(who, axis, _MOST_AXES)
+    split = mesh_axes(who, axis_name)
+    names = None if split is None else split.names
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
-        max_norm = clipping * jnp.maximum(unitwise_norm(p, axis), eps)
-        return unitwise_clip(unitwise_norm(g, axis), max_norm, g)
+        norm = lambda x: unitwise_norm(x, axis, axis_name=names)
+        return unitwise_clip(norm(g), clipping * jnp.maximum(norm(p), eps), g)
 
     def refuse(g: Any) -> str | None:
         found = [axis] if isinstance(axis, int) else list(axis or ())

@@ -9,12 +9,24 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import EmptyState, GradientTransformationExtraArgs, Rule
+from ..core import (
+    AxisName,
+    EmptyState,
+    GradientTransformationExtraArgs,
+    mesh_axes,
+    Rule,
+)
 from ..engine import lift
+from ..numerics import parts_over, split_over, sum_over
 
 
-def centralize() -> GradientTransformationExtraArgs:
+def centralize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g - mean(g)`, the mean over all axes but the first; vectors stay.
+
+    Args:
+        axis_name: inside `jax.shard_map`, the mesh axes that split the axes of the
+            leaves it takes the mean over, and not the first. Put leaves that are split
+            along the first axis under a mask of their own.
 
     >>> import steepest
     >>> tx = steepest.centralize()
@@ -24,9 +36,13 @@ def centralize() -> GradientTransformationExtraArgs:
     [[-1.0, 1.0], [-5.0, 5.0]]
     """
 
+    axes = mesh_axes("centralize", axis_name)
+
     def leaf(n: Any, g: Array, p: Array | None) -> Array:
         if g.ndim < 2 or g.size == 0:
             return g
-        return g - jnp.mean(g, axis=tuple(range(1, g.ndim)), keepdims=True)
+        rest, where = tuple(range(1, g.ndim)), split_over(axes, g)
+        mean = jnp.mean(g, axis=rest, keepdims=True)
+        return g - sum_over(where, mean) / parts_over(where)
 
     return lift(Rule("centralize", EmptyState, leaf, kind="whole"))

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..core import (
+    AxisName,
     EmptyState,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     only_real,
     Real,
@@ -36,11 +38,15 @@ def clip(max_delta: Real) -> GradientTransformationExtraArgs:
     return lift(Rule("clip", EmptyState, leaf, refuse=only_real))
 
 
-def clip_by_global_norm(max_norm: Real) -> GradientTransformationExtraArgs:
+def clip_by_global_norm(
+    max_norm: Real, *, axis_name: AxisName = None
+) -> GradientTransformationExtraArgs:
     """`u = g min(1, max_norm / |g|)`, where `|g|` is the length of all leaves together.
 
     Args:
         max_norm: the largest length the updates may have.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.clip_by_global_norm(1.0)
@@ -49,7 +55,8 @@ def clip_by_global_norm(max_norm: Real) -> GradientTransformationExtraArgs:
     >>> round(float(u["w"][0]), 3), round(float(u["b"][0]), 3)
     (0.6, 0.8)
     """
-    (max_norm,) = nonnegative("clip_by_global_norm", max_norm=max_norm)
+    who = "clip_by_global_norm"
+    (max_norm,) = nonnegative(who, max_norm=max_norm)
 
     def prepare(step: Step) -> dict[str, Any]:
         norm = root(step.total)
@@ -62,10 +69,11 @@ def clip_by_global_norm(max_norm: Real) -> GradientTransformationExtraArgs:
 
     return lift(
         Rule(
-            "clip_by_global_norm",
+            who,
             EmptyState,
             leaf,
             prepare=prepare,
             measure=lambda n, g, p: sum_of_squares(g),
+            axes=mesh_axes(who, axis_name),
         )
     )

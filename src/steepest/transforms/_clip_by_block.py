@@ -9,16 +9,28 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import EmptyState, GradientTransformationExtraArgs, nonnegative, Real, Rule
+from ..core import (
+    AxisName,
+    EmptyState,
+    GradientTransformationExtraArgs,
+    mesh_axes,
+    nonnegative,
+    Real,
+    Rule,
+)
 from ..engine import lift
 from ..numerics import rms
 
 
-def clip_by_block_rms(threshold: Real) -> GradientTransformationExtraArgs:
+def clip_by_block_rms(
+    threshold: Real, *, axis_name: AxisName = None
+) -> GradientTransformationExtraArgs:
     """`u = g min(1, threshold / rms(g))`, with each leaf's own root mean square.
 
     Args:
         threshold: the largest root mean square a leaf may have.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.clip_by_block_rms(1.0)
@@ -28,9 +40,10 @@ def clip_by_block_rms(threshold: Real) -> GradientTransformationExtraArgs:
     ([1.0, -1.0], 0.5)
     """
     (threshold,) = nonnegative("clip_by_block_rms", threshold=threshold)
+    axes = mesh_axes("clip_by_block_rms", axis_name)
 
     def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        size = rms(g)
+        size = rms(g, axes)
         # The inner `where` keeps 0 / 0 out, also of the derivative.
         clipped = threshold * (g / jnp.where(size > 0, size, 1))
         return jnp.where(size < threshold, g, clipped)

@@ -11,8 +11,10 @@ from jaxtyping import Array
 
 from ..core import (
     amount,
+    AxisName,
     dtype,
     GradientTransformationExtraArgs,
+    mesh_axes,
     Params,
     Real,
     real,
@@ -36,6 +38,8 @@ def scale_by_distance_over_gradients(
     eps: Real = 1e-8,
     param_dtype: Any = jnp.float32,
     global_scale: Real = 1.0,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Step as far as the leaf has come, over the length of all its gradients.
 
@@ -48,6 +52,8 @@ def scale_by_distance_over_gradients(
         eps: keeps `u` finite where all gradients were zero.
         param_dtype: the dtype the first params are kept in.
         global_scale: a factor for all step sizes.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.scale_by_distance_over_gradients(reps_rel=0.1)
@@ -60,19 +66,20 @@ def scale_by_distance_over_gradients(
     reps_rel, eps = amount(who, reps_rel=reps_rel, eps=eps)
     (global_scale,) = real(who, global_scale=global_scale)
     dtype(who, param_dtype=param_dtype)
+    axes = mesh_axes(who, axis_name)
 
     def first_dist(p: Any) -> Array:
         begin = copy_of(p)
         wide = begin if jnp.iscomplexobj(begin) else begin.astype(wide_dtype([begin]))
-        return reps_rel * (1 + length(wide))
+        return reps_rel * (1 + length(wide, axes))
 
     def first_params(p: Any) -> Array:
         begin = copy_of(p)
         return begin if jnp.iscomplexobj(begin) else begin.astype(param_dtype)
 
     def leaf(n: Any, g: Array, p: Array, d: Array, s: Array, begin: Array) -> Any:
-        d = jnp.maximum(d, length(p - begin))
-        s = s + sum_of_squares(g)
+        d = jnp.maximum(d, length(p - begin, axes))
+        s = s + sum_of_squares(g, axes)
         return global_scale * d / root(s[0] + eps) * g, d, s, begin
 
     return lift(

@@ -46,6 +46,9 @@ def add_noise(
 
         u = g + sigma z          sigma^2 = eta / t^gamma,  z normal, another each step
 
+    Inside `jax.shard_map` all devices draw the same noise for their parts: leave
+    the mesh axes that split the params to `jit`.
+
     Args:
         eta: the variance of the noise in the first step.
         gamma: how fast it fades; 0 for never.

@@ -5,8 +5,10 @@ from typing import Any
 from jaxtyping import Array
 
 from ..core import (
+    AxisName,
     EmptyState,
     GradientTransformationExtraArgs,
+    mesh_axes,
     nonnegative,
     Real,
     real,
@@ -18,13 +20,15 @@ from ..numerics import root, sum_of_squares
 
 
 def normalize_by_update_norm(
-    scale_factor: Real = 1.0, eps: Real = 1e-6
+    scale_factor: Real = 1.0, eps: Real = 1e-6, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
     """`u = scale_factor g / (|g| + eps)`, `|g|` the length of all leaves together.
 
     Args:
         scale_factor: the length of the updates.
         eps: keeps `u` small where the gradient is.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.normalize_by_update_norm(10.0)
@@ -50,5 +54,6 @@ def normalize_by_update_norm(
             leaf,
             prepare=prepare,
             measure=lambda n, g, p: sum_of_squares(g),
+            axes=mesh_axes(who, axis_name),
         )
     )

@@ -12,18 +12,28 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import amount, EmptyState, GradientTransformationExtraArgs, Real, Rule
+from ..core import (
+    amount,
+    AxisName,
+    EmptyState,
+    GradientTransformationExtraArgs,
+    mesh_axes,
+    Real,
+    Rule,
+)
 from ..engine import lift
 from ..numerics import length, rms
 
 
 def scale_by_param_block_norm(
-    min_scale: Real = 1e-3,
+    min_scale: Real = 1e-3, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
     """`u = max(|p|, min_scale) g`, where `|p|` is the length of the leaf.
 
     Args:
         min_scale: the least factor, so that a param can leave zero.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.scale_by_param_block_norm()
@@ -31,26 +41,29 @@ def scale_by_param_block_norm(
     >>> u.tolist()
     [5.0, 5.0]
     """
-    return _scale_by("scale_by_param_block_norm", length, min_scale)
+    return _scale_by("scale_by_param_block_norm", length, min_scale, axis_name)
 
 
 def scale_by_param_block_rms(
-    min_scale: Real = 1e-3,
+    min_scale: Real = 1e-3, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
     """`u = max(rms(p), min_scale) g`, where `rms(p)` is the leaf's root mean square.
 
     Args:
         min_scale: the least factor, so that a param can leave zero.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
     """
-    return _scale_by("scale_by_param_block_rms", rms, min_scale)
+    return _scale_by("scale_by_param_block_rms", rms, min_scale, axis_name)
 
 
 def _scale_by(
-    who: str, size: Callable[[Array], Array], min_scale: Real
+    who: str, size: Callable[..., Array], min_scale: Real, axis_name: AxisName
 ) -> GradientTransformationExtraArgs:
     (min_scale,) = amount(who, min_scale=min_scale)
+    axes = mesh_axes(who, axis_name)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
-        return jnp.maximum(size(p), min_scale) * g
+        return jnp.maximum(size(p, axes), min_scale) * g
 
     return lift(Rule(who, EmptyState, leaf, needs=("params",), kind="whole"))

@@ -13,13 +13,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import flag, nonnegative, Real, Updates
+from ..core import (
+    AxisName,
+    flag,
+    mesh_axes,
+    MeshAxes,
+    nonnegative,
+    Real,
+    Updates,
+)
 from ..engine import Leaves
-from ..numerics import is_inexact, sqrt_or_zero, squares, wide_dtype
+from ..numerics import (
+    is_inexact,
+    parts_over,
+    split_over,
+    sqrt_or_zero,
+    squares,
+    sum_of_leaves,
+    wide_dtype,
+)
 
 
 def per_example_global_norm_clip(
-    grads: Updates, l2_norm_clip: Real
+    grads: Updates, l2_norm_clip: Real, *, axis_name: AxisName = None
 ) -> tuple[Updates, Array]:
     """The sum over examples of gradients clipped to one length, and how many were.
 
@@ -28,6 +44,9 @@ def per_example_global_norm_clip(
     Args:
         grads: a gradient for each example, along the first axis of every leaf.
         l2_norm_clip: the largest length the gradient of an example may have.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split; not those over which the examples are. Without it, each device
+            measures its own part.
 
     >>> grads = {"w": jnp.array([[30.0, 40.0], [0.3, 0.4]])}
     >>> total, clipped = per_example_global_norm_clip(grads, 1.0)
@@ -39,12 +58,16 @@ def per_example_global_norm_clip(
     leaves, treedef = _examples(who, grads)
     if not leaves:
         return grads, jnp.zeros((), int)
-    factors, clipped = _factors(leaves, limit)
+    factors, clipped = _factors(leaves, limit, mesh_axes(who, axis_name))
     return treedef.unflatten([_summed(x, factors) for x in leaves]), clipped
 
 
 def per_example_layer_norm_clip(
-    grads: Updates, global_l2_norm_clip: Real, uniform: bool = True
+    grads: Updates,
+    global_l2_norm_clip: Real,
+    uniform: bool = True,
+    *,
+    axis_name: AxisName = None,
 ) -> tuple[Updates, Updates]:
     """The same, but each leaf by its own length; and how many were clipped, for each.
 
@@ -56,16 +79,21 @@ def per_example_layer_norm_clip(
         global_l2_norm_clip: the largest length the gradient of an example may have.
         uniform: whether all leaves have the same limit, or one in proportion to the
             root of their size.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split; not those over which the examples are. Without it, each device
+            measures its own part.
     """
     who = "per_example_layer_norm_clip"
     (limit,) = nonnegative(who, global_l2_norm_clip=global_l2_norm_clip)
     flag(who, uniform=uniform)
+    axes = mesh_axes(who, axis_name)
     leaves, treedef = _examples(who, grads)
-    sizes = [1 if uniform else prod(x.shape[1:]) for x in leaves]
+    size = lambda x: prod(x.shape[1:]) * parts_over(split_over(axes, x))
+    sizes = [1 if uniform else size(x) for x in leaves]
     total = max(1, sum(sizes))
     sums, counts = [], []
     for x, size in zip(leaves, sizes, strict=True):
-        factors, clipped = _factors([x], limit * (size / total) ** 0.5)
+        factors, clipped = _factors([x], limit * (size / total) ** 0.5, axes)
         sums.append(_summed(x, factors))
         counts.append(clipped)
     return treedef.unflatten(sums), treedef.unflatten(counts)
@@ -85,11 +113,14 @@ def _examples(who: str, grads: Updates) -> tuple[list[Array], Any]:
     return leaves, treedef
 
 
-def _factors(leaves: Sequence[Array], limit: Any) -> tuple[Array, Array]:
+def _factors(
+    leaves: Sequence[Array], limit: Any, axes: MeshAxes | None
+) -> tuple[Array, Array]:
     """What to multiply each example with, and how many get shorter by it."""
-    parts = [jnp.sum(squares(x), axis=tuple(range(1, x.ndim))) for x in leaves]
-    wide = wide_dtype(parts)
-    norms = sqrt_or_zero(sum(x.astype(wide) for x in parts[1:]) + parts[0].astype(wide))
+    wide = wide_dtype(leaves)
+    square = lambda x: jnp.sum(squares(x), tuple(range(1, x.ndim))).astype(wide)
+    start = jnp.zeros(leaves[0].shape[:1], wide)
+    norms = sqrt_or_zero(sum_of_leaves(axes, square, leaves, start))
     long = norms > limit
     return jnp.where(long, limit / jnp.where(long, norms, 1), 1), jnp.sum(long)
 

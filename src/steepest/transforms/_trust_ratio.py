@@ -11,8 +11,10 @@ from jaxtyping import Array
 
 from ..core import (
     amount,
+    AxisName,
     EmptyState,
     GradientTransformationExtraArgs,
+    mesh_axes,
     Real,
     real,
     Rule,
@@ -22,7 +24,11 @@ from ..numerics import length
 
 
 def scale_by_trust_ratio(
-    min_norm: Real = 0.0, trust_coefficient: Real = 1.0, eps: Real = 0.0
+    min_norm: Real = 0.0,
+    trust_coefficient: Real = 1.0,
+    eps: Real = 0.0,
+    *,
+    axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
     """Make each leaf of the update as long as its param.
 
@@ -34,6 +40,8 @@ def scale_by_trust_ratio(
         min_norm: the least length a leaf is thought to have.
         trust_coefficient: how long the update is, in lengths of the param.
         eps: keeps the ratio small where the gradient is.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split. Without it, each device measures its own part.
 
     >>> import steepest
     >>> tx = steepest.scale_by_trust_ratio(trust_coefficient=0.1)
@@ -44,11 +52,12 @@ def scale_by_trust_ratio(
     """
     who = "scale_by_trust_ratio"
     min_norm, eps = amount(who, min_norm=min_norm, eps=eps)
+    axes = mesh_axes(who, axis_name)
     (trust_coefficient,) = real(who, trust_coefficient=trust_coefficient)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
-        p_norm = jnp.maximum(length(p), min_norm)
-        g_norm = jnp.maximum(length(g), min_norm)
+        p_norm = jnp.maximum(length(p, axes), min_norm)
+        g_norm = jnp.maximum(length(g, axes), min_norm)
         known = (p_norm > 0) & (g_norm > 0)
         ratio = trust_coefficient * p_norm / jnp.where(known, g_norm + eps, 1)
         return jnp.where(known, ratio, 1) * g

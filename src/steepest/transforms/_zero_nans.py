@@ -5,8 +5,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import GradientTransformationExtraArgs, Rule, Updates
+from ..core import (
+    AxisName,
+    GradientTransformationExtraArgs,
+    mesh_axes,
+    Rule,
+    Updates,
+)
 from ..engine import lift
+from ..numerics import any_over, split_over
 
 
 class ZeroNansState(NamedTuple):
@@ -15,10 +22,14 @@ class ZeroNansState(NamedTuple):
     found_nan: Updates
 
 
-def zero_nans() -> GradientTransformationExtraArgs:
+def zero_nans(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g`, with 0 where `g` is NaN.
 
     What is infinite stays: see `apply_if_finite` for that.
+
+    Args:
+        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
+            split, so that all devices note the same. The updates need no name.
 
     >>> import steepest
     >>> tx = steepest.zero_nans()
@@ -32,7 +43,8 @@ def zero_nans() -> GradientTransformationExtraArgs:
         n: Any, g: Array, p: Array | None, found_nan: Array
     ) -> tuple[Array, Array]:
         bad = jnp.isnan(g)
-        return jnp.where(bad, 0, g), jnp.any(bad)
+        return jnp.where(bad, 0, g), any_over(split_over(axes, g), jnp.any(bad))
 
+    axes = mesh_axes("zero_nans", axis_name)
     remember = {"found_nan": lambda p: jnp.zeros((), bool)}
     return lift(Rule("zero_nans", ZeroNansState, leaf, remember, kind="whole"))

@@ -15,13 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from ..core import nonnegative, unless_array
+from ..core import AxisName, mesh_axes, MeshAxes, nonnegative, unless_array
 from ..numerics import (
     at_least_float32,
+    by_split,
     is_inexact,
     promoted,
+    split_over,
     sqrt_or_zero,
     sum_of_squares,
+    sum_over,
 )
 from ._map import map_numbers
 
@@ -33,39 +36,53 @@ class Part(NamedTuple):
     dtype: Any  # that in which it would have been without that
 
 
-def sum(tree: PyTree, associative_reduction: bool = False) -> Any:
+def sum(
+    tree: PyTree, associative_reduction: bool = False, *, axis_name: AxisName = None
+) -> Any:
     """The sum of all entries of all leaves; 0 for a tree without leaves.
 
     Args:
         tree: a tree of numbers.
         associative_reduction: whether the sums of the leaves are added in pairs, and
             these in pairs again: fewer roundings than one after the other.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
+            split. Without it, each device measures its own part.
 
     >>> sum({"w": jnp.array([1.0, 2.0]), "b": 3.0}).item()
     6.0
     """
-    parts = _each("sum", lambda x: _part(jnp.sum(at_least_float32(x)), x), tree=tree)
+    axes = mesh_axes("sum", axis_name)
+    add = lambda x: _part(jnp.sum(at_least_float32(x)), x)
+    parts = _each("sum", add, tree=tree)
     if not parts:
         return 0
-    return _total(parts, associative_reduction).astype(_dtype(parts))
+    return _total(parts, axes, associative_reduction).astype(_dtype(parts))
 
 
-def max(tree: PyTree) -> Any:
+def max(tree: PyTree, *, axis_name: AxisName = None) -> Any:
     """The largest entry of all leaves; -inf where there is none.
 
     Args:
         tree: a tree of real numbers.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
+            split. Without it, each device measures its own part.
     """
-    return _extreme("max", jnp.max, jnp.maximum, tree, -jnp.inf)
+    found = _extreme("max", jnp.max, jnp.maximum, tree, -jnp.inf)
+    where = split_over(mesh_axes("max", axis_name), found)
+    return jax.lax.pmax(found, where) if where else found
 
 
-def min(tree: PyTree) -> Any:
+def min(tree: PyTree, *, axis_name: AxisName = None) -> Any:
     """The smallest entry of all leaves; inf where there is none.
 
     Args:
         tree: a tree of real numbers.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
+            split. Without it, each device measures its own part.
     """
-    return _extreme("min", jnp.min, jnp.minimum, tree, jnp.inf)
+    found = _extreme("min", jnp.min, jnp.minimum, tree, jnp.inf)
+    where = split_over(mesh_axes("min", axis_name), found)
+    return jax.lax.pmin(found, where) if where else found
 
 
 def size(tree: PyTree) -> int:
@@ -79,13 +96,16 @@ def size(tree: PyTree) -> int:
     return functools.reduce(operator.add, map(math.prod, shapes), 0)
 
 
-def vdot(tree_x: PyTree, tree_y: PyTree) -> Any:
+def vdot(tree_x: PyTree, tree_y: PyTree, *, axis_name: AxisName = None) -> Any:
     """`sum conj(x) y` over all entries of all leaves.
 
     Args:
         tree_x: a tree of numbers.
         tree_y: a tree of the same structure, with leaves of the same sizes.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
+            split. Without it, each device measures its own part.
     """
+    axes = mesh_axes("vdot", axis_name)
 
     def multiply(x: Any, y: Any) -> Part:
         with jax.numpy_dtype_promotion("standard"):
@@ -95,11 +115,15 @@ def vdot(tree_x: PyTree, tree_y: PyTree) -> Any:
         return _part(found, x, y)
 
     parts = _each("vdot", multiply, alike="size", tree_x=tree_x, tree_y=tree_y)
-    return _total(parts).astype(_dtype(parts)) if parts else 0
+    return _total(parts, axes).astype(_dtype(parts)) if parts else 0
 
 
 def norm(
-    tree: PyTree, ord: int | float | str | None = None, squared: bool = False
+    tree: PyTree,
+    ord: int | float | str | None = None,
+    squared: bool = False,
+    *,
+    axis_name: AxisName = None,
 ) -> Array:
     """The length of a tree, taken as one vector.
 
@@ -113,19 +137,24 @@ def norm(
         tree: a tree of numbers.
         ord: 1, 2 (also `None`), or infinity (also "inf").
         squared: whether to return the square of it.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
+            split. Without it, each device measures its own part.
 
     >>> norm({"w": jnp.array([3.0]), "b": jnp.array([4.0])}).item()
     5.0
     """
-    return _norm("norm", tree, ord, squared)
+    return _norm("norm", tree, ord, squared, axis_name)
 
 
-def _norm(who: str, tree: PyTree, ord: Any, squared: bool) -> Array:
+def _norm(
+    who: str, tree: PyTree, ord: Any, squared: bool, axis_name: AxisName
+) -> Array:
+    axes = mesh_axes(who, axis_name)
     if ord is None or ord == 2:
         square = lambda x: _part(sum_of_squares(_inexact(x)), x)
         parts = _each(who, square, tree=tree)
         parts = parts or [_part(jnp.asarray(0.0), 0.0)]
-        squares = _total(parts)
+        squares = _total(parts, axes)
         found = squares if squared else sqrt_or_zero(squares)
         return found.astype(_dtype(parts))
     if ord not in (1, jnp.inf, "inf"):
@@ -134,19 +163,21 @@ def _norm(who: str, tree: PyTree, ord: Any, squared: bool) -> Array:
         )
     sizes = _each(who, jnp.abs, tree=tree)
     if ord == 1:
-        found = sum(sizes)
+        found = sum(sizes, axis_name=axis_name)
     else:
-        found = max(sizes) if size(sizes) else 0.0
+        found = max(sizes, axis_name=axis_name) if size(sizes) else 0.0
     return jnp.square(found) if squared else jnp.asarray(found)
 
 
-def global_norm(updates: PyTree) -> Array:
+def global_norm(updates: PyTree, *, axis_name: AxisName = None) -> Array:
     """`norm(updates)`, by its former name.
 
     Args:
         updates: a tree of numbers.
+        axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
+            split. Without it, each device measures its own part.
     """
-    return _norm("global_norm", updates, None, False)
+    return _norm("global_norm", updates, None, False, axis_name)
 
 
 def allclose(
@@ -189,8 +220,22 @@ def _dtype(parts: Sequence[Part]) -> Any:
     return promoted(*[part.dtype for part in parts])
 
 
-def _total(parts: Sequence[Part], pairwise: bool = False) -> Array:
-    sums = [part.sum for part in parts]
+def _total(
+    parts: Sequence[Part], axes: MeshAxes | None, pairwise: bool = False
+) -> Array:
+    """The sum of the parts, on all devices: with one sum over devices for each group.
+
+    A part varies over the mesh axes over which its leaf does.
+    """
+    groups = by_split(axes, [part.sum for part in parts]).items()
+    sums = [
+        sum_over(where, _added([parts[k].sum for k in places], pairwise))
+        for where, places in groups
+    ]
+    return _added(sums, pairwise)
+
+
+def _added(sums: list[Array], pairwise: bool) -> Array:
     with jax.numpy_dtype_promotion("standard"):
         while pairwise and len(sums) > 1:
             pairs = zip(sums[::2], [*sums[1::2], 0], strict=False)

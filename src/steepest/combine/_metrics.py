@@ -1,0 +1,129 @@
+"""All numbers of a running optimizer that are worth a plot, for a logger."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from ..core import AnyTransformation, as_inner, is_number, OptState
+from ..engine import shown
+from ._watched import by_name
+
+# By the class of a state: Optax's have the same names.
+_FIELDS = {
+    "ApplyIfFiniteState": ("notfinite_count", "total_notfinite"),
+    "BacktrackingLinesearchInfo": ("num_linesearch_steps", "decrease_error"),
+    "DAdaptAdamWState": ("estim_lr",),
+    "DoGState": ("max_dist",),
+    "DoWGState": ("estim_sq_dist",),
+    "GuardState": ("skipped", "not_finite", "high_norm", "high_value"),
+    "MomoAdamState": ("barf", "lb"),
+    "MomoState": ("barf", "lb"),
+    "MultiStepsState": ("gradient_step", "mini_step"),
+    "ProdigyState": ("estim_lr",),
+    "ReduceLROnPlateauState": ("scale", "best_value"),
+    "ScaleByBacktrackingLinesearchState": ("learning_rate", "value"),
+    "ScaleByZoomLinesearchState": ("learning_rate", "value"),
+    "WatchedState": ("gradient_norm", "update_norm"),
+    "ZoomLinesearchInfo": (
+        "num_linesearch_steps",
+        "decrease_error",
+        "curvature_error",
+    ),
+}
+# Fields that are dictionaries of numbers by name, perhaps by group.
+_DICTS = {
+    "InjectHyperparamsState": "hyperparams",
+    "InjectStatefulHyperparamsState": "hyperparams",
+    "MonitorState": "measurements",
+    "MultiStepsState": "skip_state",
+    "SnapshotState": "measurement",
+    "WatchedState": "numbers",
+}
+
+Place = tuple[str | int, ...]  # keys of dictionaries and places in tuples
+Found = tuple[Place, str, Any]  # where it is, what it is called, what it is
+
+
+def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, float]:
+    """The numbers of a running optimizer, by name, as Python floats.
+
+    There are, where the optimizer has them: what `watched` keeps (`gradient_norm`,
+    `update_norm`, `learning_rate`, `weight_decay`), the numbers of
+    `inject_hyperparams`, `snapshot` and `monitor`, steps that were skipped (`guard`,
+    `apply_if_finite`, `MultiSteps`), the step and value of a line search, the scale of
+    `reduce_on_plateau`, and the learning rates that DoG, DoWG, Prodigy and D-Adaptation
+    have found. The number of a group has its label in front: `decoder/learning_rate`.
+    Where two have one name, their places in the chain are in front.
+
+    It waits for the device. Under `jit`, use `read`, or return the state.
+
+    Args:
+        state: what `tx.init` or `tx.update` returned, of steepest or of Optax.
+        tx: the transformation. It knows the learning rate and the weight decay of the
+            last step, which the state of a plain `adamw` does not have.
+
+    >>> import steepest
+    >>> tx = steepest.watched(steepest.sgd(0.5))
+    >>> params = jnp.array([3.0, 4.0])
+    >>> _, state = tx.update(params, tx.init(params))
+    >>> metrics(state)
+    {'gradient_norm': 5.0, 'update_norm': 2.5, 'learning_rate': 0.5}
+    """
+    found = [row for row in _numbers(state, ()) if _is_scalar(row[2])]
+    named: dict[str, Any] = {}
+    short = [
+        "/".join([*(x for x in at if isinstance(x, str)), k]) for at, k, _ in found
+    ]
+    for name, (at, k, value) in zip(short, found, strict=True):
+        alone = short.count(name) == 1
+        named[name if alone else "/".join([*map(str, at), k])] = value
+    if tx is not None:
+        known = by_name(shown(as_inner("metrics", "tx", tx), state))
+        for at, k, value in _by_name(known, ()):
+            if _is_scalar(value):
+                named.setdefault("/".join([*map(str, at), k]), value)
+    for name, x in named.items():
+        if isinstance(x, Tracer):
+            raise TypeError(
+                f"metrics: {name} is traced, and a number is wanted. Call it outside "
+                "`jit`, with the state that `update` returned, or use `read`."
+            )
+    values = jax.device_get(list(named.values()))  # all at once
+    return {name: float(x) for name, x in zip(named, values, strict=True)}
+
+
+def _numbers(node: Any, at: Place) -> Iterator[Found]:
+    """All numbers in a state, outermost first."""
+    if isinstance(node, Mapping):
+        for key, child in node.items():
+            yield from _numbers(child, (*at, str(key)))
+        return
+    if not isinstance(node, tuple | list):
+        return
+    kind = type(node).__name__
+    for name in _FIELDS.get(kind, ()):
+        yield at, name, getattr(node, name, None)
+    numbers = getattr(node, _DICTS.get(kind, ""), None)
+    if isinstance(numbers, Mapping):
+        yield from _by_name(numbers, at)
+    named = hasattr(node, "_fields")
+    for place, child in enumerate(node):
+        yield from _numbers(child, at if named else (*at, place))
+
+
+def _by_name(numbers: Mapping[Any, Any], at: Place) -> Iterator[Found]:
+    """Numbers by name, of which some are by group."""
+    for name, value in numbers.items():
+        if isinstance(value, Mapping):
+            yield from (((*at, str(k)), str(name), x) for k, x in value.items())
+        else:
+            yield at, str(name), value
+
+
+def _is_scalar(x: Any) -> bool:
+    if not is_number(x) or isinstance(x, complex):
+        return False
+    return jnp.ndim(x) == 0 and not jnp.iscomplexobj(x)

@@ -1,0 +1,50 @@
+"""The axes of a device mesh, as the argument `axis_name`.
+
+    axes = mesh_axes("clip_by_global_norm", axis_name)
+
+refuses by name what cannot be one. The functions in `numerics` that measure an array
+take the result.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+AxisName = str | Sequence[str] | None
+
+
+class MeshAxes(NamedTuple):
+    """The mesh axes to sum over, and the function that they were given to."""
+
+    who: str  # name used in error messages
+    names: tuple[str, ...]
+
+
+def mesh_axes(who: str, axis_name: Any) -> MeshAxes | None:
+    """The names, or `None` where there are none.
+
+    Args:
+        who: name used in error messages.
+        axis_name: the name of a mesh axis, several names, or `None`.
+    """
+    if axis_name is None:
+        return None
+    names = (axis_name,) if isinstance(axis_name, str) else axis_name
+    if not isinstance(names, Sequence):
+        found = f"a {type(axis_name).__name__}"
+    elif not all(isinstance(name, str) for name in names):
+        found = repr(axis_name)
+    elif len(set(names)) < len(names):
+        found = f"{axis_name!r}, with one name twice"
+    else:
+        return _made(who, tuple(names)) if names else None
+    raise TypeError(
+        f"{who}: axis_name is {found}, and the name of a mesh axis, a sequence of "
+        "different names, or None is wanted."
+    )
+
+
+@lru_cache(maxsize=1024)
+def _made(who: str, names: tuple[str, ...]) -> MeshAxes:
+    """One object for equal names, so that equal formulas are compiled once."""
+    return MeshAxes(who, names)

@@ -1,0 +1,99 @@
+"""Complex params where Optax squares a gradient: `g^2` is not `|g|^2`.
+
+A formula of complex numbers may not depend on where the real axis is: if all gradients
+and params are turned by an angle, so are the updates, and what is real stays as it is.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import steepest
+
+P = {"w": jnp.array([1 + 2j, -0.5 + 0.25j, 2 - 1j]), "b": jnp.array([0.5 - 1j])}
+G = [
+    jax.tree.map(lambda x, t=t: (2 + 0.3j * t) * x - 0.7j * jnp.conj(x), P)
+    for t in range(4)
+]
+
+# maker, the numbers of the tree that are real, and whether Optax's updates turn too
+MAKERS = {
+    "adadelta": (lambda m: m.adadelta(0.5), (), False),
+    "simplified_ademamix": (lambda m: m.contrib.simplified_ademamix(0.01), (), False),
+    "dadapt_adamw": (
+        lambda m: m.contrib.dadapt_adamw(estim_lr0=0.01),
+        ("estim_lr", "numerator_weighted"),
+        False,
+    ),
+    "prodigy": (
+        lambda m: m.contrib.prodigy(estim_lr0=0.01),
+        ("estim_lr", "numerator_weighted"),
+        False,
+    ),
+    "distance_over_gradients": (
+        lambda m: m.chain(m.scale_by_distance_over_gradients(0.1)),
+        (),
+        False,
+    ),
+    "mechanize": (
+        lambda m: m.contrib.mechanize(m.sgd(0.1), s_init=0.1),
+        ("s", "r", "v"),
+        True,
+    ),
+    "momo": (lambda m: m.contrib.momo(0.1), ("gamma", "barf", "lb"), True),
+    "momo_adam": (lambda m: m.contrib.momo_adam(0.1), ("gamma", "barf", "lb"), False),
+}
+
+
+def _run(library, name, turn):
+    """The updates of a few steps, turned back, and the state after them."""
+    tx = MAKERS[name][0](library)
+    turned = functools.partial(jax.tree.map, lambda x: x * turn)
+    p = turned(P)
+    state, us = tx.init(p), []
+    for g in G:
+        u, state = tx.update(turned(g), state, p, value=jnp.array(3.0))
+        p = jax.tree.map(lambda x, y: x + 0.1 * y, p, u)
+        us.append(jax.tree.map(lambda x: x / turn, u))
+    return us, state
+
+
+def _apart(library, name):
+    """How far apart the updates of turned gradients are from the others, turned."""
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        (straight, _), (turned, _) = (
+            _run(library, name, turn) for turn in (1, np.exp(0.9j).astype(np.complex64))
+        )
+    pairs = zip(jax.tree.leaves(straight), jax.tree.leaves(turned), strict=True)
+    return max(float(jnp.max(jnp.abs(x - y)) / jnp.max(jnp.abs(x))) for x, y in pairs)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_turned_gradients_make_turned_updates(name):
+    assert _apart(steepest, name) < 1e-4
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_belongs_to_the_tree_is_real(name):
+    _, state = _run(steepest, name, 1)
+    for field in MAKERS[name][1]:
+        assert not jnp.iscomplexobj(steepest.tree.get(state, field))
+
+
+@pytest.mark.filterwarnings("ignore:Casting from complex")
+@pytest.mark.parametrize("name", [k for k, row in MAKERS.items() if not row[2]])
+def test_in_optax_they_do_not(name):
+    """Where this fails, Optax has changed: the line in `from-optax.md` goes."""
+    assert _apart(optax, name) > 1e-3
+
+
+@pytest.mark.parametrize("name, field", [("momo", "gamma"), ("mechanize", "s")])
+def test_in_optax_it_is_complex(name, field):
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        _, state = _run(optax, name, 1)
+    found = optax.tree.get(state, field)
+    assert jnp.iscomplexobj(found) and found.imag.any()
