@@ -29,8 +29,11 @@ def test_the_arguments_have_the_same_names():
     for name in public(optax.tree):
         theirs, ours = getattr(optax.tree, name), getattr(steepest.tree, name, None)
         if callable(theirs):
-            wanted = [p.name for p in inspect.signature(theirs).parameters.values()]
-            assert [*inspect.signature(ours).parameters] == wanted, name
+            wanted = [*inspect.signature(theirs).parameters]
+            found = inspect.signature(ours).parameters
+            assert [*found][: len(wanted)] == wanted, name
+            new = [*found.values()][len(wanted) :]
+            assert all(p.kind is p.KEYWORD_ONLY for p in new), name
 
 
 def test_everything_says_what_it_takes():

@@ -1,0 +1,25 @@
+"""The argument `axis_name`."""
+
+import pytest
+
+from steepest.core import mesh_axes
+
+
+def test_equal_names_are_one_object():
+    """So that formulas over them are compiled once."""
+    assert mesh_axes("f", "x") is mesh_axes("f", ["x"])
+    assert mesh_axes("f", ("x", "y")).names == ("x", "y")
+    assert mesh_axes("f", None) is None and mesh_axes("f", ()) is None
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (3, "f: axis_name is a int, and the name of a mesh axis"),
+        (["x", 3], r"f: axis_name is \['x', 3\], and"),
+        (("x", "x"), r"f: axis_name is \('x', 'x'\), with one name twice, and"),
+    ],
+)
+def test_what_is_none_is_refused(wrong, said):
+    with pytest.raises(TypeError, match=said):
+        mesh_axes("f", wrong)
