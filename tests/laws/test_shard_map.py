@@ -52,16 +52,22 @@ def valued(tx, axis_name):
 
 
 def skipping(skip, **options):
-    """A step for every gradient that `skip` lets pass: of two, the second.
+    """A step for every gradient that `skip` lets pass."""
 
-    In the first, one device has an infinity.
-    """
-
-    def maker(axis_name=None):
+    def maker(axis_name):
         chosen = functools.partial(skip, axis_name=axis_name, **options)
-        tx = steepest.MultiSteps(
+        return steepest.MultiSteps(
             steepest.sgd(0.1), 1, should_skip_update_fn=chosen
         ).gradient_transformation()
+
+    return spoiled(maker)
+
+
+def spoiled(make):
+    """What `make` makes, in two steps; in the first, one device has an infinity."""
+
+    def maker(axis_name=None):
+        tx = make(axis_name)
         huge = lambda g: g.at[..., 0].set(jnp.inf) if g.ndim else g
 
         def update(g, state, p):
@@ -73,6 +79,10 @@ def skipping(skip, **options):
         return steepest.GradientTransformation(tx.init, update)
 
     return maker
+
+
+def only_finite(axis_name):
+    return steepest.apply_if_finite(steepest.sgd(0.1, 0.9), 3, axis_name=axis_name)
 
 
 def whole(f):
@@ -150,6 +160,7 @@ ROWS = {
         dict(max_backtracking_steps=3, store_grad=True),
         fed,
     ),
+    "apply_if_finite": (spoiled(only_finite), {}),
     "skip_not_finite": (skipping(steepest.skip_not_finite), {}),
     "skip_large_updates": (
         skipping(steepest.skip_large_updates, max_squared_norm=100.0),
