@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,11 @@ def asked(monkeypatch, tmp_path):
     def load(name):
         if name == "nowhere":
             raise ValueError("a bug")
-        return PROBLEM
+        return replace(PROBLEM, source=name)
 
     def race(problem, **options):
         found.clear()
-        found.update(options, problem=problem.name)
+        found.update(options, problem=problem.source)
         return digits()
 
     monkeypatch.chdir(tmp_path)

@@ -118,7 +118,7 @@ def test_a_run_that_diverges_is_seen():
 )
 def test_bytes_of_state(text, bytes_):
     """A count of four bytes, at most two of them, is not more than five params'."""
-    assert 0 <= _program(text).bytes_per_param - bytes_ < 2
+    assert 0 <= _program(text).traced.bytes_per_param - bytes_ < 2
 
 
 def test_a_local_rule_is_stepped_by_the_decoupled_rules():

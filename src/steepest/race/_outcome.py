@@ -29,6 +29,7 @@ class Sweep:
         bytes_per_param: of the optimizer's state.
         parameters: how many the model has.
         planned: how many steps a run was to have; more than `steps[-1]` if time was up.
+        at_once: how many runs were in memory at once; `None` if all were.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Sweep:
     bytes_per_param: float
     parameters: int
     planned: int
+    at_once: int | None = None
 
     @property
     def runs(self) -> int:
@@ -78,6 +80,7 @@ class Outcome:
         machine: where it ran, in words.
         sweeps: one for each optimizer that has run, in the order asked for.
         missing: the optimizers that have not run yet, or could not, with the reason.
+        remarks: what a reader must know about the problem, as sentences.
     """
 
     problem: str
@@ -88,3 +91,4 @@ class Outcome:
     machine: str
     sweeps: tuple[Sweep, ...]
     missing: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._memory import OutOfMemory, ran_out
 from ._outcome import Sweep
 from ._program import Program, Saved
 
@@ -53,13 +54,32 @@ def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
     """Run the runs of an optimizer, and look at them now and then.
 
     The seconds are those of the steps: what a look takes is measured by looking when
-    nothing has happened, and left out.
+    nothing has happened, and left out. Runs that do not fit in memory together take
+    turns: the fewer at once, the less there is.
 
     Args:
         program: what runs them.
         begun: where to go on, if it was the same program that stopped there.
     """
-    compiling, _ = _timed(lambda: program.compiled)
+    if begun is not None and begun.sweep.at_once is not None:
+        # The same division gives the same numbers to the last bit.
+        program = program.with_at_once(begun.sweep.at_once)
+    while True:
+        compiling, program = _timed(program.fitted)
+        look = None
+        try:
+            for look in _looks(program, compiling, begun):
+                yield look
+            return
+        except Exception as error:
+            if not ran_out(error):
+                raise
+            if look is not None or program.at_once == 1:
+                raise OutOfMemory(_too_little(program, look)) from error
+            program = program.with_at_once(program.at_once // 2)
+
+
+def _looks(program: Program, compiling: float, begun: Begun | None) -> Iterator[Look]:
     if begun is not None and begun.fingerprint == program.fingerprint:
         sweep, runs, metric = begun.sweep, program.load(begun.saved), None
     else:
@@ -81,6 +101,14 @@ def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
         yield Look(sweep, program, runs)
 
 
+def _too_little(program: Program, look: Look | None) -> str:
+    when = "" if look is None else f" after step {look.sweep.steps[-1]}"
+    return (
+        f"the memory ran out{when} with {program.at_once} runs at once. Use a smaller "
+        "model or batch, or fewer runs at once: `at_once` (--at-once)."
+    )
+
+
 def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
     """Before the first step."""
     plan = program.plan
@@ -93,9 +121,10 @@ def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
         metric=metric[..., None],
         seconds=(0.0,),
         compiling=compiling,
-        bytes_per_param=program.bytes_per_param,
-        parameters=program.parameters,
+        bytes_per_param=program.traced.bytes_per_param,
+        parameters=program.traced.parameters,
         planned=plan.steps,
+        at_once=program.at_once if program.split else None,
     )
 
 

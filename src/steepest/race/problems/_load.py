@@ -38,7 +38,7 @@ def load(text: str) -> Problem:
             f"{_listed()}, or `module:attribute`."
         )
     if text in EMBEDDED:
-        return EMBEDDED[text]()
+        return replace(EMBEDDED[text](), source=text)
     source, colon, attribute = text.rpartition(":")
     if not colon:
         raise ValueError(_unknown(text))
@@ -56,7 +56,8 @@ def load(text: str) -> Problem:
             f"{_WHO}: {text} is {_article(type(found).__name__)}, and a "
             f"`steepest.race.Problem` is wanted, or a function that returns one."
         )
-    return replace(found, name=attribute) if found.name == _UNNAMED else found
+    name = attribute if found.name == _UNNAMED else found.name
+    return replace(found, name=name, source=text)
 
 
 def _listed() -> str:

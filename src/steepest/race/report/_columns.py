@@ -79,6 +79,14 @@ def notes(outcome: Outcome) -> list[str]:
             found.append(
                 f"{UNFINISHED} {row.name} was stopped after {done} of {planned} steps."
             )
+    for row in rows:
+        sweep = row.sweep
+        if sweep.at_once is not None:
+            found.append(
+                f"{row.name}: {sweep.at_once} of {sweep.runs} runs at a time, as more "
+                "do not fit in memory."
+            )
+    found += outcome.remarks
     found += [f"{name} did not run: {why}" for name, why in outcome.missing]
     return found
 

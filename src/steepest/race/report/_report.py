@@ -40,6 +40,7 @@ def results(outcome: Outcome) -> str:
     content = {
         **{name: getattr(outcome, name) for name in head},
         "standings": [_row(row) for row in standings(outcome)],
+        "remarks": list(outcome.remarks),
         "missing": [{"name": name, "why": why} for name, why in outcome.missing],
         "sweeps": [to_json(sweep) for sweep in outcome.sweeps],
     }

@@ -1,7 +1,6 @@
 """One race on the command line, from its options to the report."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,10 @@ def run(
     use_all_cores()
     folder = out or (last_folder(problem) if resume else new_folder(problem))
     name = problem or Store(folder).settings(resume).get("problem", "digits")
-    known = replace(load(name), name=name)
+    if problem is None and ":" in name:
+        said = f"race.json in {folder} names {name}: it is imported, and its code runs"
+        print(said, file=sys.stderr)
+    known = load(name)
     with Stop() as stop, _watch(stop, known, options.get("time_budget")) as watch:
         outcome = race(known, **options, folder=folder, resume=resume, watch=watch)
     page = write_report(outcome, folder)
