@@ -7,8 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.race import Problem, race
-from steepest.race import _memory, _program
+from steepest.race import _memory, _program, Problem, race
 from steepest.race._model import Model
 from steepest.race._parts import Parts
 from steepest.race._plan import Plan

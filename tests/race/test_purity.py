@@ -36,7 +36,9 @@ FROZEN = {
 
 @pytest.mark.parametrize("batches", FROZEN.values(), ids=FROZEN)
 def test_batches_that_python_draws_are_refused(batches):
-    with pytest.raises(ValueError, match="^race: `batches` of the problem 'line'.*key"):
+    with pytest.raises(
+        ValueError, match=r"^race: `batches` of the problem 'line'.*key"
+    ):
         race(replace(LINE, batches=batches))
 
 
