@@ -91,6 +91,14 @@ def test_who_cannot_take_part_is_named():
     assert name == "lbfgs" and "value" in why
 
 
+@pytest.mark.parametrize("value, said", [(np.nan, "NaN"), (np.inf, "infinite")])
+def test_a_loss_that_is_no_number_has_not_diverged(value, said):
+    """No learning rate would help: it is said before all of them are tried."""
+    wrong = replace(LINE, loss=lambda p, batch: value * np.float32(1) + 0 * p["b"])
+    with pytest.raises(ValueError, match=f"^race: the loss .* 'line' is {said} in the"):
+        race(wrong, ["sgd"], seeds=2)
+
+
 def test_time_is_shared_out():
     """Nothing left is nobody's turn; a little is one look for each at least."""
     outcome = race(LINE, seeds=1, time_budget=1e-9)

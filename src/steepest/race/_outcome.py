@@ -57,14 +57,35 @@ class Sweep:
 
     @property
     def step_seconds(self) -> float:
-        """What a step of one run takes, when all runs share the machine."""
-        return self.seconds[-1] / max(self.steps[-1], 1) / self.runs
+        """What a step of one run takes, when all runs share the machine: the median.
+
+        Between two looks the machine may have been busy with something else.
+        """
+        return float(np.median(self._step_seconds)) if len(self.steps) > 1 else 0.0
+
+    @property
+    def step_spread(self) -> float:
+        """Half the distance between the quartiles of that; NaN if there are too few."""
+        if len(self.steps) < 5:
+            return float("nan")
+        low, high = np.quantile(self._step_seconds, [0.25, 0.75])
+        return float(high - low) / 2
+
+    @property
+    def _step_seconds(self) -> np.ndarray:
+        """(looks - 1,), what a step of one run took before each look."""
+        return np.diff(self.seconds) / np.diff(self.steps) / self.runs
 
     @cached_property
     def diverged(self) -> np.ndarray:
-        """(rates, seeds), whether the loss or the metric is no number any more."""
-        fine = np.isfinite(self.loss) & np.isfinite(self.metric)
-        return np.logical_not(fine.all(axis=-1))
+        """(rates, seeds), whether the loss, or the metric at the end, is no number."""
+        fine = np.isfinite(self.loss).all(axis=-1)
+        return np.logical_not(fine & np.isfinite(self.metric[..., -1]))
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether the metric was never a number, though the losses were."""
+        return bool(np.isfinite(self.loss).all() and not np.isfinite(self.metric).any())
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,9 +96,22 @@ def _looks(program: Program, compiling: float, begun: Begun | None) -> Iterator[
         seconds, (runs, told) = _timed(program.go_on, runs, start, end - start)
         seconds = max(0.0, seconds - a_look)
         if sweep is None:
+            _check_losses(program, told[0])
             sweep = _begun(program, compiling, told[0], metric)
         sweep = _longer(sweep, end, seconds, told[1], told[2])
         yield Look(sweep, program, runs)
+
+
+def _check_losses(program: Program, first: np.ndarray) -> None:
+    """Refuse a loss that is no number before anything was learnt."""
+    if np.isfinite(first).any():
+        return
+    found = "NaN" if np.isnan(first).any() else "infinite"
+    raise ValueError(
+        f"race: the loss of the problem {program.model.problem.name!r} is {found} in "
+        "the first step, from every seed, before an optimizer has changed the params. "
+        "Check `loss`, `init` and `data`."
+    )
 
 
 def _too_little(program: Program, look: Look | None) -> str:

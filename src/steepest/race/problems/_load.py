@@ -45,8 +45,8 @@ def load(text: str) -> Problem:
         raise ValueError(_unknown(text))
     if not source or not all(part.isidentifier() for part in attribute.split(".")):
         raise ValueError(
-            f"{_WHO}: the problem is {brief(text)}, and `module:attribute` is wanted: where "
-            f"to look, and the name of a problem there."
+            f"{_WHO}: the problem is {brief(text)}, and `module:attribute` is wanted: "
+            f"where to look, and the name of a problem there."
         )
     module = _file(source) if source.endswith(".py") else _module(source)
     found = _attribute(module, source, attribute)
@@ -71,8 +71,8 @@ def _unknown(text: str) -> str:
     if Path(text).suffix == ".py" or "." in text:
         meant = f" Of which name in it? Say `{brief(text)[1:-1]}:problem`."
     return (
-        f"{_WHO}: there is no problem {brief(text)}.{meant} There are {_listed()}; one of "
-        f"your own is `module:attribute`."
+        f"{_WHO}: there is no problem {brief(text)}.{meant} There are {_listed()}; one "
+        f"of your own is `module:attribute`."
     )
 
 

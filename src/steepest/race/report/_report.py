@@ -51,5 +51,6 @@ def _row(row: Standing) -> dict[str, Any]:
     found = {"name": row.name, "learning_rate": row.rate}
     own = {f.name: to_json(getattr(row, f.name)) for f in fields(Standing)[2:]}
     step = {"step_seconds": row.sweep.step_seconds}
+    step["step_spread"] = to_json(row.sweep.step_spread)
     memory = {"bytes_per_param": row.sweep.bytes_per_param}
     return {**found, **own, **step, **memory}

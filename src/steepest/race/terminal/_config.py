@@ -45,6 +45,7 @@ KEYS = {
     "time_budget": Key(
         _NUMBER, "a number of seconds, or a text like '5m'", options.duration
     ),
+    "at_once": Key((int,), "a whole number", options.count),
     "out": Key((str,), "a text", Path),
     "resume": Key((bool,), "true or false"),
     "json": Key((str,), "a text", Path),
