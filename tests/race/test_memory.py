@@ -149,6 +149,21 @@ def test_at_once_is_a_count(as_users_do):
         race(LINE, at_once=0)
 
 
+def test_what_xla_cannot_run_is_named(monkeypatch):
+    """The others have their turn."""
+    go_on = Program.go_on
+
+    def broken(self, *args, **how):
+        if self.model.entrant.name == "adam":
+            raise jax.errors.JaxRuntimeError("INTERNAL: something\nand more")
+        return go_on(self, *args, **how)
+
+    monkeypatch.setattr(Program, "go_on", broken)
+    outcome = race(LINE, ["adam", "sgd"], learning_rates=[0.1], seeds=1, steps=1)
+    assert outcome.missing == (("adam", "JaxRuntimeError: INTERNAL: something"),)
+    assert [sweep.name for sweep in outcome.sweeps] == ["sgd"]
+
+
 def test_other_errors_are_not_about_memory(monkeypatch):
     def broken(self, *args, **how):
         raise RuntimeError("something else")

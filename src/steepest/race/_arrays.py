@@ -49,5 +49,5 @@ def digest(x: Any) -> str:
     values = np.ascontiguousarray(x)
     told = f"{kind.str_short()} {getattr(kind, 'weak_type', False)} {values.dtype}"
     found = hashlib.sha256(told.encode())
-    found.update(values.reshape(-1).view(np.uint8))
+    found.update(memoryview(values.reshape(-1).view(np.uint8)))  # pyright: ignore
     return found.hexdigest()

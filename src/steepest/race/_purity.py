@@ -6,7 +6,7 @@ every function is traced twice: what is not the same both times is not pure.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -104,10 +104,10 @@ def _pure(problem: Problem, name: str, *args: Any) -> ClosedJaxpr:
     )
 
 
-def _jaxpr(name: str, function: Callable[..., Any], args: Sequence[Any]) -> ClosedJaxpr:
+def _jaxpr(name: str, function: Any, args: Sequence[Any]) -> ClosedJaxpr:
     """Traced anew, by a function that nobody remembers."""
     if isinstance(function, _JITTED):  # remembers what it has traced
-        function = function.__wrapped__
+        function = function.__wrapped__  # pyright: ignore
     anew = lambda *args: function(*args)
     if "key" in _TAKES[name]:
         try:

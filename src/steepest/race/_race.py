@@ -179,10 +179,10 @@ def _program(
 
 
 def _named(who: Entrant, found: Iterator[Look], watch: Watch) -> Iterator[Look]:
-    """The looks of an optimizer; if the memory is too small, it is named."""
+    """The looks of an optimizer; if XLA cannot run it, it is named."""
     try:
         yield from found
-    except OutOfMemory as error:
+    except (OutOfMemory, jax.errors.JaxRuntimeError) as error:
         raise _absent(who.name, watch, error) from error
 
 

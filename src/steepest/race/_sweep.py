@@ -65,14 +65,14 @@ def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
         # The same division gives the same numbers to the last bit.
         program = program.with_at_once(begun.sweep.at_once)
     while True:
-        compiling, program = _timed(program.fitted)
         look = None
         try:
+            compiling, program = _timed(program.fitted)
             for look in _looks(program, compiling, begun):
                 yield look
             return
         except Exception as error:
-            if not ran_out(error):
+            if isinstance(error, OutOfMemory) or not ran_out(error):
                 raise
             if look is not None or program.at_once == 1:
                 raise OutOfMemory(_too_little(program, look)) from error

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ._arrays import digest
 from ._hoist import LARGE, size, traced
@@ -86,7 +87,7 @@ class Traced:
         pairs = zip(self._jaxpr.consts, large, strict=True)
         consts = [next(rest) if is_large else x for x, is_large in pairs]
         given = rate, seed, *leaves, start, count, fresh, *rest
-        found = jax.core.eval_jaxpr(self._jaxpr.jaxpr, consts, *given)
+        found = jaxpr_as_fun(ClosedJaxpr(self._jaxpr.jaxpr, consts))(*given)
         return found[: len(leaves)], found[len(leaves) :]
 
     @cached_property
