@@ -108,6 +108,26 @@ def test_a_little_memory_is_enough(monkeypatch):
     assert _last(_program_of(WIDE, plan, at_once=1)).sweep.at_once == 1
 
 
+def test_on_an_accelerator_those_that_wait_are_on_the_host(monkeypatch):
+    """Its own memory is what counts, and only the runs that have their turn fill it."""
+    program = _program_of(WIDE, Plan((0.1,), tuple(range(6)), 2))
+    whole = _last(program).sweep
+    need = program.compiled.memory_analysis().temp_size_in_bytes
+
+    class Accelerator:
+        platform = "gpu"
+
+        def memory_stats(self):
+            return {"bytes_limit": need, "bytes_in_use": need // 3}
+
+    device = property(lambda self: [Accelerator()])
+    monkeypatch.setattr(Program, "devices", device)
+    last = _last(program)
+    assert last.sweep.at_once == 3
+    assert all(isinstance(x, np.ndarray) for part in last.runs for x in part)
+    np.testing.assert_allclose(last.sweep.metric, whole.metric, rtol=1e-6)
+
+
 def test_too_little_for_one_run_is_said_in_a_sentence(monkeypatch):
     monkeypatch.setattr(_memory, "available", lambda device: 10)
     outcome = race(LINE, ["sgd"], seeds=2)

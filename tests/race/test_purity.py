@@ -1,5 +1,6 @@
 """What Python draws is frozen when it is compiled: that is noticed, and named."""
 
+import json
 from dataclasses import replace
 
 import jax
@@ -10,6 +11,9 @@ import pytest
 from steepest.race import Problem, race
 from steepest.race._purity import randomness
 from steepest.race.problems import known, load
+from steepest.race.report import notes, results
+from steepest.race.terminal._progress import Quiet
+from steepest.race.terminal._stop import Stop
 
 from .small import LINE, ROWS
 
@@ -106,6 +110,12 @@ def test_seeds_that_do_not_differ_are_one(capsys):
     assert [sweep.seeds for sweep in outcome.sweeps] == [(0,), (0,)]
     (said,) = outcome.remarks
     assert "all seeds give the same run: only one was raced" in said
+    assert said in notes(outcome) and said in json.loads(results(outcome))["remarks"]
+    again = race(
+        still, ["sgd"], learning_rates=[0.1], seeds=3, steps=2, watch=Quiet(Stop())
+    )
+    assert again.remarks == outcome.remarks
+    assert capsys.readouterr().err == f"note: {said}\n"
 
 
 def test_a_start_that_stays_the_same_is_said():

@@ -90,7 +90,9 @@ def told(number: int | float) -> str:
     """
     if number >= 1e9:
         return f"{number / 1e9:.1f} GB"
-    return f"{max(number, 0) / 1e6:.0f} MB"
+    if number >= 1e6:
+        return f"{number / 1e6:.0f} MB"
+    return f"{max(number, 0) / 1e3:.0f} kB"
 
 
 def _host_memory() -> int | None:
