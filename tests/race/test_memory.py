@@ -118,7 +118,7 @@ def test_on_an_accelerator_those_that_wait_are_on_the_host(monkeypatch):
         platform = "gpu"
 
         def memory_stats(self):
-            return {"bytes_limit": need, "bytes_in_use": need // 3}
+            return {"bytes_limit": need, "bytes_in_use": need // 4}
 
     device = property(lambda self: [Accelerator()])
     monkeypatch.setattr(Program, "devices", device)
@@ -149,9 +149,7 @@ def test_memory_that_runs_out_splits_the_runs(monkeypatch):
     monkeypatch.setattr(Program, "go_on", out_of_memory)
     outcome = race(LINE, ["adam"], learning_rates=[0.1, 0.2], seeds=4, steps=2)
     assert outcome.sweeps[0].at_once == 2 and tried[0] > 3
-    assert "adam: 2 of 8 runs at a time, as more do not fit in memory." in notes(
-        outcome
-    )
+    assert "adam: 2 of 8 runs were in memory at a time." in notes(outcome)
 
 
 def test_memory_that_runs_out_for_good_is_said(monkeypatch):

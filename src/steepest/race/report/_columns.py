@@ -105,8 +105,8 @@ def notes(outcome: Outcome) -> list[str]:
         sweep = row.sweep
         if sweep.at_once is not None:
             found.append(
-                f"{row.name}: {sweep.at_once} of {sweep.runs} runs at a time, as more "
-                "do not fit in memory."
+                f"{row.name}: {sweep.at_once} of {sweep.runs} runs were in memory at a "
+                "time."
             )
     found += outcome.remarks
     found += [f"{name} did not run: {why}" for name, why in outcome.missing]

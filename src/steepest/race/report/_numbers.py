@@ -118,8 +118,8 @@ def seconds(value: Number | None, spread: Number | None = None) -> str:
         value: the seconds, or `None` if there are none.
         spread: how much it varies; `None` or NaN if nobody knows.
 
-    >>> seconds(2.5e-6, 4e-7), seconds(0.0123, 0.002)
-    ('2.5 ± 0.4 µs', '12 ± 2 ms')
+    >>> seconds(2.5e-6, 4e-7), seconds(0.0123, 0.002), seconds(0.0, 3e-6)
+    ('2.5 ± 0.4 µs', '12 ± 2 ms', '< 3.0 µs')
     >>> [seconds(x) for x in (2.5e-6, 0.0123, 1.25, 75, 7260)]
     ['2.5 µs', '12 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
     """
@@ -129,13 +129,17 @@ def seconds(value: Number | None, spread: Number | None = None) -> str:
         minutes, rest = divmod(round(value), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+    known = spread is not None and math.isfinite(spread)
+    noise = (known and spread) or 0.0
+    if noise and value <= 0:  # too short to be measured
+        return f"< {seconds(noise)}"
     units = ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 0.0)
-    unit, scale = next(pair for pair in units if value >= 0.9995 * pair[1])
+    unit, scale = next(pair for pair in units if max(value, noise) >= 0.9995 * pair[1])
     scale = scale or 1e-9
     text = _short(value / scale)
-    if spread is not None and math.isfinite(spread):
+    if known and value > 0:
         digits = len(text.partition(".")[2])
-        return f"{text} ± {spread / scale:.{digits}f} {unit}"
+        return f"{text} ± {noise / scale:.{digits}f} {unit}"
     return f"{text} {unit}" if value > 0 else "0 s"
 
 
