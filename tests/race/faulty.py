@@ -166,7 +166,6 @@ def without_training():
             then = taken[name][done - 1][1]
             same = all(map(np.array_equal, begun.saved, then.saved))
             assert same and len(begun.saved) == len(then.saved)
-            assert begun.fingerprint == then.fingerprint
         for sweep, saved in taken[name][done:]:
             yield Remembered(sweep, program, saved)
 
@@ -188,6 +187,7 @@ def without_training():
         patch.object(_race, "_program", program),
         patch.object(_race, "checked", lambda problem: problem),
         patch.object(_race, "entrant", cache(_race.entrant)),
+        patch.object(_race, "randomness", cache(_race.randomness)),
         patch.object(_race, "time", _clock),
         patch.object(_store, "time", _clock),
         patch.object(_store, "race_fingerprint", common),

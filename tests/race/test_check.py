@@ -40,6 +40,10 @@ BAD = {
         {"loss": lambda p, batch: batch @ p["bias"]},
         r"`loss`.*'w': float32\[4\].*batch = float32\[8,4\].*KeyError: 'bias'",
     ),
+    "batches ask a traced key": (
+        {"batches": lambda key, data: data[: 9 if data[0, 0] > 0 else 8]},
+        r"`batches`.*TracerBoolConversionError: Attempted boolean conversion[^\n]*$",
+    ),
     "loss of each": (
         {"loss": lambda p, batch: batch @ p["w"]},
         r"`loss`.*float32\[8\], and one real number",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,11 @@ def asked(monkeypatch, tmp_path):
     def load(name):
         if name == "nowhere":
             raise ValueError("a bug")
-        return PROBLEM
+        return replace(PROBLEM, source=name)
 
     def race(problem, **options):
         found.clear()
-        found.update(options, problem=problem.name)
+        found.update(options, problem=problem.source)
         return digits()
 
     monkeypatch.chdir(tmp_path)
@@ -62,7 +63,8 @@ def test_options_reach_the_race(asked):
     ]
     tokens += ["--learning-rates", "1e-4:1:5", "--steps", "20", "--seeds", "0,1,7"]
     tokens += ["--target", "-0.5", "--schedule", "cosine_decay_schedule(rate, steps)"]
-    assert main([*tokens, "--time-budget", "1h30m", "--out", "here", "--resume"]) == 0
+    tokens += ["--time-budget", "1h30m", "--at-once", "8"]
+    assert main([*tokens, "--out", "here", "--resume"]) == 0
     assert asked["resume"] and asked["folder"] == Path("here")
     assert _options(asked) == {
         "problem": "my_module:problem",
@@ -73,6 +75,7 @@ def test_options_reach_the_race(asked):
         "target": -0.5,
         "schedule": "cosine_decay_schedule(rate, steps)",
         "time_budget": 5400.0,
+        "at_once": 8,
     }
 
 
@@ -177,6 +180,28 @@ def test_resume_goes_on_with_the_last_race(asked, monkeypatch, capsys):
     assert asked["folder"] == Path("races/bytes") and asked["problem"] == "bytes"
     assert main(["race", "rosenbrock", "--resume"]) == 2
     assert "no race of rosenbrock in races" in capsys.readouterr().err
+
+
+def test_the_problem_has_its_own_name(tmp_path, monkeypatch, capsys):
+    """It is found again by the other one; what is imported for that is said."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named.py").write_text(
+        "from steepest.race import Problem\nimport jax\n"
+        "mine = Problem(name='two slopes', init=lambda key: jax.random.normal(key, 2), "
+        "loss=lambda p, _: p @ p)"
+    )
+    said = ["--optimizers", "sgd", "--learning-rates", "0.1", "--seeds", "1"]
+    assert main(["race", "named:mine", *said, "--steps", "2", "--out", "here"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("two slopes") and not err
+    assert json.loads(Path("here/results.json").read_text())["problem"] == "two slopes"
+    assert "named:mine" in Path("here/race.json").read_text()
+    assert main(["race", "--resume", "--out", "here"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("two slopes")
+    assert err == (
+        "race.json in here names named:mine: it is imported, and its code runs\n"
+    )
 
 
 def test_ctrl_c_leaves_what_there_is(asked, monkeypatch, capsys):
@@ -300,12 +325,31 @@ def test_without_its_packages_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "cyclopts", None)
     assert main(["race"]) == 1
     assert 'pip install "steepest[race]"' in capsys.readouterr().err
+    for asked in ([], ["--help"], ["race", "-h"]):
+        assert main(asked) == 0
+        out, err = capsys.readouterr()
+        assert "steepest race PROBLEM" in out and "pip install" in out and not err
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == steepest.__version__
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_complete(shell, capsys):
+    assert main(["completion", shell]) == 0
+    out = capsys.readouterr().out
+    assert "learning-rates" in out and "plot-schedule" in out
+
+
+def test_the_library_is_a_program():
+    command = [sys.executable, "-m", "steepest", "problems"]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "rosenbrock" in found.stdout
 
 
 def test_a_real_race_ends_at_ctrl_c(tmp_path):
     """From the shell to the files, with a problem of one's own."""
-    problem = "from steepest.race import Problem\nimport jax.numpy as jnp\n"
-    problem += "mine = Problem(init=lambda key: jnp.ones(2), loss=lambda p, _: p @ p)"
+    problem = "from steepest.race import Problem\nimport jax\nmine = Problem("
+    problem += "init=lambda key: jax.random.normal(key, 2), loss=lambda p, _: p @ p)"
     (tmp_path / "my_module.py").write_text(problem)
     command = [sys.executable, "-m", "steepest.race", "race"]
     said = ["my_module:mine", "--optimizers", "sgd", "--learning-rates", "1e-9,1e-8"]

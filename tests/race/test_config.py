@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from steepest.race.entrants import entrant
 from steepest.race.terminal._config import read
 
 
@@ -28,6 +29,7 @@ seeds = [0, 1, 7]
 target = 1
 schedule = "cosine_decay_schedule(rate, steps)"
 time-budget = "1h30m"
+at-once = 8
 out = "runs/digits"
 resume = false
 json = "-"
@@ -41,6 +43,7 @@ READ = {
     "target": 1.0,
     "schedule": "cosine_decay_schedule(rate, steps)",
     "time_budget": 5400.0,
+    "at_once": 8,
     "out": Path("runs/digits"),
     "resume": False,
     "json": Path("-"),
@@ -117,6 +120,35 @@ def test_what_is_wrong_is_said(reading, text, said):
 def test_kinds_are_checked(reading, line, said):
     with pytest.raises(TypeError, match=said):
         reading(line)
+
+
+BOMBS = {
+    "nested lists": "steps = " + "[" * 9000,
+    "nested tables": "steps = " + "{a = " * 5000,
+    "a key of many parts": ".".join("a" * 20_000) + " = 1",
+    "a table of many parts": "[" + ".".join("a" * 20_000) + "]",
+    "a deep value": "optimizers." + ".".join("a" * 900) + " = 1",
+    "many digits": "steps = " + "9" * 40_000,
+    "too many digits": "steps = " + "9" * 10**6,
+    "a long text": "optimizers = '" + "x" * 40_000 + "'",
+    "a long number": "learning-rates = '" + "9" * 40_000 + "x'",
+    "a long time": "time-budget = '" + "9" * 40_000 + "x'",
+    "a long key": "k" * 40_000 + " = 1",
+    "quotes": "optimizers = '" + '"\\' * 20_000 + "'",
+}
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
+def test_bombs_are_refused_in_a_sentence(reading, text):
+    with pytest.raises((ValueError, TypeError)) as refused:
+        reading(text)
+        entrant("x" * 40_000, steps=1)  # a text is an optimizer's to refuse
+    assert len(str(refused.value)) < 500
+
+
+def test_an_endless_file_is_not_read_to_its_end():
+    with pytest.raises(ValueError, match="/dev/zero: this has more than 50000 bytes"):
+        read(Path("/dev/zero"))
 
 
 def test_what_is_no_text_is_refused(reading):

@@ -11,6 +11,7 @@ from steepest.race.entrants._expressions import (
     entrant,
     schedule_of,
     split_list,
+    tidy,
     transformation_of,
 )
 
@@ -221,6 +222,36 @@ def test_a_caret_stands_under_the_place(text, place):
     *_, shown, caret = str(refused.value).split("\n")
     assert shown.strip() == text.strip()
     assert text[caret.index("^") - 4 :].startswith(place.strip())
+
+
+LONG = {
+    "quotes": '"\\' * 80_000,
+    "a quotation without end": '"' * 160_001,
+    "quotes in turns": "\"'" * 80_000,
+    "brackets": "(" * 200_000,
+    "commas": "," * 200_000,
+    "spaces": " " * 200_000 + "x",
+    "a name": "a" * 2_000_000,
+    "digits": "9" * 2_000_000,
+    "a list": "adamw," * 100_000 + "(",
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+@pytest.mark.parametrize("read", [tidy, transformation_of, schedule_of, split_list])
+def test_long_texts_are_refused_at_once_and_not_repeated(read, text):
+    """Before, the first of them took minutes, and errors had megabytes."""
+    with pytest.raises(ValueError) as refused:
+        read(text)
+    assert len(str(refused.value)) < 1000
+
+
+def test_the_place_is_shown_in_a_long_line():
+    text = f"chain({'sgd, ' * 100}adamww{', sgd' * 100})"
+    with pytest.raises(ValueError) as refused:
+        transformation_of(text)
+    *_, shown, caret = str(refused.value).split("\n")
+    assert shown[caret.index("^") :].startswith("adamww") and len(shown) < 140
 
 
 def test_the_schedule_speaks_for_itself():

@@ -12,7 +12,7 @@ import steepest
 from steepest.race._model import Model
 from steepest.race._plan import Plan
 from steepest.race._program import Program
-from steepest.race._sweep import Begun, looks
+from steepest.race._sweep import looks
 from steepest.race.entrants._expressions import entrant
 
 from .small import LINE
@@ -101,13 +101,6 @@ def test_runs_go_on_where_they_were_saved(text):
     np.testing.assert_array_equal(last.sweep.metric, whole.sweep.metric)
 
 
-def test_another_program_begins_anew(adam):
-    """What was saved by a program that has changed since is of no use."""
-    begun = Begun(adam, "of another one", [])
-    first = next(looks(_program("sgd"), begun)).sweep
-    assert first.name == "sgd" and first.steps == (0, 1)
-
-
 def test_a_run_that_diverges_is_seen():
     sweep = _sweep("sgd", Plan((1e-3, 1e30), (0, 1), 12))
     np.testing.assert_array_equal(sweep.diverged, [[False, False], [True, True]])
@@ -118,7 +111,7 @@ def test_a_run_that_diverges_is_seen():
 )
 def test_bytes_of_state(text, bytes_):
     """A count of four bytes, at most two of them, is not more than five params'."""
-    assert 0 <= _program(text).bytes_per_param - bytes_ < 2
+    assert 0 <= _program(text).traced.bytes_per_param - bytes_ < 2
 
 
 def test_a_local_rule_is_stepped_by_the_decoupled_rules():

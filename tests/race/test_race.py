@@ -133,6 +133,14 @@ def test_who_cannot_take_part_is_named():
     assert name == "lbfgs" and "value" in why
 
 
+@pytest.mark.parametrize("value, said", [(np.nan, "NaN"), (np.inf, "infinite")])
+def test_a_loss_that_is_no_number_has_not_diverged(value, said):
+    """No learning rate would help: it is said before all of them are tried."""
+    wrong = replace(LINE, loss=lambda p, batch: value * np.float32(1) + 0 * p["b"])
+    with pytest.raises(ValueError, match=f"^race: the loss .* 'line' is {said} in the"):
+        race(wrong, ["sgd"], seeds=2)
+
+
 def test_time_is_shared_out():
     """Nothing left is nobody's turn; a little is one look for each at least."""
     outcome = race(LINE, seeds=1, time_budget=1e-9)
@@ -191,7 +199,8 @@ def _results(process):
     assert process.returncode == 0, errors
     found = json.loads(out)
     for row in found["standings"]:
-        del row["step_seconds"], row["seconds_to_target"]
+        for clock in [key for key in row if "seconds" in key]:
+            del row[clock]
     for row in found["sweeps"]:
         del row["seconds"], row["compiling"]
     return found

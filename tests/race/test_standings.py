@@ -1,6 +1,7 @@
 """Who won, by how much, and whether that means anything."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from scipy import stats
 
 from steepest.race import Outcome, standings, Sweep
 from steepest.race._significance import holm, welch
+from steepest.race.report import columns, notes, verdict
+from steepest.race.report._numbers import seconds
 
 NAN = float("nan")
 
@@ -89,6 +92,60 @@ def test_low_metrics_are_compared_by_their_factors():
     assert _standings(high, zero, better="lower")[1].verdict == "no clear difference"
     ends = [[0.1, 0.02, 0.05]]
     assert _standings(_sweep("a", ends), low)[1].verdict == "no clear difference"
+
+
+def test_what_is_compared_is_said():
+    """In the sentence that everybody reads, and under the table."""
+    low, high = _sweep("low", [[1e-9, 3e-9, 2e-9]]), _sweep("high", [[0.1, 0.02, 0.05]])
+    zero = _sweep("zero", [[1.0, 0.0, 0.0]])
+    how = {"problem": "p", "about": "", "measure": "f", "target": None, "machine": ""}
+    found = Outcome(**how, better="lower", sweeps=(low, high))
+    assert verdict(found).endswith("other is significant (logarithms compared).")
+    said = "p is about the logarithms of the f: about factors, not distances."
+    assert said in notes(found)
+    some = Outcome(**how, better="lower", sweeps=(low, high, zero))
+    assert any(x.startswith("p (to high) is about") for x in notes(some))
+    best_is_high = Outcome(**how, better="higher", sweeps=(low, high))
+    assert "logarithms" not in verdict(best_is_high) + " ".join(notes(best_is_high))
+
+
+def test_a_step_has_a_median_and_a_spread():
+    """One look in which the machine was busy does not count for much."""
+    times = [0.0, 1.0, 2.0, 3.0, 4.1, 104.1, 105.0]
+    some = _sweep("a", [[1.0]])
+    many = np.zeros((1, 1, 7))
+    busy = replace(
+        some,
+        steps=tuple(range(0, 70, 10)),
+        seconds=tuple(times),
+        loss=many,
+        metric=many,
+    )
+    assert busy.step_seconds == pytest.approx(0.1)
+    assert 0 < busy.step_spread < 0.01
+    assert np.isnan(some.step_spread)
+    assert seconds(busy.step_seconds, busy.step_spread) == "100 ± 4 ms"
+
+
+def test_a_metric_that_was_never_a_number_did_not_diverge():
+    numbers = _sweep("a", [[1.0, 2.0]])
+    never = replace(numbers, metric=numbers.metric * NAN)
+    outcome = Outcome("p", "", "f1", "higher", None, "here", (never,))
+    assert verdict(outcome).startswith("No winner: the f1 was no number at any time")
+    assert columns(outcome)[1][0][2] == "no number"
+    metric = numbers.metric.copy()
+    metric[..., 0] = NAN  # such as a precision when nothing was found yet
+    assert not replace(numbers, metric=metric).diverged.any()
+
+
+def test_runs_that_began_with_nan_are_told_apart():
+    loss = _sweep("a", [[1.0, 2.0]]).loss.copy()
+    loss[:, 1] = NAN
+    some = replace(_sweep("a", [[1.0, 2.0]]), loss=loss)
+    outcome = Outcome("p", "", "f", "higher", None, "here", (some,))
+    assert any(
+        "a: 1 of 2 runs had a loss that was no number" in x for x in notes(outcome)
+    )
 
 
 def test_one_seed_says_nothing_of_chance():

@@ -1,7 +1,9 @@
 """The table of a race: on a terminal of any width, and in a pipe."""
 
 import io
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -9,7 +11,7 @@ from steepest.race.report._columns import columns, verdict
 from steepest.race.terminal._console import console_for
 from steepest.race.terminal._table import print_outcome
 
-from .outcomes import digits, EDGES, LONG, outcome as race_of
+from .outcomes import digits, EDGES, LONG, outcome as race_of, sweep
 
 edges = pytest.mark.parametrize("edge", EDGES)
 
@@ -60,6 +62,22 @@ def test_a_terminal_gets_no_line_that_is_too_long_and_no_number_cut(edge, width)
     for row in rows:
         for number in row[1:3]:  # the learning rate and the metric
             assert any(number in line for line in text.splitlines())
+
+
+def test_a_small_number_among_large_ones_keeps_its_digits():
+    """0.0014 ± 0.0002 beside 213 was `0.00 ± 0.00`."""
+    ends = {"a": 213.0, "b": 180.0, "c": 199.0, "d": 0.0014}
+    found = []
+    for name, end in ends.items():
+        some = sweep(name, rates=(0.1,), limit=1, noise=0.0)
+        chance = np.array([0.9, 1.0, 1.1])[None, :, None]
+        found.append(replace(some, metric=end * chance + 0 * some.metric))
+    race = race_of(*found, better="lower", measure="mse", target=None)
+    cells = {row[0]: row[2] for row in columns(race)[1]}
+    assert cells["d"] == "0.0014 ± 0.0001" and cells["a"] == "213.0 ± 21.3"
+    tiny = replace(found[0], metric=0.5 + 1e-9 * found[0].metric)
+    race = race_of(tiny, found[1], better="lower", measure="mse", target=None)
+    assert columns(race)[1][0][2].endswith("± 2e-8")
 
 
 def test_a_narrow_terminal_does_without_what_matters_least():

@@ -7,7 +7,7 @@ import sys
 
 from .terminal import main
 
-_OTHERS = "describe", "optimizers", "plot-schedule", "problems", "race"
+_OTHERS = "completion", "describe", "optimizers", "plot-schedule", "problems", "race"
 _FLAGS = "--help", "-h", "--version"
 
 if __name__ == "__main__":

@@ -56,8 +56,14 @@ def _traced(problem: Problem, name: str, takes: str, *args: Any) -> Any:
         )
         raise TypeError(
             f"{_who(problem, name)} fails when called as `{name}({takes})`, with "
-            f"{given}. {type(error).__name__}: {error}"
+            f"{given}. {type(error).__name__}: {_first_line(error)}"
         ) from error
+
+
+def _first_line(error: Exception) -> str:
+    """What JAX says first; what follows is for those who see the traceback."""
+    lines = str(error).strip().splitlines() or [""]
+    return lines[0] if len(lines[0]) <= 300 else f"{lines[0][:300]}..."
 
 
 def _check_params(problem: Problem, params: Params) -> None:

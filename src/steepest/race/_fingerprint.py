@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 import steepest
 
+from ._arrays import digest
 from ._model import Model
 from ._problem import Problem
 from ._settings import Settings
@@ -113,10 +113,10 @@ def traced(f: Callable[..., Any], *args: Any) -> str:
         f: the function.
         args: what it is called with; shapes and dtypes are enough.
     """
-    digest = hashlib.sha256()
+    said = hashlib.sha256()
     program = jax.make_jaxpr(f)(*args)
-    _walk(program, lambda text: digest.update(f"{text}\n".encode()))
-    return digest.hexdigest()[:32]
+    _walk(program, lambda text: said.update(f"{text}\n".encode()))
+    return said.hexdigest()[:32]
 
 
 def _said(name: str, then: str, now: str) -> str:
@@ -143,14 +143,8 @@ def _with_slope(loss: Callable[..., Any], params: Any, batch: Any) -> str:
 def _data(data: Any) -> str:
     """Of the structure, the dtypes, the shapes, and every byte."""
     leaves, structure = jax.tree.flatten(data)
-    digest = hashlib.sha256(str(structure).encode())
-    for leaf in leaves:
-        dtype = getattr(leaf, "dtype", np.dtype(float))
-        typed = jnp.issubdtype(dtype, jax.dtypes.prng_key)
-        x = np.ascontiguousarray(jax.random.key_data(leaf) if typed else leaf)
-        digest.update(f"{x.dtype} {np.shape(leaf)} ".encode())
-        digest.update(x.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()[:32]
+    told = [str(structure), *map(digest, leaves)]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
 
 
 def _walk(program: ClosedJaxpr | Jaxpr, say: Callable[[str], None]) -> None:
@@ -160,12 +154,12 @@ def _walk(program: ClosedJaxpr | Jaxpr, say: Callable[[str], None]) -> None:
 
     def known(x: Any) -> str:
         if isinstance(x, Literal):
-            return f"{x.aval} {_value(x.val)}"
+            return f"{x.aval} {digest(x.val)}"
         return numbers.setdefault(x, f"v{len(numbers)}:{x.aval}")
 
     said = lambda xs: " ".join(known(x) for x in xs)
     if isinstance(program, ClosedJaxpr):
-        say("enclosed " + " ".join(_value(x) for x in program.consts))
+        say("enclosed " + " ".join(map(digest, program.consts)))
     say(f"given {said(jaxpr.constvars)} and {said(jaxpr.invars)}")
     for step in jaxpr.eqns:
         # Outputs that nobody uses have no name of their own.
@@ -192,13 +186,8 @@ def _parameter(x: Any, say: Callable[[str], None]) -> None:
     elif isinstance(x, set | frozenset):
         say(str(sorted(map(repr, x))))
     elif isinstance(x, np.ndarray | jax.Array):
-        say(_value(x))
+        say(digest(x))
     elif callable(x) and not isinstance(x, type):
         say("a function")  # its program is in the gradient, where it has one
     else:
         say(_ADDRESS.sub("", repr(x)))
-
-
-def _value(x: Any) -> str:
-    """An array that a program encloses."""
-    return _data([x])

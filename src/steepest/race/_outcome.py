@@ -29,6 +29,7 @@ class Sweep:
         bytes_per_param: of the optimizer's state.
         parameters: how many the model has.
         planned: how many steps a run was to have; more than `steps[-1]` if time was up.
+        at_once: how many runs were in memory at once; `None` if all were.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Sweep:
     bytes_per_param: float
     parameters: int
     planned: int
+    at_once: int | None = None
 
     @property
     def runs(self) -> int:
@@ -55,14 +57,35 @@ class Sweep:
 
     @property
     def step_seconds(self) -> float:
-        """What a step of one run takes, when all runs share the machine."""
-        return self.seconds[-1] / max(self.steps[-1], 1) / self.runs
+        """What a step of one run takes, when all runs share the machine: the median.
+
+        Between two looks the machine may have been busy with something else.
+        """
+        return float(np.median(self._step_seconds)) if len(self.steps) > 1 else 0.0
+
+    @property
+    def step_spread(self) -> float:
+        """Half the distance between the quartiles of that; NaN if there are too few."""
+        if len(self.steps) < 5:
+            return float("nan")
+        low, high = np.quantile(self._step_seconds, [0.25, 0.75])
+        return float(high - low) / 2
+
+    @property
+    def _step_seconds(self) -> np.ndarray:
+        """(looks - 1,), what a step of one run took before each look."""
+        return np.diff(self.seconds) / np.diff(self.steps) / self.runs
 
     @cached_property
     def diverged(self) -> np.ndarray:
-        """(rates, seeds), whether the loss or the metric is no number any more."""
-        fine = np.isfinite(self.loss) & np.isfinite(self.metric)
-        return np.logical_not(fine.all(axis=-1))
+        """(rates, seeds), whether the loss, or the metric at the end, is no number."""
+        fine = np.isfinite(self.loss).all(axis=-1)
+        return np.logical_not(fine & np.isfinite(self.metric[..., -1]))
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether the metric was never a number, though the losses were."""
+        return bool(np.isfinite(self.loss).all() and not np.isfinite(self.metric).any())
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +101,7 @@ class Outcome:
         machine: where it ran, in words.
         sweeps: one for each optimizer that has run, in the order asked for.
         missing: the optimizers that have not run yet, or could not, with the reason.
+        remarks: what a reader must know about the problem, as sentences.
     """
 
     problem: str
@@ -88,3 +112,4 @@ class Outcome:
     machine: str
     sweeps: tuple[Sweep, ...]
     missing: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()

@@ -9,9 +9,10 @@ Data = Any
 Batch = Any
 
 
-def _nothing(key: Any, data: Data) -> Batch:
-    """No batch: the loss is of the params alone."""
-    del key, data
+def _everything(key: Any, data: Data) -> Batch:
+    """The whole data, in every step."""
+    del key
+    return data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +37,11 @@ class Problem:
     Attributes:
         init: `init(key) -> params`, the params at the start.
         loss: `loss(params, batch) -> value`, what training makes small: one number.
-        batches: `batches(key, data) -> batch`, what one step learns from. By default
-            there is none, and the batch is `None`.
+        batches: `batches(key, data) -> batch`, what one step learns from; it draws from
+            `key`. By default every batch is all of `data`, or `None` if there is none.
         metric: `metric(params, data) -> value`, what the race is decided by: one
             number. By default the loss, on a batch that no step sees.
-        data: arrays in any pytree. They are handed to the compiled program; what the
-            functions enclose would become a part of it.
+        data: arrays in any pytree, which are placed on the devices once.
         adjust: `adjust(params, batch) -> adjustments`, what to go downhill by, instead
             of the gradient of the loss: a local rule. An optimizer that searches along
             a line cannot be in such a race.
@@ -54,11 +54,13 @@ class Problem:
         seeds: from how many seeds, where nobody says.
         optimizers: who takes part, where nobody says.
         learning_rates: those tried, where nobody says.
+        source: where it was found, as `my_module:problem`; a race that goes on finds it
+            there again. It is set when the problem is asked for by name.
     """
 
     init: Callable[[Any], Params]
     loss: Callable[[Params, Batch], Any]
-    batches: Callable[[Any, Data], Batch] = _nothing
+    batches: Callable[[Any, Data], Batch] = _everything
     metric: Callable[[Params, Data], Any] | None = None
     data: Data = None
     adjust: Callable[[Params, Batch], Params] | None = None
@@ -90,7 +92,9 @@ class Problem:
         1.0,
     )
 
+    source: str | None = None
+
     @property
     def steady(self) -> bool:
         """Whether the loss is the same function in every step."""
-        return self.batches is _nothing
+        return self.batches is _everything

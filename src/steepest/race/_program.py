@@ -1,79 +1,110 @@
 """All runs of one optimizer, as one compiled program.
 
 The program begins or goes on, takes some steps, and measures. It is compiled once: how
-many steps, and whether they are the first, it is told when it runs.
+many steps, and whether they are the first, it is told when it runs. Runs that do not
+fit in memory together take turns; the same program serves every part of them.
 """
 
-import hashlib
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec as P
 
+from ._arrays import Shelf
 from ._devices import devices_for
-from ._model import Model, Run
+from ._memory import runs_that_fit
+from ._model import Model
+from ._parts import Part, Parts
 from ._plan import Plan
+from ._trace import Traced
 
 Saved = list[np.ndarray]  # of bytes: what the runs go on with
+Runs = list[Any]  # for each part, the arrays that its runs go on with
 
 
 class Program:
     """Every learning rate from every seed, side by side, on all devices there are.
 
     Args:
-        model: one run, as functions of a learning rate and a seed.
+        model: one run, as functions of a learning rate and a seed; or traced already.
         plan: the learning rates and the seeds.
+        at_once: how many runs may be in memory at once; by default as many as fit.
+        shelf: where the race has its data on the devices.
     """
 
-    def __init__(self, model: Model, plan: Plan) -> None:
-        self.model, self.plan = model, plan
-        self._mesh = Mesh(np.array(devices_for(len(plan.rates))), ("rates",))
-        rates = [np.nan if rate is None else rate for rate in plan.rates]
-        fill = -len(rates) % self._mesh.size  # so that every device has as many
-        self._rates = np.array([*rates, *rates[-1:] * fill], np.float32)
+    def __init__(
+        self,
+        model: Model | Traced,
+        plan: Plan,
+        at_once: int | None = None,
+        shelf: Shelf | None = None,
+    ) -> None:
+        self.traced = model if isinstance(model, Traced) else Traced(model)
+        self.model, self.plan = self.traced.model, plan
+        self._forced, self._shelf = at_once is not None, shelf or Shelf()
+        rates, seeds = len(plan.rates), len(plan.seeds)
+        devices = devices_for(rates)
+        every = rates * seeds
+        self._parts = Parts.of(seeds, rates, at_once or every, len(devices))
+        self._mesh = Mesh(np.array(devices[: self._parts.devices]), ("rates",))
+        known = [np.nan if rate is None else rate for rate in plan.rates]
+        self._rates = np.array(known, np.float32)
         self._seeds = np.array(plan.seeds, np.uint32)
-        shape = len(self._seeds), len(self._rates)
-        self._shapes = [(*shape, *x.shape) for x in self._one]
+
+    def with_at_once(self, at_once: int) -> "Program":
+        """The same runs, fewer of them in memory at once.
+
+        Args:
+            at_once: how many.
+        """
+        program = Program(self.traced, self.plan, at_once, self._shelf)
+        program._forced = self._forced
+        return program
+
+    def fitted(self) -> "Program":
+        """The program, compiled, with as many runs at once as fit in memory."""
+        program = self
+        while not self._forced and (most := runs_that_fit(program)) < program.at_once:
+            program = program.with_at_once(most)
+        _ = program.compiled
+        return program
 
     @cached_property
     def lowered(self) -> Any:
         """The program, traced."""
-        return jax.jit(self._program(), donate_argnums=2).lower(
-            *self._arguments(self.empty(), 0, 0, True)
-        )
+        part = self._parts.parts[0]
+        arguments = self._arguments(part, self._empty(part), 0, 0, True)
+        return jax.jit(self._program(), donate_argnums=2).lower(*arguments)
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
         """The program, ready to run."""
         return self.lowered.compile()
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A digest of the program: what one saves is of no use to another."""
-        return hashlib.sha256(self.lowered.as_text().encode()).hexdigest()
+    @property
+    def at_once(self) -> int:
+        """How many runs are in memory at once."""
+        return self._parts.at_once
 
     @property
-    def parameters(self) -> int:
-        """How many numbers the model has."""
-        return sum(x.size for x in self._params)
+    def split(self) -> bool:
+        """Whether the runs take turns."""
+        return len(self._parts.parts) > 1
 
     @property
-    def bytes_per_param(self) -> float:
-        """What the optimizer keeps beside the params."""
-        return (_bytes(self._one) - _bytes(self._params)) / max(self.parameters, 1)
+    def devices(self) -> list[Any]:
+        """What it runs on."""
+        return list(self._mesh.devices.flat)
 
-    def empty(self) -> list[Any]:
+    def empty(self) -> Runs:
         """Memory for the runs."""
-        pairs = zip(self._shapes, self._one, strict=True)
-        return [np.zeros(shape, x.dtype) for shape, x in pairs]
+        return [self._empty(part) for part in self._parts.parts]
 
-    def go_on(
-        self, runs: list[Any], start: int, count: int, fresh: bool = False
-    ) -> Any:
+    def go_on(self, runs: Runs, start: int, count: int, fresh: bool = False) -> Any:
         """Take some steps: the runs after them, and what is to be seen.
 
         That is (3, rates, seeds): the first step's loss, the mean loss, the metric.
@@ -84,50 +115,74 @@ class Program:
             count: how many to take.
             fresh: whether to begin, whatever `runs` are.
         """
-        arguments = self._arguments(runs, start, count, fresh)
-        runs, told = jax.block_until_ready(self.compiled(*arguments))
-        told = np.stack([np.asarray(x, np.float64).T for x in told])
-        return runs, told[:, : len(self.plan.rates)]
+        told = np.empty((3, len(self.plan.rates), len(self.plan.seeds)))
+        for k, part in enumerate(self._parts.parts):
+            arguments = self._arguments(part, runs[k], start, count, fresh)
+            runs[k] = None  # so that nothing holds what is given up
+            with warnings.catch_warnings():
+                # Arrays from the host cannot be donated, those from a device are.
+                warnings.filterwarnings("ignore", "Some donated buffers")
+                after, found = jax.block_until_ready(self.compiled(*arguments))
+            # What waits for its turn must not fill the memory of an accelerator.
+            away = self.split and self.devices[0].platform != "cpu"
+            runs[k] = jax.device_get(after) if away else after
+            found = np.stack([np.asarray(x, np.float64).T for x in found])
+            told[:, part.rates[:, None], part.seeds[None]] = found
+        return runs, told
 
-    def save(self, runs: list[Any]) -> Saved:
-        """What the runs go on with.
+    def save(self, runs: Runs) -> Saved:
+        """What the runs go on with, in one order however they were divided.
 
         Args:
             runs: as `go_on` returns them.
         """
-        return [np.frombuffer(x.tobytes(), np.uint8) for x in jax.device_get(runs)]
+        whole = [np.empty(shape, x.dtype) for shape, x in self._shapes()]
+        for part, arrays in zip(self._parts.parts, runs, strict=True):
+            for x, some in zip(whole, arrays, strict=True):
+                x[part.seeds[:, None], part.rates[None]] = jax.device_get(some)
+        return [x.reshape(-1).view(np.uint8) for x in whole]
 
-    def load(self, saved: Saved) -> list[Any]:
+    def load(self, saved: Saved) -> Runs:
         """The runs that were saved.
 
         Args:
-            saved: by the same program.
+            saved: by a program of the same code, data and plan.
         """
-        rows = zip(saved, self._shapes, self._one, strict=True)
-        return [np.frombuffer(x, like.dtype).reshape(shape) for x, shape, like in rows]
+        rows = zip(saved, self._shapes(), strict=True)
+        whole = [
+            np.frombuffer(x, like.dtype).reshape(shape) for x, (shape, like) in rows
+        ]
+        return [
+            [x[part.seeds[:, None], part.rates[None]] for x in whole]
+            for part in self._parts.parts
+        ]
 
-    def _arguments(self, runs: Any, start: int, count: int, fresh: bool) -> Any:
+    def _shapes(self) -> list[tuple[tuple[int, ...], Any]]:
+        """Of all runs together."""
+        lead = len(self._seeds), len(self._rates)
+        return [((*lead, *x.shape), x) for x in self.traced.one]
+
+    def _empty(self, part: Part) -> list[Any]:
+        lead = len(part.seeds), len(part.rates)
+        return [np.zeros((*lead, *x.shape), x.dtype) for x in self.traced.one]
+
+    def _arguments(
+        self, part: Part, runs: Any, start: int, count: int, fresh: bool
+    ) -> Any:
+        rates, seeds = self._rates[part.rates], self._seeds[part.seeds]
         numbers = np.int32(start), np.int32(count), np.bool_(fresh)
-        return self._rates, self._seeds, runs, *numbers, self.model.problem.data
+        return rates, seeds, runs, *numbers, self._arrays
 
     @cached_property
-    def _params(self) -> list[Any]:
-        key = jax.eval_shape(jax.random.key, np.uint32(0))
-        return jax.tree.leaves(jax.eval_shape(self.model.problem.init, key))
-
-    @cached_property
-    def _run(self) -> Any:
-        """Shapes and dtypes of one run."""
-        return jax.eval_shape(self.model.start, np.float32(0), np.uint32(0))
-
-    @cached_property
-    def _one(self) -> list[Any]:
-        """The same of what is kept of one run."""
-        return jax.eval_shape(_bare, self._run)
+    def _arrays(self) -> list[Any]:
+        """What all runs read, on the devices."""
+        return self._shelf.place(self.traced.arrays, self._mesh)
 
     def _program(self) -> Callable[..., Any]:
-        over_rates = jax.vmap(self._some_steps, (0, None, 0, None, None, None, None))
-        both = jax.vmap(over_rates, (None, 0, 0, None, None, None, None))
+        every_rate = 0, None, 0, None, None, None, None
+        every_seed = None, 0, 0, None, None, None, None
+        over_rates = jax.vmap(self.traced.some_steps, every_rate)
+        both = jax.vmap(over_rates, every_seed)
         if self._mesh.size == 1:
             return both
         every, rates, runs = P(), P("rates"), P(None, "rates")
@@ -139,52 +194,3 @@ class Program:
             out_specs=runs,
             check_vma=False,
         )
-
-    def _some_steps(
-        self,
-        rate: Any,
-        seed: Any,
-        leaves: Any,
-        start: Any,
-        count: Any,
-        fresh: Any,
-        data: Any,
-    ) -> Any:
-        """One run takes its steps `start` to `start + count`, and is measured."""
-        model = self.model
-        begin = lambda: _bare(model.start(rate, seed))
-        run = _dressed(jax.lax.cond(fresh, begin, lambda: leaves), self._run)
-
-        def step(k: Any, carry: Any) -> Any:
-            run, first, total = carry
-            run, value = model.step(rate, seed, start + k, run, data)
-            return run, jnp.where(k == 0, value, first), total + value
-
-        none = jnp.zeros(())
-        run, first, total = jax.lax.fori_loop(0, count, step, (run, none, none))
-        mean = total / count.astype(total.dtype)
-        return _bare(run), (first, mean, model.metric(seed, run, data))
-
-
-def _bare(run: Run) -> list[Any]:
-    """Arrays of numbers: keys, too, and none whose dtype gives way."""
-    strong = lambda x: jax.random.key_data(x) if _is_key(x) else x.astype(x.dtype)
-    return [strong(jnp.asarray(x)) for x in jax.tree.leaves(run)]
-
-
-def _dressed(leaves: list[Any], like: Run) -> Run:
-    """The run that `_bare` has made arrays of."""
-    kinds: list[Any] = []  # of keys; a shape does not tell, but a traced array does
-    kind = lambda x: jax.random.key_impl(x) if _is_key(x) else None
-    jax.eval_shape(lambda run: kinds.extend(map(kind, jax.tree.leaves(run))), like)
-    pairs = zip(leaves, kinds, strict=True)
-    dressed = [jax.random.wrap_key_data(x, impl=k) if k else x for x, k in pairs]
-    return jax.tree.unflatten(jax.tree.structure(like), dressed)
-
-
-def _is_key(x: Any) -> bool:
-    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
-
-
-def _bytes(leaves: Sequence[Any]) -> int:
-    return sum(x.size * x.dtype.itemsize for x in leaves)

@@ -3,7 +3,8 @@
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -11,15 +12,18 @@ import jax
 
 import steepest
 
+from ._arrays import Shelf
 from ._check import checked
+from ._memory import OutOfMemory
 from ._model import Model
 from ._outcome import Outcome, Sweep
 from ._plan import Plan
 from ._problem import Problem
 from ._program import Program
-from ._settings import Settings, settings_of
+from ._purity import randomness
+from ._settings import count_of, Settings, settings_of
 from ._store import Nowhere, Store
-from ._sweep import looks
+from ._sweep import Look, looks
 from ._watch import Watch
 from .entrants import Entrant, entrant
 from .problems import load
@@ -35,6 +39,7 @@ def race(
     target: float | None = None,
     schedule: str | None = None,
     time_budget: float | None = None,
+    at_once: int | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
     watch: Watch | None = None,
@@ -56,6 +61,7 @@ def race(
             expression of `rate` and `steps`, as `cosine_decay_schedule(rate, steps)`.
         time_budget: the seconds for all of it. Each optimizer gets its share of what is
             left, and stops where that is used up.
+        at_once: how many runs may be in memory at once; by default as many as fit.
         folder: where to keep what is found, each optimizer's as soon as it is there. By
             default nowhere.
         resume: whether to go on with the race that is in `folder`. What is not said
@@ -77,26 +83,32 @@ def race(
     before = store.settings(resume)
     asked = before.get("problem", "digits") if problem is None else problem
     problem = checked(load(asked) if isinstance(asked, str) else asked)
-    name = asked if isinstance(asked, str) else problem.name
-    settings = settings_of(name, problem, given, before)
+    random = randomness(problem)
+    name = problem.source or problem.name
+    settings = settings_of(name, problem, given, before, random.seeds_differ)
     kind = lambda text: entrant(text, steps=settings.steps, schedule=settings.schedule)
     entrants = [kind(text) for text in settings.optimizers]
+    compiler = partial(Program, at_once=count_of("at_once", at_once), shelf=Shelf())
     watch = Watch() if watch is None else watch
     runs = len(settings.learning_rates) * len(settings.seeds)
     sweeps: list[Sweep] = []
     missing: list[tuple[str, str]] = []
     with store.open(settings, problem):
+        for remark in random.remarks:
+            watch.remarks(remark)
         watch.begins([who.name for who in entrants], runs, settings.steps)
         end = time.monotonic() + (settings.time_budget or inf)
         for k, who in enumerate(entrants):
             now = time.monotonic()
             until = now + (end - now) / (len(entrants) - k)
             try:
-                sweeps.append(_turn(problem, who, settings, store, watch, until))
+                sweeps.append(
+                    _turn(problem, who, settings, store, watch, until, compiler)
+                )
             except _Absent as reason:
                 missing.append((who.name, str(reason)))
     return Outcome(
-        problem=name,
+        problem=problem.name,
         about=problem.about,
         measure=problem.measure,
         better=problem.better,
@@ -104,6 +116,7 @@ def race(
         machine=machine(),
         sweeps=tuple(sweeps),
         missing=tuple(missing),
+        remarks=random.remarks,
     )
 
 
@@ -118,6 +131,7 @@ def _turn(
     store: Store | Nowhere,
     watch: Watch,
     until: float,
+    compiler: Callable[[Model, Plan], Program],
 ) -> Sweep:
     """One optimizer: what its runs have told, when they end or have to."""
     model = Model(problem, who)
@@ -130,8 +144,8 @@ def _turn(
     if not watch.stopped() and time.monotonic() < until:
         rates = settings.learning_rates if who.swept else (None,)
         plan = Plan(rates, settings.seeds, settings.steps)
-        program = _program(model, plan, watch)
-        for look in looks(program, begun):
+        program = _program(model, plan, watch, compiler)
+        for look in _named(who, looks(program, begun), watch):
             sweep = look.sweep
             watch.looks(sweep)
             if sweep.finished:
@@ -147,18 +161,37 @@ def _turn(
     return sweep
 
 
-def _program(model: Model, plan: Plan, watch: Watch) -> Program:
+def _program(
+    model: Model,
+    plan: Plan,
+    watch: Watch,
+    compiler: Callable[[Model, Plan], Program],
+) -> Program:
     """The program of an optimizer that can take part."""
     name = model.entrant.name
     watch.compiles(name)
     try:
-        program = Program(model, plan)
+        program = compiler(model, plan)
         _ = program.lowered
     except Exception as error:  # whatever an optimizer does not take: it is named
-        why = f"{type(error).__name__}: {error}".strip().splitlines()[0]
-        watch.fails(name, why)
-        raise _Absent(why) from error
+        raise _absent(name, watch, error) from error
     return program
+
+
+def _named(who: Entrant, found: Iterator[Look], watch: Watch) -> Iterator[Look]:
+    """The looks of an optimizer; if XLA cannot run it, it is named."""
+    try:
+        yield from found
+    except (OutOfMemory, jax.errors.JaxRuntimeError) as error:
+        raise _absent(who.name, watch, error) from error
+
+
+def _absent(name: str, watch: Watch, error: Exception) -> _Absent:
+    why = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    if isinstance(error, OutOfMemory):
+        why = str(error)
+    watch.fails(name, why)
+    return _Absent(why)
 
 
 def machine() -> str:

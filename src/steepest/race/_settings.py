@@ -35,24 +35,31 @@ class Settings:
 
 
 def settings_of(
-    name: str, problem: Problem, given: Mapping[str, Any], before: Mapping[str, Any]
+    name: str,
+    problem: Problem,
+    given: Mapping[str, Any],
+    before: Mapping[str, Any],
+    seeds_differ: bool = True,
 ) -> Settings:
     """What was given; what is not, as it was before; else as the problem says.
 
     Args:
-        name: of the problem.
+        name: of the problem, by which it can be found again.
         problem: what it says.
         given: arguments of `race`, `None` where nothing was said.
         before: the settings of the race that goes on; empty if there is none.
+        seeds_differ: whether runs from two seeds can differ; if not, one is enough.
     """
     own = {f.name: getattr(problem, f.name, None) for f in fields(Settings)}
     said = {key: x for key, x in given.items() if x is not None}
+    if not seeds_differ and before:
+        said.pop("seeds", None)
     found = {key: {**own, **before, **said, "problem": name}[key] for key in own}
     settings = Settings(
         problem=name,
         optimizers=_optimizers(found["optimizers"]),
         learning_rates=_rates(found["learning_rates"]),
-        seeds=_seeds(found["seeds"]),
+        seeds=_seeds(found["seeds"])[: None if seeds_differ or before else 1],
         steps=_count("steps", found["steps"]),
         target=_number("target", found["target"]),
         schedule=found["schedule"],
@@ -113,6 +120,16 @@ def _once(name: str, xs: tuple[Any, ...]) -> tuple[Any, ...]:
             f"{_WHO}: `{name}` has {twice[0]} twice, and each is wanted once."
         )
     return xs
+
+
+def count_of(name: str, x: Any) -> Any:
+    """A count from 1 on, or `None`.
+
+    Args:
+        name: of an argument of `race`.
+        x: what it is.
+    """
+    return None if x is None else _count(name, x)
 
 
 def _count(name: str, x: Any) -> int:

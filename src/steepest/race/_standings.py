@@ -29,6 +29,7 @@ class Standing:
         p: how likely a difference to the best as large as this is by chance; `None`
             for the best, and where there are less than two seeds.
         verdict: in words.
+        logarithms: whether `p` is about the logarithms of the metrics.
     """
 
     sweep: Sweep
@@ -41,6 +42,7 @@ class Standing:
     diverged: int
     p: float | None = None
     verdict: Verdict = "best"
+    logarithms: bool = False
 
     @property
     def name(self) -> str:
@@ -76,8 +78,8 @@ def standings(outcome: Outcome) -> list[Standing]:
     if not rows or np.isnan(rows[0].metric):
         return [replace(row, verdict="diverged") for row in rows]
     first, rest = rows[0], rows[1:]
-    tested = [_likely(first, row, better) for row in rest]
-    pairs = zip(rest, holm(tested), strict=True)
+    rest = [replace(row, logarithms=_by_factors(first, row, better)) for row in rest]
+    pairs = zip(rest, holm([_likely(first, row) for row in rest]), strict=True)
     return [first, *(_judged(row, p) for row, p in pairs)]
 
 
@@ -130,10 +132,15 @@ def _reached(
     return float(steps), float(seconds)
 
 
-def _likely(first: Standing, other: Standing, better: Better) -> float | None:
+def _by_factors(first: Standing, other: Standing, better: Better) -> bool:
+    """Whether to compare logarithms."""
+    return better == "lower" and bool(min(*first.ends, *other.ends) > 0)
+
+
+def _likely(first: Standing, other: Standing) -> float | None:
     """How likely their difference is by chance."""
     a, b = first.ends, other.ends
-    if better == "lower" and min(*a, *b) > 0:
+    if other.logarithms:
         a, b = np.log(a), np.log(b)
     return welch(a, b)
 

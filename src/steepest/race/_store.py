@@ -135,7 +135,7 @@ class Store:
         sweep = _sweep(content["sweep"])
         ends = np.cumsum(content["sizes"], dtype=int)[:-1]
         saved = np.split(np.frombuffer(data, np.uint8), ends)
-        return Begun(sweep, content["program"], saved)
+        return Begun(sweep, saved)
 
     def keep(self, look: Look) -> None:
         """Write an optimizer's runs, which are done.
@@ -161,7 +161,6 @@ class Store:
             return
         begun, name = look.begun(), look.sweep.name
         about = {
-            "program": begun.fingerprint,
             "sizes": [x.size for x in begun.saved],
             "sweep": to_json(begun.sweep),
             **self._fingerprint(look.program.model),

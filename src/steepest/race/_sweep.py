@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._memory import OutOfMemory, ran_out
 from ._outcome import Sweep
 from ._program import Program, Saved
 
@@ -21,12 +22,10 @@ class Begun:
 
     Attributes:
         sweep: what they have told so far.
-        fingerprint: of the program that was running them.
         saved: what they go on with.
     """
 
     sweep: Sweep
-    fingerprint: str
     saved: Saved
 
 
@@ -46,21 +45,41 @@ class Look:
 
     def begun(self) -> Begun:
         """All that is needed to go on another time."""
-        return Begun(self.sweep, self.program.fingerprint, self.program.save(self.runs))
+        return Begun(self.sweep, self.program.save(self.runs))
 
 
 def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
     """Run the runs of an optimizer, and look at them now and then.
 
     The seconds are those of the steps: what a look takes is measured by looking when
-    nothing has happened, and left out.
+    nothing has happened, and left out. Runs that do not fit in memory together take
+    turns: the fewer at once, the less there is.
 
     Args:
         program: what runs them.
-        begun: where to go on, if it was the same program that stopped there.
+        begun: where to go on. It is of the same code, data and plan: the store, which
+            has it from a file, has compared them.
     """
-    compiling, _ = _timed(lambda: program.compiled)
-    if begun is not None and begun.fingerprint == program.fingerprint:
+    if begun is not None and begun.sweep.at_once is not None:
+        # The same division gives the same numbers to the last bit.
+        program = program.with_at_once(begun.sweep.at_once)
+    while True:
+        look = None
+        try:
+            compiling, program = _timed(program.fitted)
+            for look in _looks(program, compiling, begun):
+                yield look
+            return
+        except Exception as error:
+            if isinstance(error, OutOfMemory) or not ran_out(error):
+                raise
+            if look is not None or program.at_once == 1:
+                raise OutOfMemory(_too_little(program, look)) from error
+            program = program.with_at_once(program.at_once // 2)
+
+
+def _looks(program: Program, compiling: float, begun: Begun | None) -> Iterator[Look]:
+    if begun is not None:
         sweep, runs, metric = begun.sweep, program.load(begun.saved), None
     else:
         runs, (_, _, metric) = program.go_on(program.empty(), 0, 0, fresh=True)
@@ -76,9 +95,30 @@ def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
         seconds, (runs, told) = _timed(program.go_on, runs, start, end - start)
         seconds = max(0.0, seconds - a_look)
         if sweep is None:
+            _check_losses(program, told[0])
             sweep = _begun(program, compiling, told[0], metric)
         sweep = _longer(sweep, end, seconds, told[1], told[2])
         yield Look(sweep, program, runs)
+
+
+def _check_losses(program: Program, first: np.ndarray) -> None:
+    """Refuse a loss that is no number before anything was learnt."""
+    if np.isfinite(first).any():
+        return
+    found = "NaN" if np.isnan(first).any() else "infinite"
+    raise ValueError(
+        f"race: the loss of the problem {program.model.problem.name!r} is {found} in "
+        "the first step, from every seed, before an optimizer has changed the params. "
+        "Check `loss`, `init` and `data`."
+    )
+
+
+def _too_little(program: Program, look: Look | None) -> str:
+    when = "" if look is None else f" after step {look.sweep.steps[-1]}"
+    return (
+        f"the memory ran out{when} with {program.at_once} runs at once. Use a smaller "
+        "model or batch, or fewer runs at once: `at_once` (--at-once)."
+    )
 
 
 def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
@@ -93,9 +133,10 @@ def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
         metric=metric[..., None],
         seconds=(0.0,),
         compiling=compiling,
-        bytes_per_param=program.bytes_per_param,
-        parameters=program.parameters,
+        bytes_per_param=program.traced.bytes_per_param,
+        parameters=program.traced.parameters,
         planned=plan.steps,
+        at_once=program.at_once if program.split else None,
     )
 
 

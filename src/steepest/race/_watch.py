@@ -17,6 +17,13 @@ class Watch:
             steps: how many steps each run has.
         """
 
+    def remarks(self, remark: str) -> None:
+        """There is something to know about the problem before the race begins.
+
+        Args:
+            remark: a sentence.
+        """
+
     def compiles(self, name: str) -> None:
         """An optimizer is about to be compiled.
 

@@ -7,4 +7,5 @@ from ._expressions import (
     tidy as tidy,
     transformation_of as transformation_of,
 )
+from ._line import brief as brief
 from ._names import Entrant as Entrant, Known as Known, optimizers as optimizers

@@ -22,6 +22,7 @@ from ._names import Entrant, said
 from ._reader import is_number, Reader
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_LONGEST = 50_000  # characters of a list
 
 
 def entrant(text: str, *, steps: int, schedule: str | None = None) -> Entrant:
@@ -98,6 +99,8 @@ def split_list(text: str) -> list[str]:
     ['adamw', 'lookahead(adamw, 5, 0.5)']
     """
     whole = Line("optimizers", text)
+    if len(text) > _LONGEST:
+        raise whole.too_long(_LONGEST)
     begin, items, awaited = 0, [], []
     marks = re.compile(LITERAL + r"""|[][(){},"']""", re.DOTALL)
     for mark in marks.finditer(text):

@@ -14,8 +14,27 @@ ALLOWED = (
     "None, lists, tuples, dicts, and + - * / // ** of numbers."
 )
 LITERAL = r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""
+_UNENDED = r"""|["'].*"""  # a quotation without an end: the rest is left as it is
 _LONGEST = 2000  # characters
+_SHOWN = 120  # characters of a line, in an error
 _DEEPEST = 50  # nodes above one another
+
+
+def brief(x: object, most: int = 60) -> str:
+    """How something is shown in an error: its `repr`, cut where it gets long.
+
+    Args:
+        x: what was given.
+        most: how many characters.
+
+    >>> brief("adam"), brief("a" * 99, 10)
+    ("'adam'", "'aaaaaaaaa...")
+    """
+    try:
+        text = repr(x[: most + 1] if isinstance(x, str) else x)
+    except RecursionError:
+        text = f"a {type(x).__name__} of many levels"
+    return text if len(text) <= most + 2 else f"{text[:most]}..."
 
 
 @dataclass(frozen=True)
@@ -40,11 +59,14 @@ class Line:
         """
         if not isinstance(text, str):
             raise TypeError(
-                f"{who}: got a {type(text).__name__}, {text!r}, and a text such as "
-                "`adamw` is wanted."
+                f"{who}: got a {type(text).__name__}, {brief(text)}, and a text such "
+                "as `adamw` is wanted."
             )
-        one = lambda match: match[1] or " "
-        return cls(who, re.sub(LITERAL + r"|\s+", one, text, flags=re.DOTALL).strip())
+        if len(text) > 10 * _LONGEST:  # even with many spaces
+            raise cls(who, text).too_long(_LONGEST)
+        spaces = re.compile(LITERAL + r"|\s+" + _UNENDED, re.DOTALL)
+        one = lambda match: " " if match[0].isspace() else match[0]
+        return cls(who, spaces.sub(one, text).strip())
 
     @cached_property
     def tree(self) -> ast.expr:
@@ -54,10 +76,7 @@ class Line:
                 "nothing is written, and a name such as `adamw` is wanted."
             )
         if len(self.text) > _LONGEST or not self.text.isprintable():
-            raise ValueError(
-                f"{self.who}: got {len(self.text)} characters, {self.text[:40]!r}..., "
-                f"and at most {_LONGEST} that can be printed are wanted."
-            )
+            raise self.too_long(_LONGEST)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about "\d", which is a pattern
@@ -84,7 +103,25 @@ class Line:
         column = at if isinstance(at, int) else getattr(at, "col_offset", 0)
         if not isinstance(at, int):  # the grammar counts bytes
             column = len(self.text.encode()[:column].decode())
-        return ValueError(f"{self.who}: {why}\n    {self.text}\n    {' ' * column}^")
+        shown = self.text
+        if len(shown) > _SHOWN:  # the part around the place
+            begin = max(0, min(column - _SHOWN // 2, len(shown) - _SHOWN))
+            end, before = begin + _SHOWN, "..." if begin else ""
+            shown = before + shown[begin:end] + ("..." if end < len(self.text) else "")
+            column += len(before) - begin
+        why = why if len(why) <= 10 * _SHOWN else f"{why[: 10 * _SHOWN]}..."
+        return ValueError(f"{self.who}: {why}\n    {shown}\n    {' ' * column}^")
+
+    def too_long(self, most: int) -> ValueError:
+        """The error for what is longer than anybody writes, or cannot be printed.
+
+        Args:
+            most: how many characters there may be.
+        """
+        return ValueError(
+            f"{self.who}: got {len(self.text)} characters, {brief(self.text, 40)}, and "
+            f"at most {most} that can be printed are wanted."
+        )
 
     @contextmanager
     def pointing(self, node: ast.AST) -> Iterator[None]:

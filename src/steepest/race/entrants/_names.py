@@ -13,6 +13,8 @@ from jaxtyping import PyTree
 import steepest
 from steepest import contrib
 
+from ._line import brief
+
 # A function that is annotated to return one of these makes what may be written.
 _MADE = (
     steepest.GradientTransformation,
@@ -206,10 +208,11 @@ def find(name: str) -> Known:
     if bare in _LEFT_OUT:
         raise ValueError(f"{bare} cannot take part: {_LEFT_OUT[bare]}.")
     names = dict.fromkeys(one.name for one in known().values())
-    near = get_close_matches(bare.lower(), names, 5)
+    near = get_close_matches(bare.lower()[:99], names, 5)
     maybe = f"Did you mean {', '.join(near)}?" if near else _WHERE
     raise ValueError(
-        f"there is no optimizer, transformation or schedule called `{name}`. {maybe}"
+        "there is no optimizer, transformation or schedule called "
+        f"`{brief(name)[1:-1]}`. {maybe}"
     )
 
 

@@ -23,7 +23,6 @@ def least_squares() -> Problem:
     return Problem(
         init=lambda key: jax.random.normal(key, (_COLUMNS,), jnp.float32),
         loss=lambda params, batch: _half_square(batch["a"], params, batch["b"]),
-        batches=lambda key, data: data,
         metric=_excess,
         data=_equations(),
         name="least_squares",

@@ -13,6 +13,7 @@ from typing import Any
 import steepest
 
 from .._problem import Problem
+from ..entrants import brief
 from ._known import EMBEDDED
 
 _WHO = "race"
@@ -38,14 +39,14 @@ def load(text: str) -> Problem:
             f"{_listed()}, or `module:attribute`."
         )
     if text in EMBEDDED:
-        return EMBEDDED[text]()
+        return replace(EMBEDDED[text](), source=text)
     source, colon, attribute = text.rpartition(":")
     if not colon:
         raise ValueError(_unknown(text))
     if not source or not all(part.isidentifier() for part in attribute.split(".")):
         raise ValueError(
-            f"{_WHO}: the problem is {text!r}, and `module:attribute` is wanted: where "
-            f"to look, and the name of a problem there."
+            f"{_WHO}: the problem is {brief(text)}, and `module:attribute` is wanted: "
+            f"where to look, and the name of a problem there."
         )
     module = _file(source) if source.endswith(".py") else _module(source)
     found = _attribute(module, source, attribute)
@@ -56,7 +57,8 @@ def load(text: str) -> Problem:
             f"{_WHO}: {text} is {_article(type(found).__name__)}, and a "
             f"`steepest.race.Problem` is wanted, or a function that returns one."
         )
-    return replace(found, name=attribute) if found.name == _UNNAMED else found
+    name = attribute if found.name == _UNNAMED else found.name
+    return replace(found, name=name, source=text)
 
 
 def _listed() -> str:
@@ -64,13 +66,13 @@ def _listed() -> str:
 
 
 def _unknown(text: str) -> str:
-    near = get_close_matches(text.lower().replace("-", "_"), EMBEDDED)
+    near = get_close_matches(text.lower().replace("-", "_")[:99], EMBEDDED)
     meant = f" Did you mean `{near[0]}`?" if near else ""
     if Path(text).suffix == ".py" or "." in text:
-        meant = f" Of which name in it? Say `{text}:problem`."
+        meant = f" Of which name in it? Say `{brief(text)[1:-1]}:problem`."
     return (
-        f"{_WHO}: there is no problem {text!r}.{meant} There are {_listed()}; one of "
-        f"your own is `module:attribute`."
+        f"{_WHO}: there is no problem {brief(text)}.{meant} There are {_listed()}; one "
+        f"of your own is `module:attribute`."
     )
 
 

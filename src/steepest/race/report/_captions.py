@@ -36,14 +36,19 @@ def reading(outcome: Outcome) -> list[str]:
     told = [
         "Seconds are those of one run, when all runs of an optimizer share the "
         "machine: their common time, divided by their number. A run that is alone "
-        "may take longer. Compiling is not counted.",
+        "may take longer. Compiling is not counted. The time per step is the median "
+        "over the looks, ± half the distance between the quartiles.",
         f"The learning rate was chosen by the same {outcome.measure} that is shown. So "
         "every number is a little better than it would be on data never looked at: for "
         "all optimizers alike, if they tried equally many learning rates.",
         "From each seed all optimizers began at the same params and saw the same "
         "batches. Differences are tested over the seeds: Welch's test, with Holm's "
         f"correction for the number of comparisons. A p below {LEVEL} is called worse."
-        + (" Logarithms are compared." if outcome.better == "lower" else ""),
+        + (
+            " Logarithms are compared, where every metric is above zero."
+            if outcome.better == "lower"
+            else ""
+        ),
         "No clear difference does not mean equal: with few seeds only large "
         "differences can be told from chance. More seeds tell more.",
         "A learning rate at which any run diverged cannot be the best one.",

@@ -17,6 +17,7 @@ from ._numbers import (
     plain,
     rate,
     seconds,
+    significant,
 )
 
 UNFINISHED = "†"  # after the name of an optimizer that did not take all its steps
@@ -47,6 +48,11 @@ def verdict(outcome: Outcome) -> str:
     if not rows:
         return "No optimizer has run."
     best, *others = rows
+    if all(sweep.unmeasured for sweep in outcome.sweeps):
+        return (
+            f"No winner: the {outcome.measure} was no number at any time, though the "
+            "losses were. Check `metric`."
+        )
     if np.isnan(best.metric):
         who = best.name if not others else "every optimizer"
         return f"No winner: {who} diverged at every learning rate tried."
@@ -79,6 +85,30 @@ def notes(outcome: Outcome) -> list[str]:
             found.append(
                 f"{UNFINISHED} {row.name} was stopped after {done} of {planned} steps."
             )
+    tested = [row for row in rows if row.p is not None]
+    factors = [row.name for row in tested if row.logarithms]
+    if factors:
+        some = "" if len(factors) == len(tested) else f" (to {listed(factors)})"
+        found.append(
+            f"p{some} is about the logarithms of the {outcome.measure}: about factors, "
+            "not distances."
+        )
+    for row in rows:
+        began = np.isfinite(row.sweep.loss[..., 0])
+        if not began.all():
+            found.append(
+                f"{row.name}: {began.size - int(began.sum())} of {began.size} runs had "
+                "a loss that was no number in the first step already. That is not the "
+                "learning rate's doing."
+            )
+    for row in rows:
+        sweep = row.sweep
+        if sweep.at_once is not None:
+            found.append(
+                f"{row.name}: {sweep.at_once} of {sweep.runs} runs were in memory at a "
+                "time."
+            )
+    found += outcome.remarks
     found += [f"{name} did not run: {why}" for name, why in outcome.missing]
     return found
 
@@ -97,8 +127,9 @@ def final(outcome: Outcome) -> Callable[[Standing], str]:
 
     def text(row: Standing) -> str:
         if np.isnan(row.metric):
-            return "diverged"
-        return number(row.metric, row.spread, digits)
+            return "no number" if row.sweep.unmeasured else "diverged"
+        enough = digits is not None and digits >= significant(row.metric, row.spread)
+        return number(row.metric, row.spread, digits if enough else None)
 
     return text
 
@@ -113,11 +144,15 @@ def _table(outcome: Outcome) -> list[Column]:
         ("learning rate", _rate),
         (outcome.measure, final(outcome)),
         *(reached if outcome.target is not None else []),
-        ("time per step", lambda row: seconds(row.sweep.step_seconds)),
+        ("time per step", _step),
         ("state bytes/param", lambda row: f"{row.sweep.bytes_per_param:.3g}"),
         ("diverged runs", lambda row: f"{row.diverged} of {row.sweep.runs}"),
         ("difference to the best", difference),
     ]
+
+
+def _step(row: Standing) -> str:
+    return seconds(row.sweep.step_seconds, row.sweep.step_spread)
 
 
 def _name(row: Standing) -> str:
@@ -152,6 +187,7 @@ def _compared(others: list[Standing]) -> str:
     tested = any(row.p is not None for row in others)
     if near and not tested:
         return "from one seed nobody can tell whether the differences are chance"
+    by = " (logarithms compared)" if any(row.logarithms for row in others) else ""
     if near:
-        return f"no clear difference to {listed(near)}"
-    return "the difference to every other is significant"
+        return f"no clear difference to {listed(near)}{by}"
+    return f"the difference to every other is significant{by}"

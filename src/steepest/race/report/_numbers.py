@@ -25,6 +25,7 @@ def number(
         return NOTHING
     known = spread is not None and math.isfinite(spread)
     noise = (known and spread) or 0.0
+    noise = noise if noise > 1e-12 * abs(value) else 0.0  # of rounding alone
     power = 0 if plain(value, noise) else max(_magnitude(value, noise), -300)
     value, noise = (float(f"{x * 10.0**-power:.12g}") for x in (value, noise))
     if digits is None or power:
@@ -32,7 +33,7 @@ def number(
     text = _fixed(value, digits)
     if not known:
         return f"{text}e{power}" if power else text
-    text = f"{text} ± {noise:.{digits}f}"
+    text = f"{text} ± {_noise(noise, digits)}"
     return f"({text})e{power}" if power else text
 
 
@@ -65,6 +66,22 @@ def decimals(value: Number, spread: Number | None = None) -> int:
     return max(0, 3 - max(_magnitude(value), -1))
 
 
+def significant(value: Number, spread: Number | None = None) -> int:
+    """How many digits after the point it takes to show two digits of a number.
+
+    If there is a spread, one digit of that is shown too, where six digits suffice.
+
+    Args:
+        value: the number.
+        spread: how much it varies.
+
+    >>> significant(0.0014), significant(213.0), significant(0.98, 0.003)
+    (4, 0, 3)
+    """
+    least = max(0, 1 - _magnitude(value)) if value else 0
+    return max(least, decimals(value, spread)) if spread else least
+
+
 def rate(value: Number | None) -> str:
     """A learning rate, as one would type it.
 
@@ -94,12 +111,15 @@ def at_rate(value: Number | None) -> str:
     return "" if value is None else f" at {rate(value)}"
 
 
-def seconds(value: Number | None) -> str:
+def seconds(value: Number | None, spread: Number | None = None) -> str:
     """A time, in the unit that suits it.
 
     Args:
         value: the seconds, or `None` if there are none.
+        spread: how much it varies; `None` or NaN if nobody knows.
 
+    >>> seconds(2.5e-6, 4e-7), seconds(0.0123, 0.002), seconds(0.0, 3e-6)
+    ('2.5 ± 0.4 µs', '12 ± 2 ms', '< 3.0 µs')
     >>> [seconds(x) for x in (2.5e-6, 0.0123, 1.25, 75, 7260)]
     ['2.5 µs', '12 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
     """
@@ -109,10 +129,18 @@ def seconds(value: Number | None) -> str:
         minutes, rest = divmod(round(value), 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= 0.9995 * scale:
-            return f"{_short(value / scale)} {unit}"
-    return f"{_short(value / 1e-9)} ns" if value > 0 else "0 s"
+    known = spread is not None and math.isfinite(spread)
+    noise = (known and spread) or 0.0
+    if noise and value <= 0:  # too short to be measured
+        return f"< {seconds(noise)}"
+    units = ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 0.0)
+    unit, scale = next(pair for pair in units if max(value, noise) >= 0.9995 * pair[1])
+    scale = scale or 1e-9
+    text = _short(value / scale)
+    if known and value > 0:
+        digits = len(text.partition(".")[2])
+        return f"{text} ± {noise / scale:.{digits}f} {unit}"
+    return f"{text} {unit}" if value > 0 else "0 s"
 
 
 def count(value: Number | None) -> str:
@@ -175,6 +203,12 @@ def _magnitude(value: Number, spread: Number = 0.0) -> int:
     """The power of ten just below a number or its spread, whichever is larger."""
     size = max(abs(value), spread)
     return math.floor(math.log10(size)) if size else 0
+
+
+def _noise(spread: Number, digits: int) -> str:
+    """A spread, which is not zero if it is small."""
+    text = f"{spread:.{digits}f}"
+    return f"{spread:.0e}".replace("e-0", "e-") if spread and not float(text) else text
 
 
 def _fixed(value: Number, digits: int) -> str:

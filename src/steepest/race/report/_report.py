@@ -41,6 +41,7 @@ def results(outcome: Outcome) -> str:
     content = {
         **{name: getattr(outcome, name) for name in head},
         "standings": [_row(row) for row in standings(outcome)],
+        "remarks": list(outcome.remarks),
         "missing": [{"name": name, "why": why} for name, why in outcome.missing],
         "sweeps": [to_json(sweep) for sweep in outcome.sweeps],
     }
@@ -51,5 +52,6 @@ def _row(row: Standing) -> dict[str, Any]:
     found = {"name": row.name, "learning_rate": row.rate}
     own = {f.name: to_json(getattr(row, f.name)) for f in fields(Standing)[2:]}
     step = {"step_seconds": row.sweep.step_seconds}
+    step["step_spread"] = to_json(row.sweep.step_spread)
     memory = {"bytes_per_param": row.sweep.bytes_per_param}
     return {**found, **own, **step, **memory}

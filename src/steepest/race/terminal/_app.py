@@ -1,7 +1,7 @@
 """The commands of `steepest`, as functions: their docstrings are the help."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Group, Parameter
 from rich.text import Text
@@ -39,6 +39,7 @@ def race(
     target: Number = None,
     schedule: Line = None,
     time_budget: Time = None,
+    at_once: Count = None,
     config: File = None,
     out: Folder = None,
     resume: bool | None = None,
@@ -62,6 +63,7 @@ def race(
         schedule: how the learning rate changes, such as
             `"cosine_decay_schedule(rate, steps)"`.
         time_budget: when to end, such as `90s`, `5m` or `1h`.
+        at_once: how many runs may be in memory at once; by default as many as fit.
         config: a TOML file with these options; those of the command line go first.
         out: for the report and all runs; by default a new folder in `races`.
         resume: go on with the race in that folder; by default the last in `races`.
@@ -78,6 +80,7 @@ def race(
         "target": target,
         "schedule": schedule,
         "time_budget": time_budget,
+        "at_once": at_once,
         "out": out,
         "resume": resume,
         "json": json,
@@ -88,6 +91,18 @@ def race(
 
 for place, companion in enumerate((describe, plot_schedule, optimizers, problems), 1):
     app.command(companion, sort_key=place)
+
+
+@app.command(sort_key=5)
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print what makes Tab complete commands and options in a shell.
+
+    In bash: `steepest completion bash >> ~/.bashrc`.
+
+    Args:
+        shell: `bash`, `zsh` or `fish`.
+    """
+    print(app.generate_completion(shell=shell), end="")
 
 
 @app.meta.default

@@ -5,7 +5,17 @@ import os
 import sys
 from collections.abc import Sequence
 
+import steepest
+
 _NEEDED = "cyclopts", "rich"
+_COMMANDS = """\
+  steepest race PROBLEM        train a model with several optimizers, and compare them
+  steepest describe OPTIMIZER  what handles each leaf of a model
+  steepest plot-schedule TEXT  draw a schedule in the terminal
+  steepest optimizers          the optimizers that can race
+  steepest problems            the problems that need no data of yours
+  steepest completion SHELL    what makes Tab complete commands and options
+"""
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
@@ -17,15 +27,13 @@ def main(tokens: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal may not know `±`
+    tokens = sys.argv[1:] if tokens is None else tokens
     try:
         from ._app import app
     except ModuleNotFoundError as error:
         if error.name not in _NEEDED:
             raise
-        said = f'steepest: {error.name} is missing. Run `pip install "steepest[race]"`.'
-        print(said, file=sys.stderr)
-        return 1
-    tokens = sys.argv[1:] if tokens is None else tokens
+        return _without(error.name, list(tokens))
     try:
         code = app.meta(tokens, result_action="return_value")
         return _printed() or code or 0
@@ -50,3 +58,17 @@ def _printed() -> int:
 def _print_no_more() -> None:
     """Python prints what is left once more when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _without(name: str, tokens: list[str]) -> int:
+    """What can be done without the packages that the commands need."""
+    if tokens == ["--version"]:
+        print(steepest.__version__)
+        return 0
+    install = f'{name} is missing. Run `pip install "steepest[race]"`.'
+    if not tokens or {"--help", "-h"} & {*tokens}:
+        print(f"steepest: which optimizer, at which learning rate?\n\n{_COMMANDS}")
+        print(f"The commands need a few packages more: {install}")
+        return 0
+    print(f"steepest: {install}", file=sys.stderr)
+    return 1

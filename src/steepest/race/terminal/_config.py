@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..entrants import split_list
+from ..entrants import brief, split_list
 from . import _options as options
 
 
@@ -30,6 +30,8 @@ class Key(NamedTuple):
 
 
 _NUMBER = int, float, str
+_LONGEST = 50_000  # bytes of a file
+_MOST_DOTS = 1000  # in a line
 KEYS = {
     "problem": Key((str,), "a text"),
     "optimizers": Key((str,), "a list of texts", split_list, True),
@@ -43,6 +45,7 @@ KEYS = {
     "time_budget": Key(
         _NUMBER, "a number of seconds, or a text like '5m'", options.duration
     ),
+    "at_once": Key((int,), "a whole number", options.count),
     "out": Key((str,), "a text", Path),
     "resume": Key((bool,), "true or false"),
     "json": Key((str,), "a text", Path),
@@ -59,7 +62,7 @@ def read(path: Path) -> dict[str, Any]:
     inner = table.pop("race", {})
     if not isinstance(inner, dict):
         raise ValueError(
-            f"{path}: `race` is {inner!r}, and a table is wanted: `[race]`."
+            f"{path}: `race` is {brief(inner)}, and a table is wanted: `[race]`."
         )
     found: dict[str, Any] = {}
     for key, value in [*table.items(), *inner.items()]:
@@ -73,15 +76,33 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _table(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise ValueError(
+            f"{path}: this has more than {_LONGEST} bytes. A race is written in fewer."
+        )
+    # The parser takes seconds for a key of thousands of parts.
+    deep = any(line.count(b".") > _MOST_DOTS for line in content.splitlines())
     try:
+        if deep:
+            raise RecursionError
         # Some editors put a mark of three bytes at the beginning.
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise ValueError(
             f"{path}: this is no text in UTF-8. Save it as that."
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: this is no TOML: {error}.") from None
+        raise ValueError(f"{path}: this is no TOML: {_cut(error)}.") from None
+    except RecursionError:
+        raise ValueError(f"{path}: this is nested too deeply.") from None
+    except ValueError as error:  # a number of thousands of digits, a date in month 13
+        raise ValueError(f"{path}: this cannot be read: {_cut(error)}.") from None
+
+
+def _cut(error: Exception) -> str:
+    return str(error)[:200].rstrip(".")
 
 
 def _value(path: Path, key: str, value: Any, wanted: Key) -> Any:
@@ -90,7 +111,7 @@ def _value(path: Path, key: str, value: Any, wanted: Key) -> Any:
     for one in items:
         if type(one) not in wanted.kinds:  # `true` is an `int` to `isinstance`
             raise TypeError(
-                f"{path}: `{key}` is {value!r}, and {wanted.wanted} is wanted."
+                f"{path}: `{key}` is {brief(value)}, and {wanted.wanted} is wanted."
             )
     try:
         found = [
@@ -105,6 +126,6 @@ def _value(path: Path, key: str, value: Any, wanted: Key) -> Any:
 
 def _unknown(path: Path, key: str) -> str:
     known = [name.replace("_", "-") for name in KEYS]
-    near = difflib.get_close_matches(key.replace("_", "-"), known)
+    near = difflib.get_close_matches(key.replace("_", "-")[:99], known)
     hint = f"Is it `{near[0]}`?" if near else f"Known are {', '.join(known)}."
-    return f"{path}: there is no option `{key}`. {hint}"
+    return f"{path}: there is no option `{brief(key)[1:-1]}`. {hint}"

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from ..entrants import brief
+
 _TIME = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?")
 _SECONDS = 3600.0, 60.0, 1.0
 _FINEST = 1000  # learning rates in a grid: more is a slip of the finger
@@ -75,19 +77,23 @@ def duration(text: str) -> float:
         units = zip(parts.groups(), _SECONDS, strict=True)
         return sum(float(some) * unit for some, unit in units if some)
     except ValueError:
-        raise ValueError(f"{text!r} is no time; say `90s`, `5m` or `1h`.") from None
+        raise ValueError(
+            f"{brief(text)} is no time; say `90s`, `5m` or `1h`."
+        ) from None
 
 
 def _read(kind: Callable[[str], Any], text: str, wanted: str) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no {wanted}.") from None
+        raise ValueError(f"{brief(text)} is no {wanted}.") from None
 
 
 def _grid(text: str) -> list[float]:
     """From one rate to another, with equal ratios; those between have three digits."""
-    wanted = f"{text!r} is no grid; say `lowest:highest:how many`, such as `1e-4:1:8`."
+    wanted = (
+        f"{brief(text)} is no grid; say `lowest:highest:how many`, such as `1e-4:1:8`."
+    )
     try:
         low, high, many = (float(end) for end in text.split(":"))
     except ValueError:

@@ -1,5 +1,6 @@
 """How a race goes, while it runs: bars on a terminal, nothing in a pipe."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,6 +33,14 @@ class Quiet(Watch):
 
     def __exit__(self, *error: Any) -> None:
         pass
+
+    def remarks(self, remark: str) -> None:
+        """Say it, also in a pipe: it may be a reason not to wait for the race.
+
+        Args:
+            remark: a sentence.
+        """
+        print(f"note: {remark}", file=sys.stderr)
 
     def stopped(self) -> bool:
         """Whether to end the race here."""
@@ -73,6 +82,14 @@ class Bars(Quiet):
 
     def __exit__(self, *error: Any) -> None:
         self.progress.stop()
+
+    def remarks(self, remark: str) -> None:
+        """Print it above the bars.
+
+        Args:
+            remark: a sentence.
+        """
+        self.progress.console.print(Text(f"note: {remark}"))
 
     def begins(self, names: Sequence[str], runs: int, steps: int) -> None:
         """Draw the bars.

@@ -1,7 +1,6 @@
 """One race on the command line, from its options to the report."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,12 @@ def run(
     folder = out or (last_folder(problem) if resume else new_folder(problem))
     try:
         name = problem or Store(folder).settings(resume).get("problem", "digits")
-        known = replace(load(name), name=name)
+        if problem is None and ":" in name:
+            said = (
+                f"race.json in {folder} names {name}: it is imported, and its code runs"
+            )
+            console_for(sys.stderr).print(said)
+        known = load(name)
         with Stop() as stop, _watch(stop, known, options.get("time_budget")) as watch:
             outcome = race(known, **options, folder=folder, resume=resume, watch=watch)
     except Exception:

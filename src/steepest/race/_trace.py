@@ -1,0 +1,145 @@
+"""One run of an optimizer, traced: a function of arrays that encloses no large one."""
+
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+
+from ._hoist import LARGE, size, traced
+from ._model import Model, Run
+
+
+class Traced:
+    """The steps of one run, the same for all learning rates and seeds.
+
+    Args:
+        model: one run, as functions of a learning rate and a seed.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers the model has."""
+        return sum(x.size for x in self._params)
+
+    @property
+    def bytes_per_param(self) -> float:
+        """What the optimizer keeps beside the params."""
+        params = sum(map(size, self._params))
+        return (self.bytes_per_run - params) / max(self.parameters, 1)
+
+    @property
+    def bytes_per_run(self) -> int:
+        """What a run keeps from step to step: params and state."""
+        return sum(map(size, self.one))
+
+    @cached_property
+    def one(self) -> list[Any]:
+        """Shapes and dtypes of the arrays that a run keeps."""
+        return jax.eval_shape(_bare, self._run)
+
+    @cached_property
+    def arrays(self) -> list[Any]:
+        """What all runs read: the data, and large arrays that functions enclose."""
+        enclosed = [x for x in self._jaxpr.consts if size(x) >= LARGE]
+        return [*enclosed, *jax.tree.leaves(self.model.problem.data)]
+
+    def some_steps(
+        self,
+        rate: Any,
+        seed: Any,
+        leaves: list[Any],
+        start: Any,
+        count: Any,
+        fresh: Any,
+        arrays: list[Any],
+    ) -> tuple[list[Any], list[Any]]:
+        """One run takes its steps `start` to `start + count`, and is measured.
+
+        Returns what it goes on with, and the first step's loss, the mean loss and the
+        metric.
+
+        Args:
+            rate: the learning rate.
+            seed: the seed.
+            leaves: what the run goes on with.
+            start: how many steps were taken.
+            count: how many to take.
+            fresh: whether to begin, whatever `leaves` are.
+            arrays: what all runs read.
+        """
+        rest = iter(arrays)
+        large = [size(x) >= LARGE for x in self._jaxpr.consts]
+        pairs = zip(self._jaxpr.consts, large, strict=True)
+        consts = [next(rest) if is_large else x for x, is_large in pairs]
+        given = rate, seed, *leaves, start, count, fresh, *rest
+        found = jaxpr_as_fun(ClosedJaxpr(self._jaxpr.jaxpr, consts))(*given)
+        return found[: len(leaves)], found[len(leaves) :]
+
+    @cached_property
+    def _jaxpr(self) -> Any:
+        return traced(self._some_steps, *self._example(), self.model.problem.data)
+
+    def _example(self) -> tuple[Any, ...]:
+        """Arguments of the right shapes."""
+        numbers = np.int32(0), np.int32(0), np.bool_(True)
+        return np.float32(0), np.uint32(0), self.one, *numbers
+
+    def _some_steps(
+        self,
+        rate: Any,
+        seed: Any,
+        leaves: list[Any],
+        start: Any,
+        count: Any,
+        fresh: Any,
+        data: Any,
+    ) -> Any:
+        model = self.model
+        begin = lambda: _bare(model.start(rate, seed))
+        run = _dressed(jax.lax.cond(fresh, begin, lambda: leaves), self._run)
+
+        def step(k: Any, carry: Any) -> Any:
+            run, first, total = carry
+            run, value = model.step(rate, seed, start + k, run, data)
+            return run, jnp.where(k == 0, value, first), total + value
+
+        none = jnp.zeros(())
+        run, first, total = jax.lax.fori_loop(0, count, step, (run, none, none))
+        mean = total / count.astype(total.dtype)
+        return _bare(run), (first, mean, model.metric(seed, run, data))
+
+    @cached_property
+    def _params(self) -> list[Any]:
+        key = jax.eval_shape(jax.random.key, np.uint32(0))
+        return jax.tree.leaves(jax.eval_shape(self.model.problem.init, key))
+
+    @cached_property
+    def _run(self) -> Any:
+        """Shapes and dtypes of one run."""
+        return jax.eval_shape(self.model.start, np.float32(0), np.uint32(0))
+
+
+def _bare(run: Run) -> list[Any]:
+    """Arrays of numbers: keys, too, and none whose dtype gives way."""
+    strong = lambda x: jax.random.key_data(x) if _is_key(x) else x.astype(x.dtype)
+    return [strong(jnp.asarray(x)) for x in jax.tree.leaves(run)]
+
+
+def _dressed(leaves: list[Any], like: Run) -> Run:
+    """The run that `_bare` has made arrays of."""
+    kinds: list[Any] = []  # of keys; a shape does not tell, but a traced array does
+    kind = lambda x: jax.random.key_impl(x) if _is_key(x) else None
+    jax.eval_shape(lambda run: kinds.extend(map(kind, jax.tree.leaves(run))), like)
+    pairs = zip(leaves, kinds, strict=True)
+    dressed = [jax.random.wrap_key_data(x, impl=k) if k else x for x, k in pairs]
+    return jax.tree.unflatten(jax.tree.structure(like), dressed)
+
+
+def _is_key(x: Any) -> bool:
+    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
