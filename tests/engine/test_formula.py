@@ -1,10 +1,16 @@
 """Formulas are compiled once for all transformations that compute the same."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 
 import steepest
+from steepest.core import Recent
 from steepest.engine._formula import _COMPILED, fingerprint
+from steepest.engine._leaves import Leaves
+from steepest.engine._masks import view_through
+from steepest.engine._sweep import Sweep
 
 
 def _over(x):
@@ -56,12 +62,53 @@ def test_a_second_adam_compiles_nothing():
 
 def test_the_shelf_of_formulas_is_finite(monkeypatch):
     """A sweep over very many learning rates does not fill the memory."""
-    monkeypatch.setattr("steepest.engine._formula._ENOUGH", 3)
-    monkeypatch.setattr("steepest.engine._formula._COMPILED", shelf := {})
+    monkeypatch.setattr("steepest.engine._formula._COMPILED", shelf := Recent(3))
     for i in range(8):
         tx, g = steepest.scale(float(i)), jnp.ones(())
         assert tx.update(g, tx.init(g))[0] == i
-        assert len(shelf) <= 3
+        assert 0 < len(shelf) <= 3
+
+
+def test_many_threads_with_many_optimizers(monkeypatch):
+    """More optimizers than the shelf holds, in several threads at once.
+
+    The shelf was once cleared while another thread read it, which was a `KeyError`.
+    """
+    monkeypatch.setattr("steepest.engine._formula._COMPILED", shelf := Recent(2))
+    g = jnp.ones(2)
+
+    def work(k):
+        for i in range(6):
+            tx = steepest.sgd(0.5 * (k + 2 * i))
+            u, _ = tx.update(g, tx.init(g))
+            assert float(u[0]) == -0.5 * (k + 2 * i)
+        return k
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [0, 1, 2, 3]
+    assert 0 < len(shelf) <= 2
+
+
+def test_the_shelf_of_one_sweep_is_finite(monkeypatch):
+    """Masks that change make other combinations; so may a user's rule, by its names."""
+    monkeypatch.setattr("steepest.engine._sweep._KINDS", 3)
+    names = iter("abcdefgh")
+
+    def prepare(step):
+        return {next(names): jnp.zeros(())}
+
+    leaf = lambda n, g, p: g
+    rule = steepest.Rule("fresh", steepest.EmptyState, leaf, prepare=prepare)
+    sweep, g = Sweep([rule]), Leaves([jnp.ones(3)])
+    for _ in range(8):
+        views = [view_through([], g)]
+        sweep.run(g, [None], [None], [steepest.EmptyState()], views, {})
+        assert 0 < len(sweep._formulas) <= 3
+
+
+def test_a_memory_of_compiled_functions_is_in_use():
+    assert isinstance(_COMPILED, Recent)
+    assert _COMPILED.size <= 128
 
 
 def test_what_leaks_is_seen():
