@@ -11,8 +11,8 @@ from ..core import (
     GradientTransformationExtraArgs,
     OptState,
     Params,
-    Recent,
     period,
+    Recent,
     Rule,
     Updates,
 )

@@ -15,7 +15,6 @@ from ._masks import View
 from ._memory import Memory
 from ._stacks import stacking, stacks
 
-
 _KINDS = 64  # formulas kept of one sweep: combinations of masks, dtypes and numbers
 
 
