@@ -33,6 +33,15 @@ class Known:
 # What remembers where the params were when it began.
 _FROM_HERE = "cocob|sam|schedule_free|mechanize|dog|dowg|prodigy|dadapt|distance|galore"
 
+# What keeps no mean of the gradients.
+_FORGETFUL = "|".join(
+    "chain named_chain masked partition multi_transform flatten apply_if_finite "
+    "conditionally_mask conditionally_transform identity scale sgd sign_sgd clip "
+    "scale_by_schedule scale_by_learning_rate scale_by_sign add_decayed_weights "
+    "clip_by_global_norm set_to_zero zero_nans keep_params_nonnegative user.[a-z_]* "
+    "[a-z_]*_schedule exponential_decay join_schedules centralize".split()
+)
+
 KNOWN = [
     Known(
         "second moments and inner products of complex numbers: |g|^2 and Re(conj(g) p)",
@@ -69,12 +78,15 @@ KNOWN = [
         HALF,
     ),
     Known(
-        "memory of integers begins as a number: in Optax 0.1 begins as the integer 0",
-        "rprop|yogi|schedule_free|rss|adagrad|rms|stddev|cocob|momo|prodigy|dadapt"
-        "|mechanize|multi_steps|lbfgs|galore|muon",
+        "memory of integers is kept as numbers: Optax begins it, and keeps squares, as "
+        "integers",
+        rf"Call\('(?!({_FORGETFUL})')",  # anything else
         ("int32",),
     ),
-    Known("`MultiSteps` passes extra arguments on", r"multi_steps.*user\.low"),
+    Known(
+        "`MultiSteps` and `lookahead` pass extra arguments on",
+        r"(multi_steps|lookahead).*user\.low",
+    ),
     Known(
         "`adapt_lower_bound` leaves the bound alone after a zero gradient",
         "momo.*adapt_lower_bound",

@@ -214,7 +214,7 @@ class Grammar:
         dtype = pick(["float32", "float32", "float32", "float32", *DTYPES])
         if used & set(HOLDS):
             # What holds still shall have a reason to.
-            k = pick(range(STEPS))
+            k = pick([0, 0, *range(STEPS)])
             bad = pick(["nan", "inf", "nan", "huge"])
             gradients = *gradients[:k], bad, *gradients[k + 1 :]
         eager = bool(used & set(CONCRETE)) or pick([True, False, False])

@@ -62,7 +62,8 @@ def test_what_is_left_out_and_known_says_why():
 @pytest.mark.parametrize("eager", [False, True])
 def test_a_skipped_step_leaves_what_users_keep(name, eager):
     """A1 of the defects, for every kind of state."""
-    problem = Problem(gradients=ONE_NAN, eager=eager)
+    # At once: what they begin with does not fit into what their steps are made of.
+    problem = Problem(gradients=("nan", "normal", *ONE_NAN[2:]), eager=eager)
     check(Call("apply_if_finite", Call(name), 3), problem)
 
 
@@ -160,9 +161,10 @@ PYTHON = {
 }
 
 
+@pytest.mark.xfail(reason="A3: wrappers compile outside `jit`", strict=True)
 @pytest.mark.parametrize("expression", PYTHON.values(), ids=PYTHON)
 def test_python_in_users_functions(expression):
-    """A3 of the defects: outside `jit` they see numbers, and are called in every step."""
+    """A3: outside `jit` they see numbers, and are called in every step."""
     check(expression, Problem(eager=True))
 
 
@@ -208,7 +210,6 @@ def test_what_differs_is_said():
     adam = run("adam")
     assert first_difference(adam, theirs(Call("adam", 0.1), Problem()), 1e-4) is None
     assert "nu" in first_difference(adam, run("sgd"), 1e-4)
-    assert "shape" in first_difference(adam, run("adam", tree="layers"), 1e-4) or True
     rough = [{k: x * 1 for k, x in row.items() if k != "classes"} for row in adam]
     for row, old in zip(rough, adam, strict=True):
         row["classes"] = old["classes"]

@@ -72,12 +72,12 @@ _KNOWN: ContextVar[Mapping[int, Known]] = ContextVar(
 
 
 @contextmanager
-def knowing(was: Mapping[str, Any], now: Mapping[str, Array]) -> Iterator[None]:
+def knowing(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[None]:
     """Within this, `number` knows what the arrays were.
 
     Args:
         was: by name, what they were; only floats count.
-        now: by name, the arrays.
+        now: by name, the arrays; a schedule may have said a number of Python.
     """
     found = {}
     for name, x in now.items():
