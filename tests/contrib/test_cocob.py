@@ -52,3 +52,20 @@ def test_params_are_needed():
     tx = contrib.scale_by_cocob()
     with pytest.raises(ValueError, match="scale_by_cocob: `update` needs `params`"):
         tx.update(G, tx.init(P))
+
+
+def test_a_complex_weight_goes_where_its_gradient_says():
+    """The imaginary part of the sum of gradients was once dropped.
+
+    Optax gives 0.9788 + 1.9788j here: its reward, of `g (p - x0)` not conjugated, is 0.
+    """
+    tx = contrib.cocob()
+    p, g = jnp.array([1.0 + 2.0j]), jnp.array([1.0 + 1.0j])
+    state = tx.init(p)
+    for _ in range(3):
+        u, state = tx.update(g, state, p)
+        p = p + u
+    np.testing.assert_allclose(p, [0.97815 + 1.97815j], atol=1e-5)
+    np.testing.assert_allclose(state[2].cumulative_gradients, -3 * g)
+    assert state[2].reward.dtype == jnp.float32
+    assert (state[2].reward > 0).all()

@@ -5,6 +5,9 @@ import jax.numpy as jnp
 
 from steepest.core import EmptyState, Rule
 from steepest.engine._formula import joined, measuring, result
+from steepest.engine._leaves import Leaves
+from steepest.engine._masks import view_through
+from steepest.engine._sweep import Sweep
 
 DOUBLE = Rule("double", EmptyState, lambda n, g, p: 2 * g)
 ADD = Rule("add", EmptyState, lambda n, g, p: g + n.much)
@@ -45,3 +48,16 @@ def test_the_rules_have_their_names_in_the_program():
 
 def test_one_thing_alone_is_a_tuple_too():
     assert result(1) == (1,) and result((1, 2)) == (1, 2)
+
+
+def test_what_one_sweep_keeps_is_bounded(monkeypatch):
+    """Masks that change make other combinations; so may a user's rule, by its names."""
+    monkeypatch.setattr("steepest.engine._sweep._KINDS", 3)
+    names = iter("abcdefgh")
+    prepare = lambda step: {next(names): jnp.zeros(())}
+    sweep = Sweep([Rule("fresh", EmptyState, lambda n, g, p: g, prepare=prepare)])
+    g = Leaves([jnp.ones(3)])
+    for _ in range(8):
+        views = [view_through([], g)]
+        sweep.run(g, [None], [None], [EmptyState()], views, {})
+        assert 0 < len(sweep._formulas) <= 3

@@ -77,6 +77,13 @@ def test_ours(name):
     assert only_own_code(OWN[name].update)
 
 
+def test_ours_after_a_step_too():
+    """When compiled functions are kept in it."""
+    tx, p = steepest.adamw(SCHEDULE), jnp.ones(3)
+    tx.update(p, tx.init(p), p)
+    assert only_own_code(tx.update)
+
+
 @pytest.mark.parametrize("name", USERS)
 def test_the_users(name):
     assert not only_own_code(USERS[name].update)

@@ -58,3 +58,13 @@ def test_impossible_numbers_are_refused():
 @pytest.mark.usefixtures("as_users_do")
 def test_impossible_arguments_are_refused():
     refuses(steepest.scale_by_rss, initial_accumulator_value=NOT_AMOUNTS)
+
+
+def test_a_number_spoilt_by_a_nan_stands_still():
+    """As in Optax: the sum is NaN from then on, and the update 0."""
+    tx = steepest.scale_by_rss()
+    state = tx.init(jnp.ones(2))
+    _, state = tx.update(jnp.array([jnp.nan, 1.0]), state)
+    u, _ = tx.update(jnp.ones(2), state)
+    assert u[0] == 0.0
+    assert u[1] > 0

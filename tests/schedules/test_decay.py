@@ -271,3 +271,10 @@ def test_cosine_takes_more_steps_than_an_int32_has():
 def test_without_end_it_stays_at_its_beginning():
     """As in Optax; `inf / inf` would be NaN."""
     assert float(steepest.linear_schedule(1.0, 0.1, float("inf"))(7)) == 1.0
+
+
+@pytest.mark.parametrize("steps", [3, 7, 10, 11, 25, 49])
+def test_a_compiled_warm_up_begins_at_zero(steps):
+    """XLA divides by multiplying: 3 / 3 was above one, the learning rate below zero."""
+    schedule = steepest.linear_schedule(0.0, 0.3, steps)
+    assert float(jax.jit(schedule)(jnp.array(0))) == 0.0

@@ -196,3 +196,12 @@ def test_what_shapes_the_program_is_left_alone():
     """Our own functions say which arguments may be arrays."""
     tx = steepest.inject_hyperparams(steepest.contrib.galore)(0.1, rank=1)
     assert "rank" not in tx.init({"w": jnp.ones((2, 3))}).hyperparams
+
+
+def test_a_schedule_may_say_a_number_of_python():
+    """As `constant_schedule` does."""
+    tx = steepest.inject_hyperparams(steepest.sgd)(steepest.constant_schedule(0.5))
+    g = jnp.ones(2)
+    u, state = tx.update(g, tx.init(g), g)
+    assert u.tolist() == [-0.5, -0.5]
+    assert float(state.hyperparams["learning_rate"]) == 0.5

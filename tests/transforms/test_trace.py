@@ -112,3 +112,14 @@ def test_a_decay_that_is_no_share_is_refused(decay):
     said = rf"trace: decay is {decay}, and a number in \[0, 1\] is wanted"
     with pytest.raises(ValueError, match=said):
         steepest.trace(decay)
+
+
+def test_the_mean_of_integers_is_not_an_integer():
+    """Kept as one it would lose all that is below one."""
+    tx = steepest.trace(0.5)
+    g = jnp.array([1, 2])
+    state = tx.init(g)
+    for _ in range(2):
+        u, state = tx.update(g, state)
+    assert u.tolist() == [1.5, 3.0]
+    assert state.trace.tolist() == [1.5, 3.0]

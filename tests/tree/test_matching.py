@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from steepest import MaskedNode, matching, not_matching
+from steepest.core import Recent
 from steepest.tree import _matching, as_patterns, first_matches
 
 TREE = {"a": [1.0, None], "b": {"bias": 2.0, "scale": MaskedNode()}}
@@ -38,9 +39,8 @@ def test_which_is_first():
 
 
 def test_not_all_trees_are_remembered(monkeypatch):
-    known = {}
+    known = Recent(2)
     monkeypatch.setattr(_matching, "_KNOWN", known)
-    monkeypatch.setattr(_matching, "_ENOUGH", 2)
     for k in range(5):
         assert matching("1")([0.0] * k) == [i == 1 for i in range(k)]
         assert 0 < len(known) <= 2

@@ -13,6 +13,7 @@ from . import (
     _wrappers,
 )
 from ._row import (
+    fed as fed,
     few_params as few_params,
     gradients as gradients,
     over as over,
@@ -20,6 +21,7 @@ from ._row import (
     potential as potential,
     Row as Row,
     typeof as typeof,
+    with_bare_keys as with_bare_keys,
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]

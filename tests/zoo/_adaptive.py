@@ -2,7 +2,7 @@
 
 import steepest
 
-from ._row import Row
+from ._row import Row, SQUARED
 
 TWO = {"b1": 0.9, "b2": 0.999}
 ADAMAX = {"learning_rate": 0.1, **TWO, "eps": 1e-8}
@@ -24,6 +24,7 @@ OPTIMIZERS = [
         steepest.adadelta,
         {"learning_rate": 1.0, "rho": 0.9, "eps": 1e-4, "weight_decay": 0.01},
         still=False,
+        of_complex=SQUARED,
     ),
     Row(
         steepest.adagrad,
@@ -91,7 +92,7 @@ def _part(maker, hyper, options=None, variant="", **flags):
 
 
 PARTS = [
-    _part(steepest.scale_by_adadelta, {"rho": 0.9, "eps": 1e-6}),
+    _part(steepest.scale_by_adadelta, {"rho": 0.9, "eps": 1e-6}, of_complex=SQUARED),
     _part(steepest.scale_by_adamax, TWO),
     _part(steepest.scale_by_adan, {"b1": 0.98, "b2": 0.92, "b3": 0.99, **FLOORS}),
     _part(
@@ -104,7 +105,12 @@ PARTS = [
     _part(
         steepest.scale_by_optimistic_gradient, {"alpha": 0.5, "beta": -0.2}, linear=True
     ),
-    _part(steepest.scale_by_radam, {**TWO, "threshold": 0.0}, {"nesterov": True}),
+    _part(
+        steepest.scale_by_radam,
+        {**TWO, "threshold": 0.0},
+        {"nesterov": True},
+        of_complex="split",  # below 4 Optax is NaN
+    ),
     _part(steepest.scale_by_rms, {"decay": 0.9}, {"bias_correction": True}),
     _part(steepest.scale_by_rprop, {"learning_rate": 0.1}, complex=False),
     _part(

@@ -2,7 +2,7 @@
 
 from steepest import contrib
 
-from ._row import Row
+from ._row import PRODUCT, REFUSED, Row, SQUARED
 
 ADAM = {"learning_rate": 0.1, "b1": 0.9, "b2": 0.999, "eps": 1e-8}
 BELIEF = {"b1": 0.9, "b2": 0.99, "eps": 1e-8, "eps_root": 1e-8}
@@ -23,6 +23,7 @@ OPTIMIZERS = [
     Row(
         contrib.simplified_ademamix,
         {"learning_rate": 0.01, **MIX, "alpha": 1.0, "weight_decay": 0.0},
+        of_complex=SQUARED,
         scale_free=True,
     ),
     Row(
@@ -33,12 +34,13 @@ OPTIMIZERS = [
     Row(
         contrib.cocob,
         {"learning_rate": 1.0, "alpha": 10.0, "eps": 1e-8, "weight_decay": 0.0},
-        complex=False,
+        of_complex=PRODUCT,
         scale_free=True,
     ),
     Row(
         contrib.dadapt_adamw,
         {**FOUND, "estim_lr0": 0.01},
+        of_complex=SQUARED,
         scale_free=True,
     ),
     Row(
@@ -56,25 +58,26 @@ OPTIMIZERS = [
     Row(
         contrib.madgrad,
         {"learning_rate": 0.1, "momentum": 0.9, "weight_decay": 0.0, "eps": 1e-6},
+        of_complex=REFUSED,
     ),
     Row(
         contrib.momo,
         {"learning_rate": 0.1, "beta": 0.9, "lower_bound": 0.0, "weight_decay": 0.0},
         {"adapt_lower_bound": True},
         wants=("value",),
-        complex=False,  # there the loss of the zoo is not real
     ),
     Row(
         contrib.momo_adam,
         {**ADAM, "lower_bound": 0.0, "weight_decay": 0.01},
         wants=("value",),
-        complex=False,  # there the loss of the zoo is not real
+        of_complex=PRODUCT,
         still=False,
     ),
     Row(
         contrib.prodigy,
         {**FOUND, "estim_lr0": 0.01, "estim_lr_coef": 1.0},
         {"safeguard_warmup": True},
+        of_complex=SQUARED,
         scale_free=True,
     ),
     Row(
@@ -104,12 +107,18 @@ PARTS = [
         contrib.scale_by_cocob,
         {"alpha": 100.0, "eps": 1e-8},
         optimizer=False,
-        complex=False,
+        of_complex=PRODUCT,
     ),
     Row(
         contrib.scale_by_madgrad,
         {"learning_rate": 0.1, "momentum": 0.9, "eps": 1e-6},
         optimizer=False,
+        of_complex=REFUSED,
     ),
-    Row(contrib.scale_by_simplified_ademamix, {**MIX, "alpha": 1.0}, optimizer=False),
+    Row(
+        contrib.scale_by_simplified_ademamix,
+        {**MIX, "alpha": 1.0},
+        optimizer=False,
+        of_complex=SQUARED,
+    ),
 ]

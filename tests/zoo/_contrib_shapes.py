@@ -7,7 +7,7 @@ import jax
 import steepest
 from steepest import contrib
 
-from ._row import Row
+from ._row import OURS, PRODUCT, Row, SQUARED
 
 
 def _muon_of_matrices(beta: Any, eps: Any, **options: Any) -> Any:
@@ -38,17 +38,20 @@ OPTIMIZERS = [
         },
         "numbers",
         explicit=False,
+        of_complex="Optax does not conjugate",
         rounding=50,
     ),
     Row(
         contrib.galore,
         {"learning_rate": 0.1, "scale": 1.0},
         {"rank": 1, "update_proj_gap": 2},
+        of_complex="Optax does not conjugate",
     ),
     Row(
         contrib.mechanize,
         {"weight_decay": 0.01, "eps": 1e-8, "s_init": 0.01},
         {"base_optimizer": steepest.adam(1.0)},
+        of_complex=PRODUCT,
     ),
     Row(
         contrib.schedule_free,
@@ -59,6 +62,7 @@ OPTIMIZERS = [
         contrib.schedule_free_adamw,
         {"learning_rate": 0.1, "b1": 0.9, "b2": 0.99, "weight_decay": 1e-4},
         {"warmup_steps": 3},
+        of_complex=SQUARED,
     ),
     Row(
         contrib.schedule_free_sgd,
@@ -76,6 +80,7 @@ PARTS = [
         {"preconditioning": "spectral", "adaptive": True, "ns_steps": 2},
         "spectral",
         optimizer=False,
+        of_complex=OURS,
         partial=True,
         rounding=50,
     ),
@@ -85,6 +90,7 @@ PARTS = [
         {"preconditioning": "schatten", "ns_coeffs": "dion", "nesterov": False},
         "schatten",
         optimizer=False,
+        of_complex=OURS,
         partial=True,
         rounding=50,
     ),

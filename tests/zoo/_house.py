@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 import steepest
 
-from ._row import Row
+from ._row import OURS, Row
 
 
 def _many(p: Any) -> Any:
@@ -64,6 +64,7 @@ OPTIMIZERS = [
         {"learning_rate": 0.05, "momentum": 0.9},
         rotates=True,
         steep=GENTLY,
+        of_complex="split",
     ),
     Row(steepest.sgd, SGD, linear=True, rotates=True, steep=GENTLY),
     Row(steepest.sgd, HEAVY, {}, "momentum", linear=True, steep=GENTLY),
@@ -72,9 +73,15 @@ OPTIMIZERS = [
         _clipped_adamw,
         {"max_norm": 1.0, "learning_rate": 0.1, "weight_decay": 1e-4},
         still=False,
+        of_complex=OURS,
     ),
-    Row(_clipped_late, {"learning_rate": 0.1, "max_norm": 1.0}),
-    Row(_masked_adam, {"learning_rate": 0.1, "rest": 0.1}, steep={"rest": 0.005}),
+    Row(_clipped_late, {"learning_rate": 0.1, "max_norm": 1.0}, of_complex=OURS),
+    Row(
+        _masked_adam,
+        {"learning_rate": 0.1, "rest": 0.1},
+        steep={"rest": 0.005},
+        of_complex=OURS,
+    ),
 ]
 
 PARTS = [

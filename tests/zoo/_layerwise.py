@@ -2,7 +2,7 @@
 
 import steepest
 
-from ._row import Row
+from ._row import OURS, REFUSED, Row, SQUARED
 
 ADAFACTOR = {
     "learning_rate": 0.1,
@@ -50,6 +50,7 @@ OPTIMIZERS = [
         {"dtype": "float16"},
         "float16",
         still=False,
+        of_complex=OURS,
         rounding=2**13,
     ),
     Row(
@@ -61,7 +62,11 @@ OPTIMIZERS = [
         random=True,
         steep={"learning_rate": 5e-4},
     ),
-    Row(steepest.sm3, {"learning_rate": 0.5, "momentum": 0.9}),
+    Row(
+        steepest.sm3,
+        {"learning_rate": 0.5, "momentum": 0.9},
+        of_complex=REFUSED,
+    ),
 ]
 
 PARTS = [
@@ -78,7 +83,7 @@ PARTS = [
     Row(steepest.centralize, {}, optimizer=False, linear=True),
     Row(steepest.clip_by_block_rms, {"threshold": 0.5}, optimizer=False, rotates=True),
     Row(steepest.ema, {"decay": 0.9}, optimizer=False, linear=True, rotates=True),
-    Row(steepest.keep_params_nonnegative, {}, optimizer=False, complex=False),
+    Row(steepest.keep_params_nonnegative, {}, optimizer=False),
     Row(
         steepest.normalize_by_update_norm,
         {"scale_factor": 2.0, "eps": 1e-6},
@@ -90,6 +95,7 @@ PARTS = [
         steepest.scale_by_distance_over_gradients,
         {"reps_rel": 1e-2, "eps": 1e-8, "global_scale": 2.0},
         optimizer=False,
+        of_complex=SQUARED,
         rotates=True,
     ),
     Row(
@@ -113,7 +119,12 @@ PARTS = [
         linear=True,
         rotates=True,
     ),
-    Row(steepest.scale_by_sm3, {"b1": 0.9, "b2": 1.0, "eps": 1e-8}, optimizer=False),
+    Row(
+        steepest.scale_by_sm3,
+        {"b1": 0.9, "b2": 1.0, "eps": 1e-8},
+        optimizer=False,
+        of_complex=REFUSED,
+    ),
     Row(
         steepest.scale_by_trust_ratio,
         {"min_norm": 0.0, "trust_coefficient": 0.1, "eps": 0.0},

@@ -10,6 +10,12 @@ import pytest
 
 import steepest
 
+# Why complex params do not agree with Optax.
+OURS = "not in Optax"
+SQUARED = "Optax averages g^2, which is no square of a length"
+PRODUCT = "Optax multiplies without conjugating"
+REFUSED = "Optax refuses complex params"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -26,6 +32,9 @@ class Row:
     rotates: bool = False  # u(Q g) = Q u(g)
     still: bool = True  # without a gradient it does not move
     complex: bool = True  # takes complex gradients
+    # What complex params agree with: "optax", "split" for the real and imaginary parts
+    # alone, or why with neither; then they turn with the params and the gradients.
+    of_complex: str = "optax"
     partial: bool = False  # lets some leaves pass as they are
     sharded: bool = True  # what it keeps looks like the params, and is sharded alike
     explicit: bool = True  # runs on meshes with explicit axes

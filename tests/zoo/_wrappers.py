@@ -6,7 +6,7 @@ import jax
 
 import steepest
 
-from ._row import Row
+from ._row import OURS, Row
 
 
 def _labels(p: Any) -> Any:
@@ -54,22 +54,29 @@ def _guard(learning_rate: Any, sigmas: Any, margin: Any) -> Any:
 
 
 OPTIMIZERS = [
-    Row(_apply_if_finite, {"learning_rate": 0.1}),
-    Row(_conditionally_mask, {"learning_rate": 0.1}),
-    Row(_flatten, {"learning_rate": 0.1}, sharded=False),
+    Row(_apply_if_finite, {"learning_rate": 0.1}, of_complex=OURS),
+    Row(_conditionally_mask, {"learning_rate": 0.1}, of_complex=OURS),
+    Row(_flatten, {"learning_rate": 0.1}, sharded=False, of_complex=OURS),
     Row(
         _guard,
         {"learning_rate": 0.1, "sigmas": 6.0, "margin": 0.1},
         still=False,
+        of_complex=OURS,
     ),
-    Row(_inject, {"learning_rate": 0.1, "b1": 0.9}),
-    Row(_multi_steps, {"learning_rate": 0.1}),
+    Row(_inject, {"learning_rate": 0.1, "b1": 0.9}, of_complex=OURS),
+    Row(_multi_steps, {"learning_rate": 0.1}, of_complex=OURS),
     Row(
         _partition,
         {"learning_rate": 0.1, "rest": 0.1},
         steep={"rest": 0.005},
+        of_complex=OURS,
     ),
-    Row(_route, {"learning_rate": 0.1, "rest": 0.1}, steep={"rest": 0.005}),
+    Row(
+        _route,
+        {"learning_rate": 0.1, "rest": 0.1},
+        steep={"rest": 0.005},
+        of_complex=OURS,
+    ),
 ]
 
 PARTS: list[Row] = []

@@ -22,7 +22,7 @@ from ..core import (
     Updates,
 )
 from ..engine import Keep, kept, lift, MaskOrFn
-from ..numerics import beginning_at, copy_of, quotient, second_moment
+from ..numerics import beginning_at, copy_of, quotient, second_moment, wide_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
@@ -43,11 +43,12 @@ def scale_by_cocob(
 
         L     <- max(L, |g|)                        L begins at eps
         G     <- G + |g|
-        R     <- max(R - (p - x0) g, 0)
+        R     <- max(R - Re(conj(g) (p - x0)), 0)
         theta <- theta - g
         u      = x0 + theta / L (L + R) / max(G + L, alpha L) - p
 
-    Nothing is to be tuned: `u` is the step itself, downhill.
+    Nothing is to be tuned: `u` is the step itself, downhill. A complex weight has one
+    gambler, who bets on its phase: `L`, `G` and `R` are real.
 
     Args:
         alpha: at most one part in `alpha` is bet in the first steps.
@@ -69,7 +70,7 @@ def scale_by_cocob(
         L = jnp.maximum(L, jnp.abs(g))
         G = G + jnp.abs(g)
         # max(R - ..., 0), but two arrays meet last: see `spread`.
-        R = R - jnp.minimum(R, (p - x0) * g)
+        R = R - jnp.minimum(R, (g.conj() * (p - x0)).real)
         theta = theta - g
         # One quotient after the other: the square of L may be too large or too small.
         bet = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))
@@ -82,7 +83,7 @@ def scale_by_cocob(
             leaf,
             remember={
                 "init_particles": copy_of,
-                "cumulative_gradients": second_moment(),
+                "cumulative_gradients": wide_moment(),  # has a sign, or a phase
                 "scale": beginning_at(eps, second_moment()),
                 "subgradients": second_moment(),
                 "reward": second_moment(),

@@ -40,6 +40,7 @@ from ._options import (
     rate_given as rate_given,
     state_of as state_of,
 )
+from ._recent import Recent as Recent
 from ._rule import only_real as only_real, Rule as Rule, Step as Step
 from ._transformation import (
     AnyTransformation as AnyTransformation,

@@ -77,7 +77,7 @@ def knowing(was: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[None]:
 
     Args:
         was: by name, what they were; only floats count.
-        now: by name, the arrays.
+        now: by name, the arrays; a schedule may have said a number of Python.
     """
     found = {}
     for name, x in now.items():

@@ -17,6 +17,8 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from ..core import Recent
+
 _PURE = {__name__.partition(".")[0], "jax", "jaxlib"}
 # These wrap functions of ours to check their types: what counts is what they wrap.
 _CHECKERS = {"jaxtyping", "beartype"}
@@ -64,6 +66,8 @@ def _parts(x: Any) -> list[Any] | None:
         return list(x)
     if hasattr(x, "__wrapped__"):  # a function under `jax.jit`
         return [x.__wrapped__]
+    if isinstance(x, Recent):  # made of the rest, and can be made again
+        return []
     if _root(type(x).__module__) in _PURE:
         return list(getattr(x, "__dict__", {}).values())
     if not callable(x) and not jax.tree_util.all_leaves([x]):

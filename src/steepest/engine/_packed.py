@@ -12,6 +12,7 @@ from ..core import (
     OptState,
     Params,
     period,
+    Recent,
     Rule,
     Updates,
 )
@@ -26,6 +27,7 @@ from ._wrap import Around, seen_through
 
 SMALL = 65536  # elements: a leaf smaller than that is done as soon as begun
 _ENOUGH = 16  # leaves: with fewer there is little to win
+_LAYOUTS = 16  # plans kept: one for each way that the params are packed
 
 
 class Packing(NamedTuple):
@@ -131,7 +133,7 @@ class _Packer:
         self._tx = tx
         self._plan = plan_of("packed", "tx", tx)
         self._below = below
-        self._plans: dict[Layout, Plan] = {}
+        self._plans: Recent[Plan] = Recent(_LAYOUTS)
         for link in self._plan.links:
             if not isinstance(link.body, Rule) or link.body.kind != "elementwise":
                 raise ValueError(
@@ -191,10 +193,12 @@ class _Packer:
 
     def _plan_over(self, layout: Layout) -> Plan:
         """The same links, seeing the vectors in which the leaves lie that they saw."""
-        if layout not in self._plans:
+
+        def plan() -> Plan:
             links = [_over(layout, link) for link in self._plan.links]
-            self._plans[layout] = replace(self._plan, links=tuple(links))
-        return self._plans[layout]
+            return replace(self._plan, links=tuple(links))
+
+        return self._plans(layout, plan)
 
 
 def _over(layout: Layout, link: Link) -> Link:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..core import OptState, Rule, Step
+from ..core import OptState, Recent, Rule, Step
 from ..numerics import by_split, sum_over
 from ._batches import alike, batches
 from ._formula import Formula, Job, joined, measuring, Numbers, result, summed
@@ -15,6 +15,8 @@ from ._leaves import Leaves
 from ._masks import View
 from ._memory import Memory
 from ._stacks import stacking, stacks
+
+_KINDS = 64  # formulas kept of one sweep: combinations of masks, dtypes and numbers
 
 
 class Sweep:
@@ -25,9 +27,9 @@ class Sweep:
 
     def __init__(self, rules: Sequence[Rule]):
         self.rules = tuple(rules)
-        self._formulas: dict[Any, Formula] = {}
-        self._measures: dict[Any, Any] = {}
-        self._heavy: dict[Any, Any] = {}
+        self._formulas: Recent[Formula] = Recent(_KINDS)
+        self._measures: Recent[Any] = Recent(_KINDS)
+        self._heavy: Recent[Any] = Recent(_KINDS)
 
     def run(
         self,
@@ -132,23 +134,17 @@ class Sweep:
 
     def _measured(self, measure: Callable[..., Any], names: tuple[str, ...]) -> Any:
         """What the first rule measures, of some leaves."""
-        if names not in self._measures:
-            self._measures[names] = measuring(measure, names)
-        return self._measures[names]
+        return self._measures(names, lambda: measuring(measure, names))
 
     def _formula(self, names: Any, on: tuple[bool, ...], dtype: Any) -> Formula:
         """The joined formula of the rules that see a leaf."""
         key = names, on, dtype
-        if key not in self._formulas:
-            self._formulas[key] = joined(self.rules, names, on, dtype)
-        return self._formulas[key]
+        return self._formulas(key, lambda: joined(self.rules, *key))
 
     def _stacked(self, names: tuple[str, ...], dtype: Any) -> Any:
         """The heavy formula of the last rule, of matrices of one shape."""
         key = names, dtype
-        if key not in self._heavy:
-            self._heavy[key] = stacking(self.rules[-1], *key)
-        return self._heavy[key]
+        return self._heavy(key, lambda: stacking(self.rules[-1], *key))
 
 
 def _shared(rule: Rule, state: OptState) -> dict[str, Any]:

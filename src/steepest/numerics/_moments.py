@@ -7,14 +7,24 @@ import jax.numpy as jnp
 from jaxtyping import Array, Inexact, Int, Num
 
 from ..core import Real
-from ._precision import wide_dtype
+from ._precision import is_inexact, wide_dtype
 
 Leaf = Inexact[Array, "..."]
 
 
 def first_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
-    """Where a mean of gradients begins: zeros like `p`, in `dtype` where given."""
-    return chosen(dtype, lambda p: jnp.zeros_like(p, dtype=dtype or jnp.result_type(p)))
+    """Where a mean of gradients begins: zeros like `p`, in `dtype` where given.
+
+    Of integers in float32: a mean kept as an integer would lose what is below one.
+    """
+
+    def begin(p: Any) -> Leaf:
+        own = jnp.result_type(p)
+        return jnp.zeros_like(
+            p, dtype=dtype or (own if is_inexact(p) else wide_dtype([p]))
+        )
+
+    return chosen(dtype, begin)
 
 
 def second_moment(dtype: Any = None) -> Callable[[Any], Leaf]:

@@ -6,6 +6,7 @@ optimization, 2011, jmlr.org/papers/v12/duchi11a
 
 from typing import Any, NamedTuple, Unpack
 
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
@@ -47,7 +48,8 @@ def scale_by_rss(
 
     def leaf(n: Any, g: Array, p: Array | None, s: Array) -> tuple[Array, Array]:
         s = s + abs_sq(g)
-        return g / root(s + eps), s
+        # As in Optax: a sum that was spoilt by a NaN holds its number still.
+        return g / jnp.where(s > 0, root(s + eps), jnp.inf), s
 
     remember = {"sum_of_squares": beginning_at(start, second_moment())}
     return lift(Rule(who, ScaleByRssState, leaf, remember))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..core import Params
+from ..core import Params, Recent
 from ..tree import as_patterns, key_paths
 
 MUON, ADAM = "muon", "adam"
@@ -39,7 +39,7 @@ _NAMES = [
 ]
 # Sides of 50257 x 768 are those of a vocabulary, and of 28672 x 8192 are not.
 _LONG, _TIMES = 10_000, 10
-_ENOUGH = 256  # trees remembered; a program with more starts afresh
+_TREES = 256  # trees remembered
 
 
 class Place(NamedTuple):
@@ -70,7 +70,7 @@ class Sorting:
         self._patterns = as_patterns(who, list(self._said))
         self._stacked = as_patterns(who, [] if stacked is None else [stacked])
         self._words = [_words(who, *item) for item in self._said.items()]
-        self._known: dict[Any, list[Place]] = {}
+        self._known: Recent[list[Place]] = Recent(_TREES)
 
     @property
     def sides(self) -> dict[str, tuple[str, ...]]:
@@ -82,16 +82,11 @@ class Sorting:
         """For each leaf, where it goes; remembered for a structure and its shapes."""
         leaves, treedef = jax.tree.flatten(params)
         shapes = tuple(map(jnp.shape, leaves))
+        make = lambda: list(map(self._place, key_paths(params), shapes))
         try:
-            known = self._known.get((treedef, shapes))
+            return self._known((treedef, shapes), make)
         except (TypeError, ValueError):  # a node holds what cannot be compared
-            return list(map(self._place, key_paths(params), shapes))
-        if known is None:
-            if len(self._known) >= _ENOUGH:
-                self._known.clear()
-            known = list(map(self._place, key_paths(params), shapes))
-            self._known[treedef, shapes] = known
-        return known
+            return make()
 
     def __call__(self, params: Params) -> Params:
         """The label of each leaf, in the structure of the params."""

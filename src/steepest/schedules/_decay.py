@@ -93,7 +93,9 @@ def polynomial(
         t = jnp.maximum(among(count, begin, steps), begin) - begin
         # Not `1 - t / steps`: XLA divides by multiplying, and may get below zero.
         left = as_float(jnp.clip(steps - t, 0, steps))
-        return (init_value - end_value) * (left / steps) ** power + end_value
+        # For the same reason 3 / 3 may be above one, and a warm-up begin below zero.
+        part = jnp.where(t == 0, 1.0, left / steps)
+        return (init_value - end_value) * part**power + end_value
 
     return of_count(formula)
 

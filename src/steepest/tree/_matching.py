@@ -1,18 +1,18 @@
 """Leaves chosen by where they stand: regular expressions on their paths."""
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jaxtyping import PyTree
 
+from ..core import Recent
 from ._paths import key_paths
 
 Patterns = tuple[re.Pattern[str], ...]
 
-_KNOWN: dict[Hashable, tuple[int | None, ...]] = {}
-_ENOUGH = 256  # trees kept; a program with more starts afresh
+_KNOWN: Recent[tuple[int | None, ...]] = Recent(256)
 
 
 def matching(pattern: str) -> Callable[[PyTree], PyTree]:
@@ -79,14 +79,9 @@ def first_matches(patterns: Patterns, tree: PyTree) -> tuple[int | None, ...]:
     """
     key = patterns, jax.tree.structure(tree)
     try:
-        known = _KNOWN.get(key)
+        return _KNOWN(key, lambda: _first_matches(patterns, tree))
     except (TypeError, ValueError):  # a node holds what cannot be compared
         return _first_matches(patterns, tree)
-    if known is None:
-        if len(_KNOWN) >= _ENOUGH:
-            _KNOWN.clear()
-        known = _KNOWN[key] = _first_matches(patterns, tree)
-    return known
 
 
 def _where(patterns: Patterns, *, found: bool) -> Callable[[PyTree], PyTree]:

@@ -1,0 +1,113 @@
+"""Where steepest differs from Optax on purpose: data, each with its reason.
+
+With a `path`, only what stands there is not compared; without, the expression is not.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ._problems import DTYPES, Problem, TREES
+
+HALF = "bfloat16", "float16"
+COMPLEX = ("complex64",)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A difference that is meant."""
+
+    reason: str  # in docs/from-optax.md
+    text: str  # a regular expression, found in the expression
+    dtypes: Sequence[str] = tuple(DTYPES)
+    trees: Sequence[str] = tuple(TREES)
+    path: str | None = None  # a regular expression
+
+    def holds(self, text: str, problem: Problem) -> bool:
+        """Whether it explains a difference here."""
+        here = problem.dtype in self.dtypes and problem.tree in self.trees
+        return here and re.search(self.text, text) is not None
+
+
+# What remembers where the params were when it began.
+_FROM_HERE = "cocob|sam|schedule_free|mechanize|dog|dowg|prodigy|dadapt|distance|galore"
+
+# What keeps no mean of the gradients.
+_FORGETFUL = "|".join(
+    "chain named_chain masked partition multi_transform flatten apply_if_finite "
+    "conditionally_mask conditionally_transform identity scale sgd sign_sgd clip "
+    "scale_by_schedule scale_by_learning_rate scale_by_sign add_decayed_weights "
+    "clip_by_global_norm set_to_zero zero_nans keep_params_nonnegative user.[a-z_]* "
+    "[a-z_]*_schedule exponential_decay join_schedules centralize".split()
+)
+
+KNOWN = [
+    Known(
+        "second moments and inner products of complex numbers: |g|^2 and Re(conj(g) p)",
+        "adadelta|simplified_ademamix|dadapt_adamw|prodigy|distance_over_gradients"
+        "|mechanize|momo|madgrad",
+        COMPLEX,
+    ),
+    Known(
+        "`cocob` bets on the phase of a complex number, with a reward that is real",
+        "cocob",
+        COMPLEX,
+        path=r"^(?!.*cumulative_gradients)",  # everything else
+    ),
+    Known(
+        "complex NaN are NaN: Optax orders them, and its maximum may leave them out",
+        "adamax|amsgrad",
+        COMPLEX,
+    ),
+    Known("Muon and GaLore of complex matrices conjugate", "muon|galore", COMPLEX),
+    Known(
+        "`MultiSteps` keeps the imaginary part, which Optax drops",
+        "multi_steps",
+        COMPLEX,
+    ),
+    Known(
+        "of half-precision gradients the accumulator holds the sum, for an exact mean",
+        "multi_steps",
+        HALF,
+        path=r"\.acc_grads",
+    ),
+    Known(
+        "random numbers are drawn in the dtype of the leaf: others than in float32",
+        "add_noise|noisy_sgd",
+        HALF,
+    ),
+    Known(
+        "memory of integers is kept as numbers: Optax begins it, and keeps squares, as "
+        "integers",
+        rf"Call\('(?!({_FORGETFUL})')",  # anything else
+        ("int32",),
+    ),
+    Known(
+        "`MultiSteps` and `lookahead` pass extra arguments on",
+        r"(multi_steps|lookahead).*user\.low",
+    ),
+    Known(
+        "`adapt_lower_bound` leaves the bound alone after a zero gradient",
+        "momo.*adapt_lower_bound",
+    ),
+    Known(
+        "`lookahead` resets to the state at the params where fast and slow meet",
+        rf"lookahead.*({_FROM_HERE}).*True\)$",
+    ),
+    Known(
+        "a scalar stays a scalar",
+        "distance_over_gradients",
+        trees=("layers", "holes", "scalar"),
+    ),
+]
+
+
+def expected(expression: Any, problem: Problem) -> list[Known]:
+    """The differences that are meant here."""
+    return [known for known in KNOWN if known.holds(repr(expression), problem)]
+
+
+def is_expected(known: Sequence[Known], path: str) -> bool:
+    """Whether a difference at this path is meant."""
+    return any(one.path is not None and re.search(one.path, path) for one in known)

@@ -1,0 +1,106 @@
+"""Six steps of an expression, by one library, as rows of named arrays."""
+
+import contextlib
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import steepest
+
+from ._expression import build, Call
+from ._problems import Problem, STEPS
+from ._user import Box
+
+Row = dict[str, np.ndarray]  # path -> what is there
+
+
+class Refused(Exception):
+    """A library does not compute this."""
+
+
+def ours(expression: Any, problem: Problem, precision: str = "") -> list[Row]:
+    """The steps of steepest, under the strict rules of the tests.
+
+    Integers may meet real numbers: a gradient that is an integer is not strict at all.
+    """
+    rule = "standard" if problem.dtype == "int32" else "strict"
+    with jax.numpy_dtype_promotion(rule):
+        return _run(steepest, expression, problem, precision)
+
+
+def theirs(expression: Any, problem: Problem, precision: str = "") -> list[Row]:
+    """The steps of Optax, which mixes dtypes and ranks; compiled, or not, as asked."""
+    loose = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
+    with loose[0], loose[1]:
+        return _run(optax, expression, problem, precision)
+
+
+def theirs_at_once(expression: Any, problem: Problem) -> list[Row]:
+    """The steps of Optax in float32, operation by operation.
+
+    Only operations are compiled then, and they are the same for all expressions. Of a
+    condition one branch runs, so that this computes what Optax otherwise refuses.
+    """
+    with jax.disable_jit():
+        return theirs(expression, replace(problem, eager=True), "float32")
+
+
+def _run(m: Any, expression: Any, problem: Problem, precision: str) -> list[Row]:
+    around = (
+        jax.enable_x64(True) if precision == "float64" else contextlib.nullcontext()
+    )
+    with around, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return _steps(m, expression, problem, precision)
+        except Exception as error:
+            raise Refused(f"{type(error).__name__}: {str(error)[:300]}") from error
+
+
+def _steps(m: Any, expression: Any, problem: Problem, precision: str) -> list[Row]:
+    Box.turn = 0
+    empty = _emptied if m is steepest else lambda state: state
+    tx = m.with_extra_args_support(build(m, expression))
+    two = isinstance(expression, Call) and expression.name == "lookahead"
+    params = [problem.params(t, precision) for t in range(STEPS)]
+    if two:
+        params = [m.LookaheadParams(p, params[0]) for p in params]
+    update = tx.update if problem.eager else jax.jit(tx.update)
+    state = tx.init(params[0])
+    rows = [_row({}, empty(state))]
+    for t in range(STEPS):
+        Box.turn = t
+        g = problem.gradient(t, precision)
+        u, state = update(g, state, params[t], value=problem.value(t))
+        rows.append(_row(u, empty(state)))
+    return rows
+
+
+def _row(updates: Any, state: Any) -> Row:
+    found = {"classes": np.array(str(jax.tree.structure((updates, state))))}
+    tree = {"updates": updates, "state": state}
+    for path, x in jax.tree_util.tree_flatten_with_path(tree)[0]:
+        if jnp.issubdtype(jnp.result_type(x), jax.dtypes.prng_key):
+            x = jax.random.key_data(x)
+        found[jax.tree_util.keystr(path)] = np.asarray(x)
+    return found
+
+
+def _emptied(state: Any) -> Any:
+    """After a step Optax's accumulator is zero, and ours is what the step has seen."""
+
+    def emptied(x: Any) -> Any:
+        if type(x).__name__ != "MultiStepsState":
+            return x
+        x = x._replace(inner_opt_state=_emptied(x.inner_opt_state))
+        if int(x.mini_step) == 0:
+            x = x._replace(acc_grads=jax.tree.map(jnp.zeros_like, x.acc_grads))
+        return x
+
+    is_one = lambda x: type(x).__name__ == "MultiStepsState"
+    return jax.tree.map(emptied, state, is_leaf=is_one)
