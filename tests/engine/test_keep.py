@@ -11,7 +11,7 @@ import steepest
 
 from ..zoo import few_params, gradients, over, typeof, ZOO
 
-KEEPING = [r for r in ZOO if "keep" in inspect.signature(r.maker).parameters]
+KEEPING = [r for r in ZOO if "keep_count" in inspect.signature(r.maker).parameters]
 # These are around an optimizer, which has the keywords.
 WRAPPERS = ("mechanize", "sam", "schedule_free")
 FIXED = ("optimistic_adam", "rprop", "schedule_free_adamw")  # take no schedule

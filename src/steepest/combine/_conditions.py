@@ -12,6 +12,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     OptState,
     Params,
@@ -31,6 +32,7 @@ class ConditionFn(Protocol):
     def __call__(self, step: Array, **extra_args: Any) -> Any: ...
 
 
+@like_optax
 class ApplyIfFiniteState(NamedTuple):
     """How often a gradient was not finite, and the inner state."""
 
@@ -40,6 +42,7 @@ class ApplyIfFiniteState(NamedTuple):
     inner_state: OptState
 
 
+@like_optax
 class ConditionallyMaskState(NamedTuple):
     """How often `update` was called, and the inner state."""
 
@@ -47,6 +50,7 @@ class ConditionallyMaskState(NamedTuple):
     inner_state: OptState
 
 
+@like_optax
 class ConditionallyTransformState(NamedTuple):
     """The inner state, and how often `update` was called."""
 

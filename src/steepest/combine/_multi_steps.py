@@ -14,6 +14,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     OptState,
     Params,
@@ -37,6 +38,7 @@ class ShouldSkipUpdateFunction(Protocol):
     ) -> tuple[Any, Any]: ...
 
 
+@like_optax
 class MultiStepsState(NamedTuple):
     """How far the accumulation is, and the inner state."""
 

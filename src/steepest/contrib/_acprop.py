@@ -20,7 +20,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     after,
     debias,
@@ -82,6 +82,7 @@ def scale_by_acprop(
     )
 
 
+@optimizer
 def acprop(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -99,7 +100,7 @@ def acprop(
         b1, b2, eps, eps_root: as for `scale_by_acprop`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.acprop(learning_rate=0.1)
@@ -108,9 +109,8 @@ def acprop(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.2]
     """
-    tx = chain(
+    return chain(
         scale_by_acprop(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(rate_given("acprop", learning_rate)),
     )
-    return kept(acprop, keep, tx)

@@ -14,6 +14,7 @@ from ..core import (
     amount,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     nonnegative,
     Real,
@@ -23,7 +24,7 @@ from ..core import (
     Updates,
     WrongArgument,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     after,
@@ -41,6 +42,7 @@ from ..numerics import (
 )
 
 
+@like_optax
 class DAdaptAdamWState(NamedTuple):
     """What it remembers: three arrays for each leaf, and for the tree its estimate."""
 
@@ -52,6 +54,7 @@ class DAdaptAdamWState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@optimizer
 def dadapt_adamw(
     learning_rate: ScalarOrSchedule = 1.0,
     betas: Sequence[Real] = (0.9, 0.999),
@@ -79,7 +82,7 @@ def dadapt_adamw(
         eps: keeps `u` finite where the gradient is zero.
         estim_lr0: where `d` begins: less than the distance.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dadapt_adamw(estim_lr0=0.1)
@@ -140,7 +143,7 @@ def dadapt_adamw(
             needs=("params",),
         )
     )
-    return kept(dadapt_adamw, keep, tx)
+    return tx
 
 
 def both(who: str, betas: Any) -> list[Any]:

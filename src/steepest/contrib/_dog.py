@@ -16,6 +16,7 @@ from ..core import (
     amount,
     choice,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Params,
     rate_given,
@@ -25,13 +26,14 @@ from ..core import (
     Step,
     WrongArgument,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import copy_of, root, scalar, sqrt_or_zero, squares, sum_of_squares
 from ..transforms import add_decayed_weights, identity, scale_by_learning_rate
 
 InitStep = Literal["distance", "learning_rate", "heuristic"]
 
 
+@like_optax
 class DoGState(NamedTuple):
     """What DoG remembers: where it began, how far it came, how long gradients were."""
 
@@ -41,6 +43,7 @@ class DoGState(NamedTuple):
     sum_sq_norm_grads: Float[Array, ""]  # G, the sum of ||g||^2
 
 
+@optimizer
 def dog(
     learning_rate: ScalarOrSchedule = 1.0,
     init_step: tuple[InitStep, Real] = ("heuristic", 1e-6),
@@ -67,7 +70,7 @@ def dog(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dog(init_step=("distance", 0.1))
@@ -76,12 +79,11 @@ def dog(
     >>> [round(float(u), 3) for u in updates]
     [-0.06, 0.08]
     """
-    tx = chain(
+    return chain(
         decayed(weight_decay, mask),
         _scale_by_dog(init_step, eps),
         scale_by_learning_rate(rate_given("dog", learning_rate)),
     )
-    return kept(dog, keep, tx)
 
 
 def decayed(

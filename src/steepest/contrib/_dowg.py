@@ -13,6 +13,7 @@ from ..combine import chain
 from ..core import (
     amount,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Params,
     rate_given,
@@ -20,12 +21,13 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, MaskOrFn
+from ..engine import Keep, MaskOrFn, optimizer
 from ..numerics import root, scalar
 from ..transforms import scale_by_learning_rate
 from ._dog import decayed, scale_by_distance
 
 
+@like_optax
 class DoWGState(NamedTuple):
     """What DoWG remembers: where it began, how far it came, how long gradients were."""
 
@@ -34,6 +36,7 @@ class DoWGState(NamedTuple):
     estim_sq_dist: Float[Array, ""]  # d, the largest squared distance from p0
 
 
+@optimizer
 def dowg(
     learning_rate: ScalarOrSchedule = 1.0,
     init_estim_sq_dist: Real | None = None,
@@ -58,7 +61,7 @@ def dowg(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dowg(init_estim_sq_dist=0.01)
@@ -79,9 +82,8 @@ def dowg(
         return {"rate": d / (root(v) + eps)}, d, v
 
     shared = {"estim_sq_dist": scalar(begin), "weighted_sq_norm_grads": scalar()}
-    tx = chain(
+    return chain(
         decayed(weight_decay, mask),
         scale_by_distance("dowg", DoWGState, shared, prepare),
         scale_by_learning_rate(rate_given("dowg", learning_rate)),
     )
-    return kept(dowg, keep, tx)

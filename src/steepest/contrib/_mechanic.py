@@ -14,6 +14,7 @@ from ..core import (
     AnyTransformation,
     as_inner,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     missing,
     OptState,
@@ -35,6 +36,7 @@ from ..numerics import (
 )
 
 
+@like_optax
 class MechanicState(NamedTuple):
     """What the tuner has seen, for each of several memories, and where it began."""
 

@@ -16,6 +16,7 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     loss,
     nonnegative,
     Real,
@@ -25,7 +26,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     debias,
@@ -42,6 +43,7 @@ from ..numerics import (
 )
 
 
+@like_optax
 class MomoState(NamedTuple):
     """What MoMo remembers: an array for each leaf, and for the tree a model."""
 
@@ -52,6 +54,7 @@ class MomoState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@like_optax
 class MomoAdamState(NamedTuple):
     """What MoMo-Adam remembers: two arrays for each leaf, and for the tree a model."""
 
@@ -63,6 +66,7 @@ class MomoAdamState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@optimizer
 def momo(
     learning_rate: ScalarOrSchedule = 1.0,
     beta: Real = 0.9,
@@ -90,7 +94,7 @@ def momo(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         adapt_lower_bound: whether `lb` is raised to what the model promises, and
             halved where the loss falls below it.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax, steepest
     >>> from steepest import contrib
@@ -133,9 +137,10 @@ def momo(
             needs=("params", "value"),
         )
     )
-    return kept(momo, keep, tx)
+    return tx
 
 
+@optimizer
 def momo_adam(
     learning_rate: ScalarOrSchedule = 1e-2,
     b1: Real = 0.9,
@@ -167,7 +172,7 @@ def momo_adam(
         b2: how slowly `v` forgets, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
     b1, b2 = fraction("momo_adam", b1=b1, b2=b2)
     (eps,) = nonnegative("momo_adam", eps=eps)
@@ -209,7 +214,7 @@ def momo_adam(
             needs=("params", "value"),
         )
     )
-    return kept(momo_adam, keep, tx)
+    return tx
 
 
 def _beginning(lower_bound: Real) -> dict[str, Callable[[], Array]]:

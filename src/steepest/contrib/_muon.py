@@ -25,6 +25,7 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Params,
     period,
@@ -35,7 +36,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     COEFFICIENTS,
     debias,
@@ -57,6 +58,7 @@ Coefficients: TypeAlias = Any  # a name, three numbers, or three for each step
 STANDARD = (3.4445, -4.7750, 2.0315)
 
 
+@like_optax
 class MuonDimensionNumbers(NamedTuple):
     """How a tensor is a matrix: its layer computes `y = x W`."""
 
@@ -64,6 +66,7 @@ class MuonDimensionNumbers(NamedTuple):
     output_axis: int | Sequence[int] = 1  # left over; the columns
 
 
+@like_optax
 class MuonState(NamedTuple):
     """What Muon remembers: a count, one array for each leaf, and the polynomials."""
 
@@ -165,6 +168,7 @@ def scale_by_muon(
     return of_matrices(who, tx, weight_dimension_numbers, memory=["mu"])
 
 
+@optimizer
 def muon(
     learning_rate: ScalarOrSchedule,
     ns_coeffs: Coefficients = STANDARD,
@@ -207,7 +211,7 @@ def muon(
             params, `None` where AdamW is wanted, or a function that makes them of the
             params. By default every leaf with two axes is a matrix.
         consistent_rms: see above.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.contrib.muon(learning_rate=0.1)
@@ -257,7 +261,7 @@ def muon(
     )
     groups = {"muon": matrices, "adam": rest}
     tx = partition(groups, partial(_labels, numbers))
-    return kept(muon, keep, tx)
+    return tx
 
 
 def _no_matrix(g: Any) -> str:

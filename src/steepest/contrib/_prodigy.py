@@ -15,6 +15,7 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     nonnegative,
     Params,
@@ -24,7 +25,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     copy_of,
@@ -43,6 +44,7 @@ from ..numerics import (
 from ._dadapt_adamw import both
 
 
+@like_optax
 class ProdigyState(NamedTuple):
     """What it remembers: four arrays for each leaf, and for the tree its estimate."""
 
@@ -55,6 +57,7 @@ class ProdigyState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@optimizer
 def prodigy(
     learning_rate: ScalarOrSchedule = 1.0,
     betas: Sequence[Real] = (0.9, 0.999),
@@ -90,7 +93,7 @@ def prodigy(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         safeguard_warmup: whether the learning rate and the bias correction are left out
             of `s`, so that `d` does not grow too much while they are small.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.prodigy(estim_lr0=0.1)
@@ -158,4 +161,4 @@ def prodigy(
             needs=("params",),
         )
     )
-    return kept(prodigy, keep, tx)
+    return tx

@@ -9,6 +9,7 @@ from ..core import (
     amount,
     GradientTransformationExtraArgs,
     inside,
+    like_optax,
     loss,
     period,
     Real,
@@ -21,6 +22,7 @@ from ..engine import lift
 from ..numerics import increment, scalar, zero_count
 
 
+@like_optax
 class ReduceLROnPlateauState(NamedTuple):
     """What has been seen of the loss, and how far the learning rate has fallen."""
 

@@ -18,6 +18,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     missing,
     OptState,
     Params,
@@ -43,6 +44,7 @@ from ..numerics import copy_of, quotient, root, sum_of_squares, zero_count
 NormalizeState = EmptyState
 
 
+@like_optax
 class SAMState(NamedTuple):
     """How far the climb has come, and from where."""
 

@@ -13,6 +13,7 @@ from ._given import (
     WrongArgument as WrongArgument,
 )
 from ._known import knowing as knowing, Known as Known
+from ._like_optax import like_optax as like_optax
 from ._numbers import (
     amount as amount,
     finite as finite,

@@ -11,7 +11,7 @@ from ._dtypes import (
     wide as wide,
     widen as widen,
 )
-from ._keep import Keep as Keep, keeping as keeping, kept as kept
+from ._keep import Keep as Keep, keeping as keeping, optimizer as optimizer
 from ._layout import (
     Packed as Packed,
     repack as repack,

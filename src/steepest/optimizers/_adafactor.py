@@ -17,6 +17,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     real,
@@ -25,7 +26,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import abs_sq, ema as average, increment, root, wide_dtype, zero_count
 from ..transforms import (
     add_decayed_weights,
@@ -37,6 +38,7 @@ from ..transforms import (
 )
 
 
+@like_optax
 class FactoredState(NamedTuple):
     """A count for the tree; for each leaf two means, or one where it is not factored.
 
@@ -146,6 +148,7 @@ def scale_by_factored_rms(
     )
 
 
+@optimizer
 def adafactor(
     learning_rate: ScalarOrSchedule | None = None,
     min_dim_size_to_factor: int = 128,
@@ -177,7 +180,7 @@ def adafactor(
             multiply; `None` for none.
         eps: its `epsilon`.
         weight_decay_mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.adafactor(learning_rate=0.1)
@@ -204,4 +207,4 @@ def adafactor(
     if weight_decay_rate is not None:
         links.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
     tx = chain(*links, scale(-1))
-    return kept(adafactor, keep, tx)
+    return tx

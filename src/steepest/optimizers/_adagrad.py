@@ -12,17 +12,19 @@ from ..combine import chain
 from ..core import (
     amount,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import abs_sq, beginning_at, root, second_moment
 from ._descend import descend
 
 
+@like_optax
 class ScaleByRssState(NamedTuple):
     """What AdaGrad remembers: an array for each leaf."""
 
@@ -53,6 +55,7 @@ def scale_by_rss(
     return lift(Rule(who, ScaleByRssState, leaf, remember))
 
 
+@optimizer
 def adagrad(
     learning_rate: ScalarOrSchedule,
     initial_accumulator_value: Real = 0.1,
@@ -65,7 +68,7 @@ def adagrad(
         learning_rate: a number, or a function of the count. The sum grows without end,
             so steps get smaller by themselves.
         initial_accumulator_value, eps: as for `scale_by_rss`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adagrad(learning_rate=0.1)
@@ -74,8 +77,7 @@ def adagrad(
     >>> [round(float(u), 3) for u in updates]
     [-0.095, 0.099]
     """
-    tx = chain(
+    return chain(
         scale_by_rss(initial_accumulator_value, eps),
         descend("adagrad", learning_rate),
     )
-    return kept(adagrad, keep, tx)

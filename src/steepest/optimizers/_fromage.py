@@ -18,7 +18,7 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..transforms import (
     add_decayed_weights,
     scale_by_learning_rate,
@@ -27,6 +27,7 @@ from ..transforms import (
 )
 
 
+@optimizer
 def fromage(
     learning_rate: ScalarOrSchedule,
     min_norm: Real = 1e-6,
@@ -41,7 +42,7 @@ def fromage(
         learning_rate: a number, or a function of the count.
         min_norm: the least length a leaf is thought to have, or it could not leave
             zero.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.fromage(learning_rate=1.0)
@@ -58,7 +59,7 @@ def fromage(
         (eta,) = amount("fromage", learning_rate=learning_rate)
         along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
     tx = chain(scale_by_trust_ratio(min_norm), along, back)
-    return kept(fromage, keep, tx)
+    return tx
 
 
 def _shorter(eta: Any) -> Any:

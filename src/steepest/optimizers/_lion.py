@@ -14,6 +14,7 @@ from ..core import (
     dtype,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     only_real,
     Real,
@@ -22,12 +23,13 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import ema, first_moment, increment, zero_count
 from ..transforms import add_decayed_weights
 from ._descend import descend
 
 
+@like_optax
 class ScaleByLionState(NamedTuple):
     """What Lion remembers: a count for the tree, one array for each leaf."""
 
@@ -96,6 +98,7 @@ def scale_by_lion(
     )
 
 
+@optimizer
 def lion(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -115,7 +118,7 @@ def lion(
         b1, b2, mu_dtype: as for `scale_by_lion`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.lion(learning_rate=0.1, weight_decay=0.0)
@@ -124,9 +127,8 @@ def lion(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_lion(b1, b2, mu_dtype),
         add_decayed_weights(weight_decay, mask),
         descend("lion", learning_rate),
     )
-    return kept(lion, keep, tx)

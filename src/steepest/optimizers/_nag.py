@@ -18,7 +18,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import first_moment, increment, zero_count
 
 
@@ -29,6 +29,7 @@ class NagState(NamedTuple):
     phi: Params  # where the last plain gradient step led
 
 
+@optimizer
 def nag(
     learning_rate: ScalarOrSchedule,
     momentum: ScalarOrSchedule = 0.9,
@@ -46,7 +47,7 @@ def nag(
     Args:
         learning_rate: a number, or a function of the count.
         momentum: a number in [0, 1), or a function of the count.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx, p = steepest.nag(0.01), jnp.array([3.0])
@@ -80,4 +81,4 @@ def nag(
             needs=("params",),
         )
     )
-    return kept(nag, keep, tx)
+    return tx

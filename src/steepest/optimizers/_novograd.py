@@ -15,6 +15,7 @@ from ..core import (
     dtype,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
@@ -22,7 +23,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     ema,
     first_moment,
@@ -35,6 +36,7 @@ from ..numerics import (
 from ._descend import descend
 
 
+@like_optax
 class ScaleByNovogradState(NamedTuple):
     """What NovoGrad remembers: a count; an array and a number for each leaf."""
 
@@ -100,6 +102,7 @@ def scale_by_novograd(
     )
 
 
+@optimizer
 def novograd(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -114,7 +117,7 @@ def novograd(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, weight_decay: as for `scale_by_novograd`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.novograd(learning_rate=0.1)
@@ -123,8 +126,7 @@ def novograd(
     >>> [round(float(u), 3) for u in updates]
     [-0.06, 0.08]
     """
-    tx = chain(
+    return chain(
         scale_by_novograd(b1, b2, eps, eps_root, weight_decay),
         descend("novograd", learning_rate),
     )
-    return kept(novograd, keep, tx)

@@ -24,7 +24,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import quotient, sum_of_squares
 from ._along import one_number
 from ._sgd import sgd
@@ -75,6 +75,7 @@ def scale_by_polyak(
     )
 
 
+@optimizer
 def polyak_sgd(
     max_learning_rate: Real = 1.0,
     scaling: ScalarOrSchedule = 1.0,
@@ -90,7 +91,7 @@ def polyak_sgd(
         scaling: multiplies the gradient before its length is taken: without the bound
             on the step it divides the step. A number, or a function of the count.
         f_min, eps, variant: as for `scale_by_polyak`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.polyak_sgd()
@@ -99,8 +100,7 @@ def polyak_sgd(
     >>> u.tolist()
     [-0.5]
     """
-    tx = chain(
+    return chain(
         sgd(learning_rate=scaling),
         scale_by_polyak(f_min, max_learning_rate, eps, variant),
     )
-    return kept(polyak_sgd, keep, tx)

@@ -15,6 +15,7 @@ from ..combine import chain
 from ..core import (
     amount,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     only_real,
     positive,
@@ -23,11 +24,12 @@ from ..core import (
     share,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import beginning_at, first_moment, second_moment
 from ..transforms import scale
 
 
+@like_optax
 class ScaleByRpropState(NamedTuple):
     """What Rprop remembers: two arrays for each leaf."""
 
@@ -96,6 +98,7 @@ def scale_by_rprop(
     )
 
 
+@optimizer
 def rprop(
     learning_rate: Real,
     eta_minus: Real = 0.5,
@@ -109,7 +112,7 @@ def rprop(
     Args:
         learning_rate: where the step sizes begin.
         eta_minus, eta_plus, min_step_size, max_step_size: as for `scale_by_rprop`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.rprop(learning_rate=0.1)
@@ -119,10 +122,9 @@ def rprop(
     >>> [round(float(x), 3) for x in u]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_rprop(
             learning_rate, eta_minus, eta_plus, min_step_size, max_step_size
         ),
         scale(-1.0),
     )
-    return kept(rprop, keep, tx)

@@ -19,7 +19,7 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     beginning_at,
@@ -86,6 +86,7 @@ def scale_by_yogi(
     )
 
 
+@optimizer
 def yogi(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -98,7 +99,7 @@ def yogi(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps: as for `scale_by_yogi`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.yogi(learning_rate=0.1)
@@ -107,8 +108,7 @@ def yogi(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_yogi(b1, b2, eps),
         descend("yogi", learning_rate),
     )
-    return kept(yogi, keep, tx)

@@ -14,6 +14,7 @@ from ..core import (
     choice,
     flag,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Params,
     period,
@@ -37,6 +38,7 @@ from ._along import (
 from ._zoom_steps import Point, Search, search, Wanted
 
 
+@like_optax
 class ZoomLinesearchInfo(NamedTuple):
     """How the last search went."""
 
@@ -45,6 +47,7 @@ class ZoomLinesearchInfo(NamedTuple):
     curvature_error: Float[Array, ""]  # and by how much its slope is too large
 
 
+@like_optax
 class ScaleByZoomLinesearchState(NamedTuple):
     """The last step, and the function where it ended."""
 

@@ -13,6 +13,7 @@ from ..core import (
     amount,
     dtype,
     GradientTransformationExtraArgs,
+    like_optax,
     Params,
     Real,
     real,
@@ -23,6 +24,7 @@ from ..engine import lift
 from ..numerics import copy_of, length, root, sum_of_squares, wide_dtype
 
 
+@like_optax
 class ScaleByDistanceOverGradientsState(NamedTuple):
     """What it remembers of each leaf."""
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Int
 from ..core import (
     amount,
     GradientTransformationExtraArgs,
+    like_optax,
     Params,
     Real,
     real,
@@ -25,6 +26,7 @@ from ..numerics import increment, key_from, zero_count
 from ..tree import random_like
 
 
+@like_optax
 class AddNoiseState(NamedTuple):
     """What the noise remembers, for the tree."""
 

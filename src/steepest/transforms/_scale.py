@@ -11,6 +11,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     Real,
     real,
     Rule,
@@ -22,6 +23,7 @@ from ..engine import lift, nothing
 from ..numerics import before, increment, zero_count
 
 
+@like_optax
 class ScaleByScheduleState(NamedTuple):
     """How far the schedule has come."""
 

@@ -13,6 +13,7 @@ from ..core import (
     amount,
     EmptyState,
     GradientTransformationExtraArgs,
+    like_optax,
     Rule,
     ScalarOrSchedule,
     Schedule,
@@ -22,6 +23,7 @@ from ..engine import lift, MaskOrFn
 from ..numerics import before, increment, zero_count
 
 
+@like_optax
 class WeightDecaySchedule(NamedTuple):
     """How far the schedule of the decay has come."""
 

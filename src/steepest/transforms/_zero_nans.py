@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import GradientTransformationExtraArgs, Rule, Updates
+from ..core import GradientTransformationExtraArgs, like_optax, Rule, Updates
 from ..engine import lift
 
 
+@like_optax
 class ZeroNansState(NamedTuple):
     """For each leaf, whether the last gradient had a NaN."""
 
