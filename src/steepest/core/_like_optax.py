@@ -71,7 +71,7 @@ def _reduce(x: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
 
 def _theirs(cls: type) -> type | None:
     """Optax's class for one of ours, if it is loaded and has the same fields."""
-    if "optax" not in sys.modules:
+    if "optax" not in sys.modules or type(cls) is not _LikeOptax:
         return None
     if "__class__" not in cls.__dict__:
         return None  # somebody's subclass, perhaps of a name that Optax has too
