@@ -1,5 +1,7 @@
 """steepest: gradient transformations and optimizers for JAX."""
 
+from typing import TYPE_CHECKING
+
 from . import (
     assignment as assignment,
     combine as combine,
@@ -290,5 +292,14 @@ from .tree import (
     update_moment_per_elem_norm as update_moment_per_elem_norm,
 )
 from .tree_utils import tree_map_params as tree_map_params
+
+if TYPE_CHECKING:  # so that checkers know these names, and refuse others
+    from .contrib import (
+        differentially_private_aggregate as differentially_private_aggregate,
+        DifferentiallyPrivateAggregateState as DifferentiallyPrivateAggregateState,
+        dpsgd as dpsgd,
+    )
+else:
+    from .contrib._deprecated import __getattr__ as __getattr__
 
 __version__ = "0.1.0"

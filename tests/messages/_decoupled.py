@@ -79,11 +79,11 @@ BAD = {
         "Pass trees of one structure.",
     ),
     "from_optax": Bad(
-        lambda: steepest.from_optax(optax.adam(0.1)),
+        lambda: steepest.from_optax(optax.adam),
         TypeError,
-        "from_optax: found a GradientTransformationExtraArgs, and the state of an "
-        "optimizer is wanted. Pass what `tx.init(params)` or the last `tx.update` "
-        "returned.",
+        "from_optax: got a function, expected the state of an optimizer or a "
+        "transformation. Pass what `tx.init(params)` or the last `tx.update` returned, "
+        "or `tx` itself.",
     ),
     "to_optax": Bad(
         lambda: steepest.to_optax(steepest.nag(0.1).init(_theta())),

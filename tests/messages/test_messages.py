@@ -10,6 +10,7 @@ import steepest
 from ._bad import Bad
 
 _FILES = (
+    "_aggregating",
     "_combine",
     "_contrib",
     "_decoupled",
@@ -50,6 +51,7 @@ def _public():
     States are tuples that the library makes, and protocols are never called.
     """
     doors = {"": steepest, **dict(inspect.getmembers(steepest, inspect.ismodule))}
+    doors["experimental.aggregating"] = steepest.experimental.aggregating
     found = {}
     for door, room in doors.items():
         for name, x in inspect.getmembers(room, callable):

@@ -1,5 +1,6 @@
 """What everybody agrees on: the types, the pair, the rule, the errors."""
 
+from ._deprecated import deprecated as deprecated
 from ._errors import missing as missing, not_a_transformation as not_a_transformation
 from ._given import (
     any_dtype as any_dtype,
