@@ -99,7 +99,11 @@ from .engine import (
     repack as repack,
     unpack as unpack,
 )
-from .exchange import from_optax as from_optax, to_optax as to_optax
+from .exchange import (
+    from_optax as from_optax,
+    install_as_optax as install_as_optax,
+    to_optax as to_optax,
+)
 from .losses import (
     convex_kl_divergence as convex_kl_divergence,
     cosine_distance as cosine_distance,

@@ -85,6 +85,13 @@ BAD = {
         "transformation. Pass what `tx.init(params)` or the last `tx.update` returned, "
         "or `tx` itself.",
     ),
+    "install_as_optax": Bad(
+        steepest.install_as_optax,
+        RuntimeError,
+        "install_as_optax: Optax 0.2.8 is already imported, and what has imported it "
+        "would keep it. Call `install_as_optax` first, before the libraries that use "
+        "Optax are imported.",
+    ),
     "to_optax": Bad(
         lambda: steepest.to_optax(steepest.nag(0.1).init(_theta())),
         ValueError,
