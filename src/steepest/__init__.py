@@ -78,6 +78,7 @@ from .core import (
     TransformInitFn as TransformInitFn,
     TransformUpdateExtraArgsFn as TransformUpdateExtraArgsFn,
     TransformUpdateFn as TransformUpdateFn,
+    UnusualValueWarning as UnusualValueWarning,
     Updates as Updates,
     with_extra_args_support as with_extra_args_support,
 )

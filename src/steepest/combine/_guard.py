@@ -117,8 +117,10 @@ def guard(
             f"guard: axis_name is a {type(axis_name).__name__}, and the name of a mesh "
             "axis, several names, or None is wanted."
         )
-    (sigma,) = positive("guard", sigmas=sigmas)
-    rise, most = nonnegative("guard", margin=margin, max_consecutive=max_consecutive)
+    (sigma,) = positive.must("guard", sigmas=sigmas)
+    rise, most = nonnegative.must(
+        "guard", margin=margin, max_consecutive=max_consecutive
+    )
 
     def high(x: Array, history: History) -> Bool[Array, ""]:
         return (history.seen >= enough) & is_high(x, history, sigma, rise)

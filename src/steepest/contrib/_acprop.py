@@ -55,7 +55,8 @@ def scale_by_acprop(
         eps_root: the same, added to `nu` at every step, so that it piles up there.
     """
     b1, b2 = fraction("scale_by_acprop", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_acprop", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_acprop", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_acprop", eps_root=eps_root)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         first = count == 0

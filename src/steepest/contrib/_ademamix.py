@@ -80,7 +80,8 @@ def scale_by_ademamix(
     """
     who = "scale_by_ademamix"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     dtype(who, mu_dtype=mu_dtype)
     b3_at = scheduled(fraction, who, b3=b3)
     alpha_at = scheduled(finite, who, alpha=alpha)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
     like_optax,
@@ -94,9 +94,9 @@ def dadapt_adamw(
     who = "dadapt_adamw"
     b1, b2 = both(who, betas)
     (eps,) = nonnegative(who, eps=eps)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     (estim_lr0,) = measurable(who, estim_lr0=estim_lr0)
-    rate = scheduled(amount, who, learning_rate=learning_rate)
+    rate = scheduled(finite, who, learning_rate=learning_rate)
     b = b2**0.5
 
     def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
-    amount,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
     like_optax,
@@ -67,7 +67,7 @@ def scale_by_madgrad(
     """
     (momentum,) = fraction("scale_by_madgrad", momentum=momentum)
     (eps,) = nonnegative("scale_by_madgrad", eps=eps)
-    rate = scheduled(amount, "scale_by_madgrad", learning_rate=learning_rate)
+    rate = scheduled(finite, "scale_by_madgrad", learning_rate=learning_rate)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         t = increment(count)
@@ -76,7 +76,8 @@ def scale_by_madgrad(
     def leaf(n: Any, g: Array, p: Array, nu: Array, s: Array, x0: Array) -> Any:
         s = s + n.c * g
         nu = nu + n.c * abs_sq(g)
-        z = x0 - s / (cube_root(nu) + eps)
+        cbrt = jnp.copysign(cube_root(jnp.abs(nu)), nu)  # below 0 if the rate is
+        z = x0 - s / (cbrt + eps)
         return (1 - momentum) * (z - p), nu, s, x0
 
     return lift(

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
     AnyTransformation,
     as_inner,
+    finite,
     GradientTransformationExtraArgs,
     like_optax,
     measurable,
@@ -85,7 +85,7 @@ def mechanize(
     """
     who = "mechanize"
     base = as_inner(who, "base_optimizer", base_optimizer)
-    (decay,) = amount(who, weight_decay=weight_decay)
+    (decay,) = finite(who, weight_decay=weight_decay)
     eps, s_init = measurable(who, eps=eps, s_init=s_init)
     (k,) = period(who, num_betas=num_betas)
 

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
     finite,
     flag,
     fraction,
@@ -236,9 +235,9 @@ def _model(
     adapt: bool,
 ) -> Callable[..., tuple[Any, ...]]:
     """How far to go: `(step, beta, rho, *model) -> ({tau, decay}, *model)`."""
-    rate: Schedule = scheduled(amount, who, learning_rate=learning_rate)
+    rate: Schedule = scheduled(finite, who, learning_rate=learning_rate)
     (lower_bound,) = finite(who, lower_bound=lower_bound)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     flag(who, adapt_lower_bound=adapt)
 
     def fit(

@@ -22,6 +22,7 @@ from ..core import (
     choice,
     dtype,
     EmptyState,
+    finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
@@ -224,13 +225,13 @@ def muon(
     if consistent_rms is not None:
         (consistent_rms,) = amount("muon", consistent_rms=consistent_rms)
     fraction("muon", adam_b1=adam_b1, adam_b2=adam_b2)
-    nonnegative("muon", adam_eps_root=adam_eps_root)
+    nonnegative.must("muon", adam_eps_root=adam_eps_root)
     for name, x in (
         ("adam_weight_decay", adam_weight_decay),
         ("adam_learning_rate", adam_learning_rate),
     ):
         if not callable(x) and x is not None:
-            amount("muon", **{name: x})
+            finite("muon", **{name: x})
     if adam_learning_rate is None:
         adam_learning_rate = learning_rate
     matrices = chain(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
+    finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
@@ -106,10 +106,10 @@ def prodigy(
     b1, b2 = both(who, betas)
     (b3,) = (b2**0.5,) if beta3 is None else fraction(who, beta3=beta3)
     (eps,) = nonnegative(who, eps=eps)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     d0, coef = measurable(who, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
     flag(who, safeguard_warmup=safeguard_warmup)
-    rate = scheduled(amount, who, learning_rate=learning_rate)
+    rate = scheduled(finite, who, learning_rate=learning_rate)
 
     def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:
         t = increment(count)

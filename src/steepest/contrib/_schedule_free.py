@@ -11,7 +11,6 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
-    amount,
     AnyTransformation,
     dtype,
     finite,
@@ -109,7 +108,7 @@ def schedule_free(
     (b1,) = share(who, b1=b1)
     (power,) = finite(who, weight_lr_power=weight_lr_power)
     dtype(who, state_dtype=state_dtype)
-    rate = scheduled(amount, who, learning_rate=learning_rate)
+    rate = scheduled(finite, who, learning_rate=learning_rate)
 
     def prepare(
         step: Step, kept_b1: Array, max_lr: Array, t: Array, weight_sum: Array
@@ -269,7 +268,7 @@ def schedule_free_sgd(
 def _warmed_up(who: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     """The learning rate, from zero over this many steps."""
     if not callable(learning_rate):
-        amount(who, learning_rate=learning_rate)
+        finite(who, learning_rate=learning_rate)
     if warmup_steps is None:
         return learning_rate
     (steps,) = whole(who, warmup_steps=warmup_steps)

@@ -69,7 +69,8 @@ def scale_by_simplified_ademamix(
     """
     who = "scale_by_simplified_ademamix"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     alpha_at = scheduled(finite, who, alpha=alpha)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:

@@ -1,7 +1,12 @@
 """What everybody agrees on: the types, the pair, the rule, the errors."""
 
 from ._deprecated import deprecated as deprecated
-from ._errors import missing as missing, not_a_transformation as not_a_transformation
+from ._errors import (
+    missing as missing,
+    not_a_transformation as not_a_transformation,
+    unusual as unusual,
+    UnusualValueWarning as UnusualValueWarning,
+)
 from ._given import (
     any_dtype as any_dtype,
     array as array,

@@ -69,7 +69,8 @@ def scale_by_belief(
         nesterov: whether `m` looks one step ahead.
     """
     b1, b2 = fraction("scale_by_belief", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_belief", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_belief", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_belief", eps_root=eps_root)
     flag("scale_by_belief", nesterov=nesterov)
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:

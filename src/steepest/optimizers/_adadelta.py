@@ -45,7 +45,7 @@ def scale_by_adadelta(
         eps: the first updates have its root for their size.
     """
     (rho,) = fraction("scale_by_adadelta", rho=rho)
-    (eps,) = nonnegative("scale_by_adadelta", eps=eps)
+    (eps,) = nonnegative.must("scale_by_adadelta", eps=eps)
 
     def leaf(n: Any, g: Array, p: Array | None, e_g: Array, e_x: Array) -> Any:
         e_g = ema(e_g, abs_sq(g), rho)

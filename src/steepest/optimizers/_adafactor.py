@@ -85,7 +85,8 @@ def scale_by_factored_rms(
             `1 - t^-decay_rate` where `t` counts from 1.
     """
     who = "scale_by_factored_rms"
-    decay_rate, epsilon = nonnegative(who, decay_rate=decay_rate, epsilon=epsilon)
+    (decay_rate,) = nonnegative(who, decay_rate=decay_rate)
+    (epsilon,) = nonnegative.must(who, epsilon=epsilon)
     (step_offset,) = real(who, step_offset=step_offset)
     nonnegative(who, min_dim_size_to_factor=min_dim_size_to_factor)
     flag(who, factored=factored)

@@ -6,6 +6,7 @@ optimization, 2011, jmlr.org/papers/v12/duchi11a
 
 from typing import Any, NamedTuple, Unpack
 
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain
@@ -45,11 +46,14 @@ def scale_by_rss(
     """
     who = "scale_by_rss"
     (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
-    (eps,) = nonnegative(who, eps=eps)
+    (eps,) = nonnegative.must(who, eps=eps)
+    # As in Optax, nothing moves until the sum of squares is above 0.
+    below = isinstance(start, int | float) and start < 0
 
     def leaf(n: Any, g: Array, p: Array | None, s: Array) -> tuple[Array, Array]:
         s = s + abs_sq(g)
-        return g / root(s + eps), s
+        u = g / root(s + eps)
+        return jnp.where(s > 0, u, 0) if below else u, s
 
     remember = {"sum_of_squares": beginning_at(start, second_moment())}
     return lift(Rule(who, ScaleByRssState, leaf, remember))

@@ -77,7 +77,8 @@ def scale_by_adam(
             where they are in half precision.
     """
     b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_adam", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_adam", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_adam", eps_root=eps_root)
     dtype("scale_by_adam", mu_dtype=mu_dtype, nu_dtype=nu_dtype)
     flag("scale_by_adam", nesterov=nesterov)
 

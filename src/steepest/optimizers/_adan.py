@@ -74,7 +74,8 @@ def scale_by_adan(
         eps_root: the same, under the root.
     """
     b1, b2, b3 = fraction("scale_by_adan", b1=b1, b2=b2, b3=b3)
-    eps, eps_root = nonnegative("scale_by_adan", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_adan", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_adan", eps_root=eps_root)
 
     def prepare(step: Step, t: Array) -> tuple[dict[str, Array], Array]:
         first, t = t == 0, increment(t)

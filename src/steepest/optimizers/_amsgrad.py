@@ -76,7 +76,8 @@ def scale_by_amsgrad(
     """
     who = "scale_by_amsgrad"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     dtype(who, mu_dtype=mu_dtype)
     flag(who, bias_correction_mu=bias_correction_mu)
     flag(who, bias_correction_nu=bias_correction_nu)

@@ -11,8 +11,8 @@ from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
-    amount,
     EmptyState,
+    finite,
     GradientTransformationExtraArgs,
     Real,
     Rule,
@@ -56,7 +56,7 @@ def fromage(
         along = scale_by_learning_rate(lambda count: _shorter(rate(count)))
         back = add_decayed_weights(lambda count: _growth(rate(count)))
     else:
-        (eta,) = amount("fromage", learning_rate=learning_rate)
+        (eta,) = finite("fromage", learning_rate=learning_rate)
         along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
     tx = chain(scale_by_trust_ratio(min_norm), along, back)
     return tx

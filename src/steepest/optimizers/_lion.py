@@ -60,7 +60,7 @@ def scale_by_lion(
         smooth_beta: how steep the smooth sign is.
     """
     b1, b2 = fraction("scale_by_lion", b1=b1, b2=b2)
-    (smooth_beta,) = measurable("scale_by_lion", smooth_beta=smooth_beta)
+    (smooth_beta,) = measurable.must("scale_by_lion", smooth_beta=smooth_beta)
     dtype("scale_by_lion", mu_dtype=mu_dtype)
     signs = {
         "hard": jnp.sign,
@@ -84,6 +84,9 @@ def scale_by_lion(
         return sign(share * mu + ((1 - b1) - share * (1 - b2)) * g), mu
 
     divisible = isinstance(b2, int | float) and b2 > 0
+    # With b1 = 1, c is the old mu. The other form rounds, and where mu is 0 the sign of
+    # that would be taken.
+    divisible &= not (isinstance(b1, int | float) and b1 == 1)
 
     return lift(
         Rule(

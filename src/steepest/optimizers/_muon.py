@@ -19,6 +19,7 @@ from ..core import (
     choice,
     dtype as check_dtype,
     EmptyState,
+    finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
@@ -171,7 +172,7 @@ def muon(
     }
     for name, x in adams.items():
         if not callable(x) and x is not None:
-            amount(who, **{name: x})
+            finite(who, **{name: x})
     sorting = Sorting(who, stacked, routes)
     decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
 

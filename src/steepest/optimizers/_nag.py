@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Num
 
 from ..core import (
-    amount,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
     Params,
@@ -56,7 +56,7 @@ def nag(
     2.97
     """
     if not callable(learning_rate):
-        (learning_rate,) = amount("nag", learning_rate=learning_rate)
+        (learning_rate,) = finite("nag", learning_rate=learning_rate)
     if not callable(momentum):
         (momentum,) = fraction("nag", momentum=momentum)
 

@@ -11,8 +11,8 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
-    amount,
     dtype,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
     like_optax,
@@ -71,8 +71,9 @@ def scale_by_novograd(
     """
     who = "scale_by_novograd"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     dtype(who, mu_dtype=mu_dtype)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:

@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool
 
 from ..combine import chain
 from ..core import (
-    amount,
     finite,
     GradientTransformationExtraArgs,
     like_optax,
@@ -124,7 +123,7 @@ def optimistic_adam(
             "optimistic_adam: learning_rate is a function, and a number is wanted. "
             "Use `optimistic_adam_v2`, which takes schedules."
         )
-    (learning_rate,) = amount("optimistic_adam", learning_rate=learning_rate)
+    (learning_rate,) = finite("optimistic_adam", learning_rate=learning_rate)
     return optimistic_adam_v2(
         1.0,
         alpha=learning_rate,

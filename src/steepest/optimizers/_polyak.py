@@ -16,10 +16,10 @@ from ..combine import chain
 from ..core import (
     choice,
     EmptyState,
-    finite,
     GradientTransformationExtraArgs,
     nonnegative,
     Real,
+    real,
     Rule,
     ScalarOrSchedule,
     Step,
@@ -50,7 +50,7 @@ def scale_by_polyak(
             none.
     """
     who = "scale_by_polyak"
-    (f_min,) = finite(who, f_min=f_min)
+    (f_min,) = real(who, f_min=f_min)
     most, eps = nonnegative(who, max_learning_rate=max_learning_rate, eps=eps)
     choice(who, ("sps", "sps+"), variant=variant)
 

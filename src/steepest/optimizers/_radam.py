@@ -71,7 +71,8 @@ def scale_by_radam(
     """
     who = "scale_by_radam"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     (threshold,) = real(who, threshold=threshold)
     flag(who, nesterov=nesterov)
     count_of = counted(b1, b2)

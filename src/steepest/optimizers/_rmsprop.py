@@ -143,7 +143,7 @@ def _divided(
 ) -> GradientTransformationExtraArgs:
     """Both: `States` says whether there is a mean; the second has a count as well."""
     (decay,) = fraction(who, decay=decay)
-    (eps,) = nonnegative(who, eps=eps)
+    (eps,) = (nonnegative.must if eps_in_sqrt else nonnegative)(who, eps=eps)
     (start,) = amount(who, initial_scale=initial_scale)
     flag(who, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
     State = States[bool(bias_correction)]

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from ..combine import chain
 from ..core import (
     amount,
+    finite,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
@@ -22,6 +23,7 @@ from ..core import (
     Real,
     Rule,
     share,
+    unusual,
     Updates,
 )
 from ..engine import Keep, lift, optimizer
@@ -62,17 +64,16 @@ def scale_by_rprop(
         max_step_size: no step grows above it.
     """
     who = "scale_by_rprop"
-    start, shortest = amount(
-        who, learning_rate=learning_rate, min_step_size=min_step_size
-    )
+    (start,) = finite(who, learning_rate=learning_rate)
+    (shortest,) = amount(who, min_step_size=min_step_size)
     (longest,) = nonnegative(who, max_step_size=max_step_size)
     (eta_minus,) = share(who, eta_minus=eta_minus)
     (eta_plus,) = positive(who, eta_plus=eta_plus)
     known = all(isinstance(x, int | float) for x in (shortest, longest))
     if known and shortest > longest:
-        raise ValueError(
-            f"{who}: min_step_size is {shortest} and max_step_size {longest}, and a "
-            "smallest step that is not above the largest is wanted."
+        unusual(
+            f"{who}: min_step_size is {shortest}, above max_step_size {longest}. Every "
+            "step that changes becomes the largest."
         )
 
     def leaf(n: Any, g: Array, p: Array | None, step: Array, prev: Array) -> Any:

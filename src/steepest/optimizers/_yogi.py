@@ -61,7 +61,8 @@ def scale_by_yogi(
     """
     who = "scale_by_yogi"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:

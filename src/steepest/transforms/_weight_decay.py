@@ -10,8 +10,8 @@ from jaxtyping import Array, Int
 
 from ..combine import masked
 from ..core import (
-    amount,
     EmptyState,
+    finite,
     GradientTransformationExtraArgs,
     like_optax,
     Rule,
@@ -51,7 +51,7 @@ def add_decayed_weights(
 
 
 def _fixed(weight_decay: Any) -> GradientTransformationExtraArgs:
-    (weight_decay,) = amount("add_decayed_weights", weight_decay=weight_decay)
+    (weight_decay,) = finite("add_decayed_weights", weight_decay=weight_decay)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
         # XLA does not leave out `0 p`, for `p` could be infinite: it would be read.
