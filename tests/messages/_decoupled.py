@@ -42,9 +42,9 @@ BAD = {
     ),
     "decoupled.get_opt_step_fn": Bad(
         lambda: decoupled.get_opt_step_fn("adam", eta=-0.1),
-        steepest.UnusualValueWarning,
-        "get_opt_step_fn: eta is -0.1, and usually a number of at least 0 and below"
-        " infinity. It is used as it is.",
+        ValueError,
+        "get_opt_step_fn: eta is -0.1, and a number of at least 0 and below "
+        "infinity is wanted.",
     ),
     "decoupled.nag_init": Bad(
         lambda: decoupled.nag_init([jnp.ones(2), print]),
