@@ -17,7 +17,6 @@ from jaxtyping import Array
 
 from ._errors import unusual
 from ._known import Known, known, weak
-from ._types import Real
 
 
 def number(x: Any) -> Any:
@@ -62,7 +61,7 @@ class Check:
     possible: Callable[[float], bool]  # whether it can be computed with
     made: Callable[[Any], Any] = number  # what becomes of a value
 
-    def __call__(self, who: str, **values: Real) -> list[Any]:
+    def __call__(self, who: str, **values: Any) -> list[Any]:
         """The values as numbers; a warning for those that are not usual.
 
         Args:
@@ -71,7 +70,7 @@ class Check:
         """
         return self._checked(who, values, self.possible)
 
-    def must(self, who: str, **values: Real) -> list[Any]:
+    def must(self, who: str, **values: Any) -> list[Any]:
         """The values as numbers; an error for those that are not usual.
 
         Args:
@@ -81,7 +80,7 @@ class Check:
         return self._checked(who, values, self.usual)
 
     def _checked(
-        self, who: str, values: Mapping[str, Real], holds: Callable[[float], bool]
+        self, who: str, values: Mapping[str, Any], holds: Callable[[float], bool]
     ) -> list[Any]:
         for name, x in values.items():
             if np.ndim(x) > 0:

@@ -32,7 +32,7 @@ class _StandIn(ModuleType):
     def __init__(self, steepest: ModuleType) -> None:
         super().__init__("optax", f"steepest {steepest.__version__}, as optax.")
         self.__version__ = _VERSION
-        self.__path__: list[str] = []  # a package, whose submodules are all known
+        self.__path__ = []  # a package, whose submodules are all known
         self.__spec__ = ModuleSpec("optax", None, is_package=True)
         self.__file__ = steepest.__file__
         self.__all__ = [name for name in dir(steepest) if name[0] != "_"]
@@ -71,7 +71,7 @@ def install_as_optax() -> Callable[[], None]:
             "imported it would keep it. Call `install_as_optax` first, before the "
             "libraries that use Optax are imported."
         )
-    names = {"optax": found or _StandIn(steepest)}
+    names: dict[str, ModuleType] = {"optax": found or _StandIn(steepest)}
     for name in _SUBMODULES:
         names[f"optax.{name}"] = importlib.import_module(f"{steepest.__name__}.{name}")
     sys.modules.update(names)
