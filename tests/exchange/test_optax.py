@@ -125,6 +125,17 @@ def test_extra_arguments_move(as_optax_does):
         assert f(p + updates) < value
 
 
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "lion", "rmsprop", "lamb"])
+def test_optax_injects_into_ours(name, as_optax_does):
+    """It reads the signature, and knows no `**`."""
+    both = [getattr(m, name) for m in (steepest, optax)]
+    txs = [optax.inject_hyperparams(make)(learning_rate=1e-2) for make in both]
+    (ours, state), (theirs, kept) = (_three_steps(tx, P) for tx in txs)
+    assert state.hyperparams.keys() == kept.hyperparams.keys()
+    for x, y in zip(*map(jax.tree.leaves, (ours, theirs)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5)
+
+
 def test_what_only_we_have_stays():
     """Optax has no class for it, and needs none to carry it."""
     tx = steepest.to_optax(steepest.nag(0.1, 0.9))
