@@ -138,9 +138,9 @@ BAD = {
     ),
     "noisy_sgd": Bad(
         lambda: steepest.noisy_sgd(0.1, eta=-1.0, key=0),
-        steepest.UnusualValueWarning,
-        "add_noise: eta is -1.0, and usually a number of at least 0 and below "
-        "infinity. It is used as it is.",
+        ValueError,
+        "add_noise: eta is -1.0, and a number of at least 0 and below infinity is "
+        "wanted.",
     ),
     "novograd": Bad(
         lambda: steepest.novograd(0.1, weight_decay=lambda count: 0.1),

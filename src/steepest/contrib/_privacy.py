@@ -11,10 +11,11 @@ from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
-    amount,
+    finite,
     flag,
     GradientTransformationExtraArgs,
     like_optax,
+    nonnegative,
     OptState,
     Params,
     rate_given,
@@ -145,4 +146,6 @@ def dpsgd(
 
 def _checked(who: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
     """The two numbers: noise of an infinite size is none."""
-    return amount(who, l2_norm_clip=l2_norm_clip, noise_multiplier=noise_multiplier)
+    given = {"l2_norm_clip": l2_norm_clip, "noise_multiplier": noise_multiplier}
+    finite(who, **given)
+    return nonnegative(who, **given)

@@ -61,7 +61,7 @@ def add_noise(
     >>> round(float(jnp.std(u)), 1)
     0.1
     """
-    (eta,) = amount("add_noise", eta=eta)
+    (eta,) = amount.must("add_noise", eta=eta)
     (gamma,) = real("add_noise", gamma=gamma)
     first = key_from("add_noise", key, seed)
 
