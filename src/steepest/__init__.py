@@ -1,6 +1,6 @@
 """steepest: gradient transformations and optimizers for JAX."""
 
-from typing import TYPE_CHECKING
+import typing as _typing
 
 from . import (
     assignment as assignment,
@@ -298,7 +298,7 @@ from .tree import (
 )
 from .tree_utils import tree_map_params as tree_map_params
 
-if TYPE_CHECKING:  # so that checkers know these names, and refuse others
+if _typing.TYPE_CHECKING:  # so that checkers know these names, and refuse others
     from .contrib import (
         differentially_private_aggregate as differentially_private_aggregate,
         DifferentiallyPrivateAggregateState as DifferentiallyPrivateAggregateState,

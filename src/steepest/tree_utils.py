@@ -1,6 +1,6 @@
 """The functions of `tree`, by the names that Optax gives them here."""
 
-from typing import TYPE_CHECKING
+import typing as _typing
 
 from .tree import (
     add as tree_add,
@@ -41,7 +41,7 @@ from .tree import (
     zeros_like as tree_zeros_like,
 )
 
-if TYPE_CHECKING:  # else any name would pass, and none be known
+if _typing.TYPE_CHECKING:  # else any name would pass, and none be known
     from functools import partial
 
     from .tree import add_scale as tree_add_scalar_mul, scale as tree_scalar_mul

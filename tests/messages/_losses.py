@@ -163,15 +163,14 @@ BAD = {
     ),
     "losses.triplet_margin_loss": Bad(
         lambda: losses.triplet_margin_loss(_X, _X, _X, norm_degree=0),
-        steepest.UnusualValueWarning,
-        "triplet_margin_loss: norm_degree is 0, and usually a number above 0 and "
-        "below infinity. It is used as it is.",
+        ValueError,
+        "triplet_margin_loss: norm_degree is 0, and a number above 0 and below "
+        "infinity is wanted.",
     ),
     "ntxent": Bad(
         lambda: steepest.ntxent(_X, _L, temperature=0.0),
-        steepest.UnusualValueWarning,
-        "ntxent: temperature is 0.0, and usually a number above 0. It is used as it"
-        " is.",
+        ValueError,
+        "ntxent: temperature is 0.0, and a number above 0 is wanted.",
     ),
     "safe_softmax_cross_entropy": Bad(
         lambda: steepest.safe_softmax_cross_entropy(_X, _L),
