@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test check format lint types bench race chromium clean
+.PHONY: test check format lint types neighbours bench race chromium clean
 
 test: .venv/tests chromium  ## the tests, as CI runs them
 	$(BIN)/python -m pytest -n 2 -q
@@ -16,6 +16,9 @@ check: .venv/tests .venv/dev  ## format, lint, types, tests
 format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+neighbours: .venv/tests .venv/neighbours  ## the libraries that take optimizers take ours
+	$(BIN)/python -m pytest -q tests/exchange/test_neighbours.py
 
 bench: .venv/tests  ## the benchmark, as ratios to Optax; kept, and made into a page
 	$(BIN)/python -m benchmarks --json benchmarks/results/cpu.json

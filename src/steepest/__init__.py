@@ -1,5 +1,7 @@
 """steepest: gradient transformations and optimizers for JAX."""
 
+import typing as _typing
+
 from . import (
     assignment as assignment,
     combine as combine,
@@ -77,6 +79,7 @@ from .core import (
     TransformInitFn as TransformInitFn,
     TransformUpdateExtraArgsFn as TransformUpdateExtraArgsFn,
     TransformUpdateFn as TransformUpdateFn,
+    UnusualValueWarning as UnusualValueWarning,
     Updates as Updates,
     with_extra_args_support as with_extra_args_support,
 )
@@ -98,7 +101,11 @@ from .engine import (
     repack as repack,
     unpack as unpack,
 )
-from .exchange import from_optax as from_optax, to_optax as to_optax
+from .exchange import (
+    from_optax as from_optax,
+    install_as_optax as install_as_optax,
+    to_optax as to_optax,
+)
 from .losses import (
     convex_kl_divergence as convex_kl_divergence,
     cosine_distance as cosine_distance,
@@ -291,5 +298,14 @@ from .tree import (
     update_moment_per_elem_norm as update_moment_per_elem_norm,
 )
 from .tree_utils import tree_map_params as tree_map_params
+
+if _typing.TYPE_CHECKING:  # so that checkers know these names, and refuse others
+    from .contrib import (
+        differentially_private_aggregate as differentially_private_aggregate,
+        DifferentiallyPrivateAggregateState as DifferentiallyPrivateAggregateState,
+        dpsgd as dpsgd,
+    )
+else:
+    from .contrib._deprecated import __getattr__ as __getattr__
 
 __version__ = "0.1.0"

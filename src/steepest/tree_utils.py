@@ -1,5 +1,7 @@
 """The functions of `tree`, by the names that Optax gives them here."""
 
+import typing as _typing
+
 from .tree import (
     add as tree_add,
     add_scale as tree_add_scale,
@@ -38,3 +40,14 @@ from .tree import (
     where as tree_where,
     zeros_like as tree_zeros_like,
 )
+
+if _typing.TYPE_CHECKING:  # else any name would pass, and none be known
+    from functools import partial
+
+    from .tree import add_scale as tree_add_scalar_mul, scale as tree_scalar_mul
+
+    tree_l1_norm = partial(tree_norm, ord=1)
+    tree_l2_norm = partial(tree_norm, ord=2)
+    tree_linf_norm = partial(tree_norm, ord="inf")
+else:
+    from .tree._deprecated import __getattr__ as __getattr__

@@ -9,6 +9,8 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
+
 P = {"w": jnp.array([1.0, 2.0]), "n": None}
 BAD = {"w": jnp.array([jnp.nan, 1.0]), "n": None}
 
@@ -140,7 +142,7 @@ def test_wrong_conditions_are_told_so(name, as_users_do):
 
 
 def test_wrong_calls_of_apply_if_finite_are_told_so(as_users_do):
-    with pytest.raises(ValueError, match="max_consecutive_errors is -1, and"):
+    with pytest.raises(ODD, match="max_consecutive_errors is -1, and"):
         steepest.apply_if_finite(steepest.sgd(1.0), -1)
     tx = steepest.apply_if_finite(steepest.sgd(1.0), float("inf"))
     with pytest.raises(TypeError, match="apply_if_finite: the state is a tuple"):

@@ -12,6 +12,8 @@ from jax.sharding import AxisType, PartitionSpec
 
 import steepest
 
+from ..unusual import ODD
+
 P = {"w": jnp.array([1.0, 2.0]), "n": None}
 
 
@@ -258,13 +260,11 @@ def test_wrong_calls_are_told_so(as_users_do):
         ms.init({"f": lambda x: x, "w": P["w"]})
     with pytest.raises(TypeError, match="MultiSteps: the state is a tuple"):
         ms.update(P, (), P)
-    with pytest.raises(ValueError, match=r"MultiSteps: leaf \['w'\] has shape \(3,\)"):
+    with pytest.raises(ODD, match=r"MultiSteps: leaf \['w'\] has shape \(3,\)"):
         ms.update({"w": jnp.ones(3), "n": None}, ms.init(P), P)
     each = lambda u, step, p: (u["w"] > 0, ())
     ms = steepest.MultiSteps(steepest.sgd(1.0), 2, should_skip_update_fn=each)
-    with pytest.raises(
-        ValueError, match=r"one boolean .* got an array of shape \(2,\)"
-    ):
+    with pytest.raises(ODD, match=r"one boolean .* got an array of shape \(2,\)"):
         ms.update(P, ms.init(P), P)
-    with pytest.raises(ValueError, match="max_squared_norm is -1"):
+    with pytest.raises(ODD, match="max_squared_norm is -1"):
         steepest.skip_large_updates(P, 0, None, max_squared_norm=-1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import steepest
+from steepest import UnusualValueWarning
 from steepest.contrib import mechanize
 
 P = {"w": jnp.array([3.0, -2.0]), "none": None}
@@ -68,7 +69,7 @@ def test_mixed_dtypes_and_complex():
 def test_errors(as_users_do):
     with pytest.raises(ValueError, match="mechanize: num_betas is 0"):
         mechanize(steepest.sgd(0.1), num_betas=0)
-    with pytest.raises(ValueError, match="mechanize: eps is 0"):
+    with pytest.warns(UnusualValueWarning, match="mechanize: eps is 0"):
         mechanize(steepest.sgd(0.1), eps=0.0)
     with pytest.raises(TypeError, match="mechanize: base_optimizer is a float"):
         mechanize(0.1)

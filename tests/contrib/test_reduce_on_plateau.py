@@ -9,6 +9,8 @@ import pytest
 import steepest
 from steepest.contrib import reduce_on_plateau
 
+from ..unusual import ODD
+
 G = {"w": jnp.array([1.0, -2.0]), "none": None}
 FLAT = [5.0, 4, 4, 4, 4, 4, 4, 3, 3, 3, 3, -1, -1.0001, -1]
 
@@ -100,7 +102,7 @@ def test_numbers_are_wide_and_values_are_anything():
     ids=str,
 )
 def test_impossible_options(as_users_do, options):
-    with pytest.raises(ValueError, match=f"reduce_on_plateau: {next(iter(options))}"):
+    with pytest.raises(ODD, match=f"reduce_on_plateau: {next(iter(options))}"):
         reduce_on_plateau(**options)
 
 

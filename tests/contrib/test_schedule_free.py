@@ -14,6 +14,8 @@ from steepest.contrib import (
     schedule_free_sgd,
 )
 
+from ..unusual import ODD
+
 P = {"w": jnp.array([1.0, -2.0]), "b": jnp.array(0.5), "none": None}
 
 
@@ -149,15 +151,15 @@ def test_errors(as_users_do):
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"b1": 1.5}, r"schedule_free: b1 is 1.5, and a number in \[0, 1\]"),
+        ({"b1": 1.5}, r"schedule_free: b1 is 1.5, and .* number in \[0, 1\]"),
         ({"warmup_steps": -1}, "schedule_free_adamw: warmup_steps is -1"),
-        ({"b2": 1.0}, "schedule_free_adamw: b2 is 1.0"),
+        ({"b2": 1.5}, "schedule_free_adamw: b2 is 1.5"),
         ({"eps": -1.0}, "schedule_free_adamw: eps is -1.0"),
-        ({"learning_rate": -1.0}, "schedule_free_adamw: learning_rate is -1.0"),
+        ({"learning_rate": float("inf")}, "schedule_free_adamw: learning_rate is inf"),
         ({"weight_lr_power": float("nan")}, "schedule_free: weight_lr_power is nan"),
     ],
     ids=str,
 )
 def test_impossible_options(options, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ODD, match=said):
         schedule_free_adamw(**options)

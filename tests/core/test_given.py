@@ -69,7 +69,7 @@ REFUSED = {
         "f: loss returns a NoneType, and one number is wanted.",
     ),
     "numpy": (
-        lambda: unless_array(positive, "f", a=jnp.zeros(2), b=np.float32(0)),
+        lambda: unless_array(positive.must, "f", a=jnp.zeros(2), b=np.float32(0)),
         "f: b is 0.0, and a number above 0 is wanted.",
     ),
 }

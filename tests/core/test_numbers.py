@@ -9,35 +9,52 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import steepest
 from steepest.core import (
+    amount,
     finite,
     fraction,
+    inside,
+    measurable,
+    negative,
     nonnegative,
     number,
     period,
     positive,
     real,
     share,
+    UnusualValueWarning,
     whole,
 )
 
 inf, nan = math.inf, math.nan
 dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
 
-# The check, what it says, what it lets through, what it refuses.
+# The check, what it says, what it lets through, warns of, and refuses.
 CHECKS = [
-    (real, "that is not NaN", [-inf, -1, 0, 2.5, inf], [nan]),
-    (fraction, "in [0, 1)", [0, 0.0, 0.999], [-1e-9, 1, 1.5, inf, nan]),
-    (share, "in [0, 1]", [0, 0.5, 1], [-1e-9, 1.5, inf, nan]),
-    (finite, "that is finite", [-3, 0, 1e300], [-inf, inf, nan]),
-    (whole, "that is whole and at least 0", [0, 3, 2.0], [-1, 0.5, nan, inf]),
-    (nonnegative, "of at least 0", [0, 1e-30, 3, inf], [-1e-9, -1, -inf, nan]),
-    (positive, "above 0", [1e-30, 3, inf], [0, 0.0, -1, nan]),
-    (period, "that is whole and at least 1", [1, 7, 2.0], [0, -1, 0.5, 1.5, nan, inf]),
+    (real, "that is not NaN", [-inf, -1, 0, 2.5, inf], [], [nan]),
+    (fraction, "in [0, 1]", [0, 0.0, 0.999, 1], [-1e-9, 1.5], [inf, nan]),
+    (share, "in [0, 1]", [0, 0.5, 1], [-1e-9, 1.5], [inf, nan]),
+    (inside, "above 0 and below 1", [1e-9, 0.5], [0, 1, -1, 1.5], [inf, nan]),
+    (finite, "that is finite", [-3, 0, 1e300], [], [-inf, inf, nan]),
+    (whole, "that is whole and at least 0", [0, 3, 2.0], [], [-1, 0.5, nan, inf]),
+    (nonnegative, "of at least 0", [0, 1e-30, 3, inf], [-1e-9, -1], [-inf, nan]),
+    (positive, "above 0", [1e-30, 3, inf], [0, 0.0, -1], [-inf, nan]),
+    (negative, "below 0", [-1e-30, -3, -inf], [0, 0.0, 1], [nan]),
+    (amount, "of at least 0 and below infinity", [0, 3], [-1, inf], [-inf, nan]),
+    (measurable, "above 0 and below infinity", [1e-9, 3], [0, -1, inf], [-inf, nan]),
+    (
+        period,
+        "that is whole and at least 1",
+        [1, 7, 2.0],
+        [],
+        [0, -1, 0.5, 1.5, nan, inf],
+    ),
 ]
 checks = pytest.mark.parametrize("check, wanted", [row[:2] for row in CHECKS])
-good = [(check, x) for check, _, right, _ in CHECKS for x in right]
-bad = [(check, wanted, x) for check, wanted, _, wrong in CHECKS for x in wrong]
+good = [(check, x) for check, _, right, _, _ in CHECKS for x in right]
+odd = [(check, wanted, x) for check, wanted, _, odd, _ in CHECKS for x in odd]
+bad = [(check, wanted, x) for check, wanted, _, _, wrong in CHECKS for x in wrong]
 
 
 @pytest.fixture
@@ -125,14 +142,37 @@ def test_a_number_out_of_range_is_refused_by_name(check, wanted, x):
     assert str(caught.value) == said
 
 
+@pytest.mark.parametrize("check, wanted, x", odd)
+def test_an_unusual_number_is_used_with_a_warning(check, wanted, x):
+    with pytest.warns(UnusualValueWarning) as caught:
+        assert check("scale_by_x", first=jnp.array(x), second=x)[1] == x
+    said = f"scale_by_x: second is {x}, and usually a number {wanted}. It is used as it"
+    assert [str(w.message) for w in caught] == [f"{said} is."]
+
+
+@pytest.mark.parametrize("check, wanted, x", [*odd, *bad])
+def test_where_it_must_an_unusual_number_is_refused(check, wanted, x):
+    with pytest.raises(ValueError) as caught:
+        check.must("scale_by_x", first=jnp.array(x), second=x)
+    said = f"scale_by_x: second is {x}, and a number {wanted} is wanted."
+    assert str(caught.value) == said
+
+
+def test_the_warning_is_at_the_line_of_the_user(as_users_do):
+    with pytest.warns(UnusualValueWarning, match=r"b1 is 2\.0") as caught:
+        steepest.adamw(0.1, b1=2.0)
+    wrapped = "jaxtyping"  # in tests, every function of the library is wrapped by it
+    assert all(w.filename == __file__ or wrapped in w.filename for w in caught)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.floats(allow_nan=False))
-def test_a_fraction_is_in_the_half_open_interval(x):
-    if 0 <= x < 1:
-        assert fraction("who", b=x) == [x]
+def test_a_fraction_is_in_the_interval(x):
+    if 0 <= x <= 1:
+        assert fraction.must("who", b=x) == [x]
     else:
         with pytest.raises(ValueError, match="who: b is"):
-            fraction("who", b=x)
+            fraction.must("who", b=x)
 
 
 @checks

@@ -1,6 +1,8 @@
 """How any optimizer's state is kept."""
 
 import inspect
+import pickle
+from typing import Unpack
 
 import jax
 import jax.numpy as jnp
@@ -8,10 +10,11 @@ import numpy as np
 import pytest
 
 import steepest
+from steepest.engine import Keep, optimizer
 
 from ..zoo import few_params, gradients, over, typeof, ZOO
 
-KEEPING = [r for r in ZOO if "keep" in inspect.signature(r.maker).parameters]
+KEEPING = [r for r in ZOO if "keep_count" in inspect.signature(r.maker).parameters]
 # These are around an optimizer, which has the keywords.
 WRAPPERS = ("mechanize", "sam", "schedule_free")
 FIXED = ("optimistic_adam", "rprop", "schedule_free_adamw")  # take no schedule
@@ -21,6 +24,37 @@ def test_every_optimizer_takes_the_keywords():
     rooms = ("steepest.optimizers.", "steepest.contrib.")
     ours = {r.maker.__name__ for r in ZOO if r.maker.__module__.startswith(rooms)}
     assert ours - {r.maker.__name__ for r in KEEPING} == set(WRAPPERS)
+
+
+@over(KEEPING)
+def test_the_signature_names_the_keywords(row):
+    """No `**`, which other libraries cannot look into; and it pickles by its name."""
+    arguments = inspect.signature(row.maker).parameters
+    assert not [x for x in arguments.values() if x.kind is x.VAR_KEYWORD]
+    assert arguments["memory_dtype"].kind is inspect.Parameter.KEYWORD_ONLY
+    assert pickle.loads(pickle.dumps(row.maker)) is row.maker
+
+
+def test_another_keyword_is_refused(as_users_do):
+    with pytest.raises(TypeError, match="adam: there is no argument `memory_dtyp`"):
+        steepest.adam(0.1, memory_dtyp=jnp.bfloat16)
+
+
+def test_a_recipe_may_apply_one_itself():
+    @optimizer
+    def recipe(rate: float, *, memory_dtype=None, **keep: Unpack[Keep]):
+        seen.append(memory_dtype)
+        return steepest.sgd(rate)
+
+    seen = []
+    tx = recipe(0.1, memory_dtype=jnp.bfloat16, keep_count=True)
+    assert seen == [jnp.bfloat16]
+    assert list(inspect.signature(recipe).parameters) == [
+        "rate",
+        "memory_dtype",
+        "keep_count",
+    ]
+    assert isinstance(tx.init(jnp.ones(2))[-1], steepest.ScaleByScheduleState)
 
 
 @over(KEEPING)

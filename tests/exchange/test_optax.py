@@ -5,12 +5,22 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 import pytest
 
 import steepest
 
+from ..oracles._calls import loose
+
 P = {"w": jnp.ones((2, 2)), "b": [jnp.ones(2), None]}
+
+
+@pytest.fixture
+def as_optax_does():
+    """Optax wants numbers of different dtypes and ranks to meet."""
+    with loose():
+        yield
 
 
 def _deep(m):
@@ -45,12 +55,99 @@ def test_what_the_other_does_not_have_is_named(as_users_do):
 
 
 @pytest.mark.parametrize("move", [steepest.from_optax, steepest.to_optax])
-def test_only_states_move(move, as_users_do):
-    for x in (steepest.adam(0.1), optax.adam(0.1), optax.adam, "state.pkl"):
+def test_what_is_neither_is_refused(move, as_users_do):
+    for x in (optax.adam, "state.pkl"):
         with pytest.raises(
-            TypeError, match=rf"{move.__name__}: found a \w+, and the st"
+            TypeError, match=rf"{move.__name__}: got a \w+, expected the"
         ):
             move(x)
+
+
+def _three_steps(tx, p):
+    state, found = tx.init(p), []
+    for k in range(3):
+        g = jax.tree.map(lambda x, k=k: x * (k + 1.5), p)
+        updates, state = tx.update(g, state, p)
+        found.append(updates)
+    return found, state
+
+
+@pytest.mark.parametrize(
+    "move, of, into",
+    [(steepest.from_optax, optax, steepest), (steepest.to_optax, steepest, optax)],
+)
+def test_transformations_move(move, of, into, as_optax_does):
+    """The same numbers, in states of the other library, from first to last."""
+    tx = move(_deep(of))
+    assert type(tx) is into.GradientTransformationExtraArgs
+    updates, state = _three_steps(tx, P)
+    stayed = _three_steps(_deep(of), P)
+    _, native = _three_steps(_deep(into), P)
+    assert jax.tree.structure(state) == jax.tree.structure(native)
+    pairs = zip(*map(jax.tree.leaves, ((updates, state), stayed)), strict=True)
+    for x, y in pairs:
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize(
+    "move, of, into",
+    [(steepest.from_optax, optax, steepest), (steepest.to_optax, steepest, optax)],
+)
+def test_transformations_move_into_wrappers(move, of, into, as_optax_does):
+    """A mask of one library around an optimizer of the other, in mid-step."""
+    mask = {"w": True, "b": False}
+    tx = into.masked(move(of.adam(0.1)), mask)
+    updates, state = _three_steps(tx, P)
+    native, kept = _three_steps(into.masked(into.adam(0.1), mask), P)
+    jax.tree.map(np.testing.assert_allclose, updates, native)
+    assert jax.tree.structure(state) == jax.tree.structure(kept)
+    again = jax.jit(tx.update)
+    state = again(P, state, P)[1]
+    again(P, state, P)
+    assert again._cache_size() == 1
+
+
+def test_extra_arguments_move(as_optax_does):
+    f = lambda p: jnp.sum((p - 1.0) ** 2)
+    p = jnp.array([3.0, 4.0])
+    value, grad = jax.value_and_grad(f)(p)
+    given = {"value": value, "grad": grad, "value_fn": f}
+    for tx in (
+        steepest.from_optax(optax.lbfgs()),
+        steepest.to_optax(steepest.lbfgs()),
+        optax.chain(optax.clip_by_global_norm(1.0), steepest.lbfgs()),
+        steepest.chain(steepest.clip_by_global_norm(1.0), optax.lbfgs()),
+        optax.chain(
+            optax.clip_by_global_norm(1.0), steepest.to_optax(steepest.lbfgs())
+        ),
+    ):
+        updates, _ = tx.update(grad, tx.init(p), p, **given)
+        assert f(p + updates) < value
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "lion", "rmsprop", "lamb"])
+def test_optax_injects_into_ours(name, as_optax_does):
+    """It reads the signature, and knows no `**`."""
+    both = [getattr(m, name) for m in (steepest, optax)]
+    txs = [optax.inject_hyperparams(make)(learning_rate=1e-2) for make in both]
+    (ours, state), (theirs, kept) = (_three_steps(tx, P) for tx in txs)
+    assert state.hyperparams.keys() == kept.hyperparams.keys()
+    for x, y in zip(*map(jax.tree.leaves, (ours, theirs)), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5)
+
+
+def test_what_only_we_have_stays():
+    """Optax has no class for it, and needs none to carry it."""
+    tx = steepest.to_optax(steepest.nag(0.1, 0.9))
+    _, state = _three_steps(tx, P)
+    found = jax.tree.structure(state)
+    assert found == jax.tree.structure(steepest.nag(0.1, 0.9).init(P))
+
+
+def test_those_at_home_stay():
+    ours, theirs = steepest.adam(0.1), optax.adam(0.1)
+    assert steepest.from_optax(ours) is ours
+    assert steepest.to_optax(theirs) is theirs
 
 
 def test_without_optax_there_is_nowhere_to_go(monkeypatch):

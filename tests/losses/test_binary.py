@@ -10,6 +10,7 @@ import sklearn.metrics
 
 from steepest import losses
 
+from ..unusual import ODD
 from .agree import agree, finite, half, same
 
 X = np.array([[-200.0, -3.0, -1.0, 0.0], [0.7, 1.0, 20.0, 200.0]])
@@ -111,7 +112,7 @@ def test_integer_logits_are_refused(name):
 
 
 def test_negative_gamma_is_refused():
-    with pytest.raises(ValueError, match="gamma is -1"):
+    with pytest.raises(ODD, match="gamma is -1"):
         losses.sigmoid_focal_loss(jnp.ones(3), jnp.ones(3), gamma=-1.0)
 
 

@@ -23,9 +23,9 @@ BAD = {
     ),
     "apply_if_finite": Bad(
         lambda: steepest.apply_if_finite(SGD, -1),
-        ValueError,
-        "apply_if_finite: max_consecutive_errors is -1, and a number of at least 0 is "
-        "wanted.",
+        steepest.UnusualValueWarning,
+        "apply_if_finite: max_consecutive_errors is -1, and usually a number of at "
+        "least 0. It is used as it is.",
     ),
     "chain": Bad(
         lambda: steepest.chain([steepest.adam(0.1)]),
@@ -88,9 +88,9 @@ BAD = {
     ),
     "skip_large_updates": Bad(
         lambda: steepest.skip_large_updates(params(), 0, None, max_squared_norm=-1.0),
-        ValueError,
-        "skip_large_updates: max_squared_norm is -1.0, and a number of at least 0 is "
-        "wanted.",
+        steepest.UnusualValueWarning,
+        "skip_large_updates: max_squared_norm is -1.0, and usually a number of at "
+        "least 0. It is used as it is.",
     ),
     "skip_not_finite": Bad(
         lambda: steepest.skip_not_finite({"w": "1.0"}, 0, None),

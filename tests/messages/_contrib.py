@@ -32,10 +32,10 @@ def _phase():
 BAD = {
     "contrib.acprop": Bad(
         lambda: contrib.acprop(None),
-        TypeError,
-        "acprop: learning_rate is None, and a number of at least 0 or a function of "
-        "the count is wanted. For the direction alone, without a sign, use the "
-        "`scale_by_...` that this optimizer is made of.",
+        steepest.UnusualValueWarning,
+        "acprop: learning_rate is None, so the updates are not scaled, and point "
+        "uphill. Pass a number or a function of the count. For the direction alone,"
+        " use the `scale_by_...` that this optimizer is made of.",
     ),
     "contrib.ademamix": Bad(
         lambda: _step(contrib.ademamix(0.1), with_params=False),
@@ -51,8 +51,9 @@ BAD = {
     ),
     "contrib.cocob": Bad(
         lambda: contrib.cocob(alpha=0.0),
-        ValueError,
-        "scale_by_cocob: alpha is 0.0, and a number above 0 is wanted.",
+        steepest.UnusualValueWarning,
+        "scale_by_cocob: alpha is 0.0, and usually a number above 0. It is used as "
+        "it is.",
     ),
     "contrib.dadapt_adamw": Bad(
         lambda: contrib.dadapt_adamw(betas=0.9),
@@ -74,13 +75,14 @@ BAD = {
     ),
     "contrib.dowg": Bad(
         lambda: contrib.dowg(init_estim_sq_dist=-1.0),
-        ValueError,
-        f"dowg: init_estim_sq_dist is -1.0, {_AMOUNT}",
+        steepest.UnusualValueWarning,
+        "dowg: init_estim_sq_dist is -1.0, and usually a number of at least 0 and "
+        "below infinity. It is used as it is.",
     ),
     "contrib.dpsgd": Bad(
         lambda: contrib.dpsgd(0.1, 1.0, 1.0, 0, momentum=9.0),
-        ValueError,
-        "dpsgd: momentum is 9.0, and a number in [0, 1] is wanted.",
+        steepest.UnusualValueWarning,
+        "dpsgd: momentum is 9.0, and usually a number in [0, 1]. It is used as it is.",
     ),
     "contrib.galore": Bad(
         lambda: contrib.galore(0.1, rank=0),
@@ -95,9 +97,10 @@ BAD = {
         f"{_WITHOUT}, obj_fn=...)`.",
     ),
     "contrib.madgrad": Bad(
-        lambda: contrib.madgrad(-0.1),
+        lambda: contrib.madgrad(float("inf")),
         ValueError,
-        f"scale_by_madgrad: learning_rate is -0.1, {_AMOUNT}",
+        "scale_by_madgrad: learning_rate is inf, and a number that is finite is "
+        "wanted.",
     ),
     "contrib.mechanize": Bad(
         lambda: contrib.mechanize(steepest.sgd),
@@ -116,9 +119,9 @@ BAD = {
         "momo_adam: value has shape (3,), and one number that is the loss is wanted.",
     ),
     "contrib.muon": Bad(
-        lambda: contrib.muon(0.1, adam_b1=1.0),
-        ValueError,
-        f"muon: adam_b1 is 1.0, {_FRACTION}",
+        lambda: contrib.muon(0.1, adam_b1=1.5),
+        steepest.UnusualValueWarning,
+        "muon: adam_b1 is 1.5, and usually a number in [0, 1]. It is used as it is.",
     ),
     "contrib.normalize": Bad(
         lambda: _step(contrib.normalize(), {**params(), "b": "2.0"}),
@@ -128,8 +131,9 @@ BAD = {
     ),
     "contrib.prodigy": Bad(
         lambda: contrib.prodigy(estim_lr0=0.0),
-        ValueError,
-        "prodigy: estim_lr0 is 0.0, and a number above 0 and below infinity is wanted.",
+        steepest.UnusualValueWarning,
+        "prodigy: estim_lr0 is 0.0, and usually a number above 0 and below "
+        "infinity. It is used as it is.",
     ),
     "contrib.reduce_on_plateau": Bad(
         lambda: contrib.reduce_on_plateau(factor=2.0),
@@ -142,14 +146,16 @@ BAD = {
         f"sam: the state is a tuple, and a SAMState {_STATE}",
     ),
     "contrib.scale_by_acprop": Bad(
-        lambda: contrib.scale_by_acprop(b2=1.0),
-        ValueError,
-        f"scale_by_acprop: b2 is 1.0, {_FRACTION}",
+        lambda: contrib.scale_by_acprop(b2=1.5),
+        steepest.UnusualValueWarning,
+        "scale_by_acprop: b2 is 1.5, and usually a number in [0, 1]. It is used as "
+        "it is.",
     ),
     "contrib.scale_by_ademamix": Bad(
-        lambda: contrib.scale_by_ademamix(b3=1.0),
-        ValueError,
-        f"scale_by_ademamix: b3 is 1.0, {_FRACTION}",
+        lambda: contrib.scale_by_ademamix(b3=1.5),
+        steepest.UnusualValueWarning,
+        "scale_by_ademamix: b3 is 1.5, and usually a number in [0, 1]. It is used "
+        "as it is.",
     ),
     "contrib.scale_by_adopt": Bad(
         lambda: contrib.scale_by_adopt(clip_value_fn=1.0),
@@ -168,9 +174,10 @@ BAD = {
         "updates. Pass the params and the state that the updates are for.",
     ),
     "contrib.scale_by_madgrad": Bad(
-        lambda: contrib.scale_by_madgrad(0.1, momentum=1.0),
-        ValueError,
-        f"scale_by_madgrad: momentum is 1.0, {_FRACTION}",
+        lambda: contrib.scale_by_madgrad(0.1, momentum=1.5),
+        steepest.UnusualValueWarning,
+        "scale_by_madgrad: momentum is 1.5, and usually a number in [0, 1]. It is "
+        "used as it is.",
     ),
     "contrib.scale_by_muon": Bad(
         lambda: _step(contrib.scale_by_muon()),
@@ -194,9 +201,10 @@ BAD = {
         f"schedule_free: the state is a tuple, and a ScheduleFreeState {_STATE}",
     ),
     "contrib.schedule_free_adamw": Bad(
-        lambda: contrib.schedule_free_adamw(b2=1.0),
-        ValueError,
-        f"schedule_free_adamw: b2 is 1.0, {_FRACTION}",
+        lambda: contrib.schedule_free_adamw(b2=1.5),
+        steepest.UnusualValueWarning,
+        "schedule_free_adamw: b2 is 1.5, and usually a number in [0, 1]. It is used"
+        " as it is.",
     ),
     "contrib.schedule_free_eval_params": Bad(
         lambda: contrib.schedule_free_eval_params(
@@ -214,8 +222,9 @@ BAD = {
     ),
     "contrib.simplified_ademamix": Bad(
         lambda: contrib.simplified_ademamix(0.1, eps=-1e-8),
-        ValueError,
-        f"scale_by_simplified_ademamix: eps is -1e-08, {_NONNEGATIVE}",
+        steepest.UnusualValueWarning,
+        "scale_by_simplified_ademamix: eps is -1e-08, and usually a number of at "
+        "least 0. It is used as it is.",
     ),
     "contrib.sophia": Bad(
         lambda: contrib.sophia(0.1, update_interval=0),

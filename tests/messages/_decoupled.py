@@ -43,7 +43,8 @@ BAD = {
     "decoupled.get_opt_step_fn": Bad(
         lambda: decoupled.get_opt_step_fn("adam", eta=-0.1),
         ValueError,
-        f"get_opt_step_fn: eta is -0.1, {_AMOUNT}",
+        "get_opt_step_fn: eta is -0.1, and a number of at least 0 and below "
+        "infinity is wanted.",
     ),
     "decoupled.nag_init": Bad(
         lambda: decoupled.nag_init([jnp.ones(2), print]),
@@ -79,11 +80,18 @@ BAD = {
         "Pass trees of one structure.",
     ),
     "from_optax": Bad(
-        lambda: steepest.from_optax(optax.adam(0.1)),
+        lambda: steepest.from_optax(optax.adam),
         TypeError,
-        "from_optax: found a GradientTransformationExtraArgs, and the state of an "
-        "optimizer is wanted. Pass what `tx.init(params)` or the last `tx.update` "
-        "returned.",
+        "from_optax: got a function, expected the state of an optimizer or a "
+        "transformation. Pass what `tx.init(params)` or the last `tx.update` returned, "
+        "or `tx` itself.",
+    ),
+    "install_as_optax": Bad(
+        steepest.install_as_optax,
+        RuntimeError,
+        "install_as_optax: Optax 0.2.8 is already imported, and what has imported it "
+        "would keep it. Call `install_as_optax` first, before the libraries that use "
+        "Optax are imported.",
     ),
     "to_optax": Bad(
         lambda: steepest.to_optax(steepest.nag(0.1).init(_theta())),

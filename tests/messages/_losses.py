@@ -40,8 +40,9 @@ BAD = {
     ),
     "cosine_distance": Bad(
         lambda: steepest.cosine_distance(_X, _X, epsilon=-1e-8),
-        ValueError,
-        "cosine_distance: epsilon is -1e-08, and a number of at least 0 is wanted.",
+        steepest.UnusualValueWarning,
+        "cosine_distance: epsilon is -1e-08, and usually a number of at least 0. It"
+        " is used as it is.",
     ),
     "cosine_similarity": Bad(
         lambda: steepest.cosine_similarity(_X, _X, axis=2),
@@ -74,8 +75,9 @@ BAD = {
     ),
     "huber_loss": Bad(
         lambda: steepest.huber_loss(_X, _X, delta=-1.0),
-        ValueError,
-        "huber_loss: delta is -1.0, and a number of at least 0 is wanted.",
+        steepest.UnusualValueWarning,
+        "huber_loss: delta is -1.0, and usually a number of at least 0. It is used "
+        "as it is.",
     ),
     "kl_divergence": Bad(
         lambda: steepest.kl_divergence(_X, _X, where=_X),
@@ -96,8 +98,9 @@ BAD = {
     ),
     "losses.binary_dice_loss": Bad(
         lambda: losses.binary_dice_loss(_X, _X + 1, apply_sigmoid=False, smooth=-1.0),
-        ValueError,
-        "binary_dice_loss: smooth is -1.0, and a number of at least 0 is wanted.",
+        steepest.UnusualValueWarning,
+        "binary_dice_loss: smooth is -1.0, and usually a number of at least 0. It "
+        "is used as it is.",
     ),
     "losses.dice_loss": Bad(
         lambda: losses.dice_loss(_X, _X, reduction="average"),
@@ -181,13 +184,15 @@ BAD = {
     ),
     "sigmoid_focal_loss": Bad(
         lambda: steepest.sigmoid_focal_loss(_X, _X, alpha=-1.0),
-        ValueError,
-        "sigmoid_focal_loss: alpha is -1.0, and a number in [0, 1] is wanted.",
+        steepest.UnusualValueWarning,
+        "sigmoid_focal_loss: alpha is -1.0, and usually a number in [0, 1]. It is "
+        "used as it is.",
     ),
     "smooth_labels": Bad(
         lambda: steepest.smooth_labels(_X, 1.5),
-        ValueError,
-        "smooth_labels: alpha is 1.5, and a number in [0, 1] is wanted.",
+        steepest.UnusualValueWarning,
+        "smooth_labels: alpha is 1.5, and usually a number in [0, 1]. It is used as"
+        " it is.",
     ),
     "softmax_cross_entropy": Bad(
         lambda: steepest.softmax_cross_entropy(_X, _L),

@@ -19,8 +19,9 @@ BAD = {
     ),
     "polynomial_schedule": Bad(
         lambda: steepest.polynomial_schedule(1.0, 0.0, -2, 100),
-        ValueError,
-        "polynomial_schedule: power is -2, and a number of at least 0 is wanted.",
+        steepest.UnusualValueWarning,
+        "polynomial_schedule: power is -2, and usually a number of at least 0. It "
+        "is used as it is.",
     ),
     "cosine_decay_schedule": Bad(
         lambda: steepest.cosine_decay_schedule(0.1, 0),
@@ -53,8 +54,9 @@ BAD = {
     ),
     "cosine_onecycle_schedule": Bad(
         lambda: steepest.cosine_onecycle_schedule(100, 0.1, pct_start=30),
-        ValueError,
-        "cosine_onecycle_schedule: pct_start is 30, and a number in [0, 1] is wanted.",
+        steepest.UnusualValueWarning,
+        "cosine_onecycle_schedule: pct_start is 30, and usually a number in [0, 1]."
+        " It is used as it is.",
     ),
     "warmup_constant_schedule": Bad(
         lambda: steepest.warmup_constant_schedule(0.0, "0.1", 10),
@@ -70,9 +72,9 @@ BAD = {
     ),
     "warmup_exponential_decay_schedule": Bad(
         lambda: steepest.warmup_exponential_decay_schedule(0.0, 0.1, -5, 100, 0.9),
-        ValueError,
-        "warmup_exponential_decay_schedule: warmup_steps is -5, and a number of at "
-        "least 0 is wanted.",
+        steepest.UnusualValueWarning,
+        "warmup_exponential_decay_schedule: warmup_steps is -5, and usually a "
+        "number of at least 0. It is used as it is.",
     ),
     "sgdr_schedule": Bad(
         lambda: steepest.sgdr_schedule([{"init_value": 0.0, "peak_value": 0.1}]),

@@ -76,8 +76,9 @@ BAD = {
     ),
     "clip_by_block_rms": Bad(
         lambda: steepest.clip_by_block_rms(-1.0),
-        ValueError,
-        "clip_by_block_rms: threshold is -1.0, and a number of at least 0 is wanted.",
+        steepest.UnusualValueWarning,
+        "clip_by_block_rms: threshold is -1.0, and usually a number of at least 0. "
+        "It is used as it is.",
     ),
     "clip_by_global_norm": Bad(
         lambda: steepest.clip_by_global_norm(None),
@@ -86,9 +87,9 @@ BAD = {
         "wanted.",
     ),
     "ema": Bad(
-        lambda: steepest.ema(1.0),
-        ValueError,
-        "ema: decay is 1.0, and a number in [0, 1) is wanted.",
+        lambda: steepest.ema(1.5),
+        steepest.UnusualValueWarning,
+        "ema: decay is 1.5, and usually a number in [0, 1]. It is used as it is.",
     ),
     "freeze": Bad(
         lambda: steepest.freeze({"w": True}).init(params()),
@@ -112,8 +113,9 @@ BAD = {
     ),
     "measure_with_ema": Bad(
         lambda: steepest.measure_with_ema(jnp.max, 1.5),
-        ValueError,
-        "measure_with_ema: decay is 1.5, and a number in [0, 1) is wanted.",
+        steepest.UnusualValueWarning,
+        "measure_with_ema: decay is 1.5, and usually a number in [0, 1]. It is used"
+        " as it is.",
     ),
     "monitor": Bad(
         lambda: steepest.monitor(jnp.max),
@@ -122,9 +124,9 @@ BAD = {
     ),
     "normalize_by_update_norm": Bad(
         lambda: steepest.normalize_by_update_norm(eps=-1e-6),
-        ValueError,
-        "normalize_by_update_norm: eps is -1e-06, and a number of at least 0 is "
-        "wanted.",
+        steepest.UnusualValueWarning,
+        "normalize_by_update_norm: eps is -1e-06, and usually a number of at least "
+        "0. It is used as it is.",
     ),
     "per_example_global_norm_clip": Bad(
         lambda: steepest.per_example_global_norm_clip(params(), 1.0),
@@ -154,9 +156,10 @@ BAD = {
         ),
     ),
     "scale_by_learning_rate": Bad(
-        lambda: steepest.scale_by_learning_rate(-0.1),
+        lambda: steepest.scale_by_learning_rate(float("inf")),
         ValueError,
-        ("scale_by_learning_rate: learning_rate is -0.1, and a number", "is wanted."),
+        "scale_by_learning_rate: learning_rate is inf, and a number that is finite "
+        "is wanted.",
     ),
     "scale_by_param_block_norm": Bad(
         lambda: _after(steepest.scale_by_param_block_norm(), params()),
@@ -166,9 +169,9 @@ BAD = {
     ),
     "scale_by_param_block_rms": Bad(
         lambda: steepest.scale_by_param_block_rms(-1.0),
-        ValueError,
-        "scale_by_param_block_rms: min_scale is -1.0, and a number of at least 0 and "
-        "below infinity is wanted.",
+        steepest.UnusualValueWarning,
+        "scale_by_param_block_rms: min_scale is -1.0, and usually a number of at "
+        "least 0 and below infinity. It is used as it is.",
     ),
     "scale_by_schedule": Bad(
         lambda: _after(steepest.scale_by_schedule(jnp.cos), params(), state=()),
@@ -208,8 +211,8 @@ BAD = {
     ),
     "trace": Bad(
         lambda: steepest.trace(9),
-        ValueError,
-        "trace: decay is 9, and a number in [0, 1] is wanted.",
+        steepest.UnusualValueWarning,
+        "trace: decay is 9, and usually a number in [0, 1]. It is used as it is.",
     ),
     "zero_nans": Bad(
         lambda: _after(steepest.zero_nans(), params(), state=steepest.EmptyState()),

@@ -10,6 +10,7 @@ import steepest
 from ._bad import Bad
 
 _FILES = (
+    "_aggregating",
     "_combine",
     "_contrib",
     "_decoupled",
@@ -47,16 +48,19 @@ _INSIDE = ("core", "numerics", "engine", "exchange", "combine", "optimizers", "r
 def _public():
     """Every public function and class by its shortest name, such as `losses.l2`.
 
-    States are tuples that the library makes, and protocols are never called.
+    States are tuples that the library makes; protocols and warnings are not called.
     """
     doors = {"": steepest, **dict(inspect.getmembers(steepest, inspect.ismodule))}
+    doors["experimental.aggregating"] = steepest.experimental.aggregating
     found = {}
     for door, room in doors.items():
         for name, x in inspect.getmembers(room, callable):
             tuples = isinstance(x, type) and issubclass(x, tuple)
             ours = getattr(x, "__module__", "").startswith("steepest")
             protocol = getattr(x, "_is_protocol", False)
-            if door in _INSIDE or name[0] == "_" or tuples or protocol or not ours:
+            warning = isinstance(x, type) and issubclass(x, Warning)
+            never = tuples or protocol or warning
+            if door in _INSIDE or name[0] == "_" or never or not ours:
                 continue
             found.setdefault(id(x), f"{door}.{name}" if door else name)
     return sorted(found.values())

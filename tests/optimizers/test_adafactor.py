@@ -8,6 +8,7 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
 from ._refused import NAN, NOT_DTYPES, NOT_FLAGS, refuses
 
 G = jnp.array([[1.0, -2.0, 4.0], [0.5, 1.0, -2.0]])
@@ -128,9 +129,9 @@ def test_the_mean_of_steps_has_a_dtype():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_what_is_refused():
-    with pytest.raises(ValueError, match="scale_by_factored_rms: decay_rate is -1"):
+    with pytest.raises(ODD, match="scale_by_factored_rms: decay_rate is -1"):
         steepest.adafactor(decay_rate=-1)
-    with pytest.raises(ValueError, match="`update` needs `params`"):
+    with pytest.raises(ODD, match="`update` needs `params`"):
         tx = steepest.adafactor(0.1)
         tx.update(G, tx.init(G))
 

@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
 from ._refused import NOT_AMOUNTS, refuses
 from ._steps import steps
 
@@ -51,7 +52,7 @@ def test_the_start_may_be_traced():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ValueError, match=r"initial_accumulator_value is -0.1"):
+    with pytest.raises(ODD, match=r"initial_accumulator_value is -0.1"):
         steepest.adagrad(0.1, -0.1)
 
 

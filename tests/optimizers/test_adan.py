@@ -6,6 +6,7 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -55,5 +56,5 @@ def test_the_decay_obeys_its_mask():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ValueError, match=r"scale_by_adan: b3 is -0.1"):
+    with pytest.raises(ODD, match=r"scale_by_adan: b3 is -0.1"):
         steepest.adan(0.1, b3=-0.1)

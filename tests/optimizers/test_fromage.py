@@ -7,7 +7,8 @@ import pytest
 
 import steepest
 
-from ._refused import NOT_AMOUNTS, refuses
+from ..unusual import ODD
+from ._refused import NOT_FINITE, refuses
 
 P, ACROSS = jnp.array([3.0, 4.0]), jnp.array([40.0, -30.0])
 
@@ -46,11 +47,11 @@ def test_a_schedule_is_a_rate():
     np.testing.assert_allclose(constant, _step(0.1, ACROSS, P), rtol=1e-6)
 
 
-def test_a_negative_rate_is_refused():
-    with pytest.raises(ValueError, match=r"fromage: learning_rate is -0\.1"):
-        steepest.fromage(-0.1)
+def test_an_infinite_rate_is_refused():
+    with pytest.raises(ODD, match=r"fromage: learning_rate is inf"):
+        steepest.fromage(float("inf"))
 
 
 @pytest.mark.usefixtures("as_users_do")
 def test_impossible_arguments_are_refused():
-    refuses(steepest.fromage, learning_rate=NOT_AMOUNTS)
+    refuses(steepest.fromage, learning_rate=NOT_FINITE)

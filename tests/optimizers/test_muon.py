@@ -8,6 +8,7 @@ import pytest
 import steepest
 from steepest.numerics import polynomials
 
+from ..unusual import ODD
 from ._refused import INF, NAN, NOT_DTYPES, NOT_FLAGS, refuses
 
 W = jax.random.normal(jax.random.key(0), (4, 9))
@@ -228,15 +229,15 @@ def test_impossible_arguments_are_refused():
         0.1,
         rms=[-1.0, INF, NAN, "1"],
         scale=["best", None, []],
-        adam_b1=[1.0, -0.1],
-        adam_b2=[1.0],
+        adam_b1=[1.5, -0.1],
+        adam_b2=[1.5],
         adam_eps=[-1.0],
     )
     refuses(
         steepest.muon,
         0.1,
         who="scale_by_polar",
-        beta=[1.0, "1"],
+        beta=[1.5, "1"],
         eps=[-1.0, NAN],
         mu_dtype=NOT_DTYPES,
         dtype=NOT_DTYPES,
@@ -244,7 +245,7 @@ def test_impossible_arguments_are_refused():
         coefficients=["best", (1.0, 2.0)],
         steps=[0, 1.5],
     )
-    with pytest.raises(ValueError, match=r"leaf \['b'\] has shape \(2,\), and a matr"):
+    with pytest.raises(ODD, match=r"leaf \['b'\] has shape \(2,\), and a matr"):
         _first(steepest.scale_by_polar(), {"b": jnp.ones(2)})
     with pytest.raises(TypeError, match="muon: there is no argument `ns_steps`"):
         steepest.muon(0.1, ns_steps=3)

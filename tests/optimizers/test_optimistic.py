@@ -7,7 +7,7 @@ import pytest
 
 import steepest
 
-from ._refused import INF, NAN, NOT_AMOUNTS, refuses
+from ._refused import INF, NAN, NOT_FINITE, refuses
 from ._steps import steps
 
 G = jnp.array([3.0, -0.5])
@@ -78,6 +78,6 @@ def test_what_must_be_a_number():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_impossible_arguments_are_refused():
-    refuses(steepest.optimistic_adam, learning_rate=NOT_AMOUNTS)
+    refuses(steepest.optimistic_adam, learning_rate=NOT_FINITE)
     bad = [NAN, INF, "1", None]
     refuses(steepest.scale_by_optimistic_gradient, alpha=bad, beta=bad)

@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
 from ._refused import NAN, refuses
 
 G = jnp.array([[1.0, -2.0, 0.0], [3.0, 0.5, 4.0]])
@@ -84,7 +85,7 @@ def test_no_elements():
 
 @pytest.mark.parametrize("b2", [-0.1, 1.1])
 def test_what_is_refused(b2):
-    with pytest.raises(ValueError, match=f"scale_by_sm3: b2 is {b2}, and a number"):
+    with pytest.raises(ODD, match=f"scale_by_sm3: b2 is {b2}, and usually a number"):
         steepest.scale_by_sm3(b2=b2)
 
 

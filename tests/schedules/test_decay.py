@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
 from .optax_at_every_step import every, LAST, same_at_every_step, same_for_any_count
 
 POLYNOMIAL = [
@@ -242,7 +243,7 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.polynomial_schedule(1.0, 0.1, -1, 5),
-            "polynomial_schedule: power is -1, and a number of at least 0",
+            "polynomial_schedule: power is -1, and .* number of at least 0",
         ),
         (
             lambda: steepest.linear_schedule(1.0, 0.1, 5, float("inf")),
@@ -250,13 +251,13 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.cosine_decay_schedule(1.0, 5, exponent=-1.0),
-            "cosine_decay_schedule: exponent is -1.0, and a number of at least 0",
+            "cosine_decay_schedule: exponent is -1.0, and .* number of at least 0",
         ),
     ],
     ids=lambda x: x[:40] if isinstance(x, str) else "said",
 )
 def test_impossible_arguments_are_refused_by_name(make, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ODD, match=said):
         make()
 
 

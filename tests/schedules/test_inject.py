@@ -9,6 +9,8 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
+
 P = {"w": jnp.array([1.0, 2.0])}
 
 
@@ -121,7 +123,7 @@ def test_it_keeps_the_signature_and_refuses_what_is_not_in_it(as_users_do):
     assert inspect.signature(maker) == inspect.signature(steepest.adam)
     with pytest.raises(TypeError, match="b3"):
         maker(0.1, b3=0.5)
-    with pytest.raises(ValueError, match=r"scale_by_adam: b2 is 2.0, and a number in"):
+    with pytest.raises(ODD, match=r"scale_by_adam: b2 is 2.0, and .* number in"):
         steepest.inject_hyperparams(steepest.adam)(lambda t: 0.1, b2=2.0)
     with pytest.raises(TypeError, match="static_args is a int, and a name or several"):
         steepest.inject_hyperparams(steepest.adam, static_args=3)
@@ -129,7 +131,7 @@ def test_it_keeps_the_signature_and_refuses_what_is_not_in_it(as_users_do):
         TypeError, match="hyperparam_dtype is 'float33', and a dtype of"
     ):
         steepest.inject_hyperparams(steepest.adam, hyperparam_dtype="float33")
-    with pytest.raises(ValueError, match=r"static_args names \['foo'\]"):
+    with pytest.raises(ODD, match=r"static_args names \['foo'\]"):
         steepest.inject_hyperparams(steepest.adam, static_args="foo")
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
 from .optax_at_every_step import LAST, same_at_every_step, same_for_any_count
 
 COSINE = [
@@ -128,7 +129,7 @@ def test_the_decay_must_outlast_the_warmup(warmup_steps, decay_steps):
         ),
         (
             lambda: steepest.warmup_cosine_decay_schedule(0.0, 1.0, -2, 30),
-            "^warmup_cosine_decay_schedule: warmup_steps is -2, and a number of at",
+            "^warmup_cosine_decay_schedule: warmup_steps is -2, and .* number of at",
         ),
         (
             lambda: steepest.warmup_cosine_decay_schedule(
@@ -153,13 +154,13 @@ def test_the_decay_must_outlast_the_warmup(warmup_steps, decay_steps):
         (lambda: steepest.sgdr_schedule([]), "^sgdr_schedule: got no cycles"),
         (
             lambda: steepest.sgdr_schedule([COSINE[0], {**COSINE[0], "exponent": -1}]),
-            r"^sgdr_schedule: cosine_kwargs\[1\]: exponent is -1, and a number of at",
+            r"^sgdr_schedule: cosine_kwargs\[1\]: exponent is -1, and .* number of at",
         ),
     ],
     ids=lambda x: x[1:40] if isinstance(x, str) else "said",
 )
 def test_impossible_arguments_are_refused_by_name(make, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ODD, match=said):
         make()
 
 

@@ -11,6 +11,8 @@ import pytest
 import steepest
 from steepest.transforms import unitwise_clip, unitwise_norm
 
+from ..unusual import ODD
+
 # shape -> the axes of a unit
 UNITS = {
     (): (),
@@ -132,9 +134,9 @@ def test_zero_weights_can_leave_zero():
 
 
 def test_what_is_refused():
-    with pytest.raises(ValueError, match=r"adaptive_grad_clip: clipping is -0\.1"):
+    with pytest.raises(ODD, match=r"adaptive_grad_clip: clipping is -0\.1"):
         steepest.adaptive_grad_clip(-0.1)
-    with pytest.raises(ValueError, match="adaptive_grad_clip: `update` needs"):
+    with pytest.raises(ODD, match="adaptive_grad_clip: `update` needs"):
         steepest.adaptive_grad_clip(0.1).update(jnp.ones(2), steepest.EmptyState())
 
 

@@ -8,6 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 import steepest
 
+from ..unusual import ODD
+
 dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
 numbers = st.floats(-1e3, 1e3, width=32, allow_subnormal=False)
 limits = st.floats(1e-3, 1e3)
@@ -141,15 +143,15 @@ def test_clipping_has_64_bits():
 @pytest.mark.parametrize(
     "clip, said",
     [
-        (steepest.clip, "clip: max_delta is -1.0, and a number of at least 0"),
+        (steepest.clip, "clip: max_delta is -1.0, and .* number of at least 0"),
         (
             steepest.clip_by_global_norm,
-            "clip_by_global_norm: max_norm is -1.0, and a number of at least 0",
+            "clip_by_global_norm: max_norm is -1.0, and .* number of at least 0",
         ),
     ],
 )
 def test_a_negative_limit_is_refused(clip, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ODD, match=said):
         clip(-1.0)
 
 

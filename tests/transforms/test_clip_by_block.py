@@ -7,6 +7,8 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
+
 G = {"w": jnp.array([3.0, -3.0]), "s": jnp.array(0.5), "n": None}
 
 
@@ -44,5 +46,5 @@ def test_half_precision_and_no_elements():
 
 
 def test_a_negative_threshold_is_refused():
-    with pytest.raises(ValueError, match=r"clip_by_block_rms: threshold is -1\.0"):
+    with pytest.raises(ODD, match=r"clip_by_block_rms: threshold is -1\.0"):
         steepest.clip_by_block_rms(-1.0)

@@ -8,6 +8,8 @@ import pytest
 
 import steepest
 
+from ..unusual import ODD
+
 BOTH = ["per_example_global_norm_clip", "per_example_layer_norm_clip"]
 both = pytest.mark.parametrize("name", BOTH)
 
@@ -102,5 +104,5 @@ def test_examples_are_wanted(name, shape):
 
 @both
 def test_a_negative_limit_is_refused(name):
-    with pytest.raises(ValueError, match=f"{name}: .* is -1.0"):
+    with pytest.raises(ODD, match=f"{name}: .* is -1.0"):
         getattr(steepest, name)(_grads(), -1.0)

@@ -115,10 +115,15 @@ def test_no_learning_rate_is_the_identity():
     assert tx.update(g, tx.init(g))[0] is g
 
 
-def test_a_negative_learning_rate_is_refused():
-    said = "scale_by_learning_rate: learning_rate is -0.1, and a number of at least 0"
+def test_a_negative_learning_rate_goes_up():
+    x, up = jnp.array([2.0]), steepest.scale_by_learning_rate(-0.1)
+    np.testing.assert_allclose(up.update(x, up.init(x))[0], 0.1 * x)
+
+
+def test_an_infinite_learning_rate_is_refused():
+    said = "scale_by_learning_rate: learning_rate is inf, and a number that is finite"
     with pytest.raises(ValueError, match=said):
-        steepest.scale_by_learning_rate(-0.1)
+        steepest.scale_by_learning_rate(float("inf"))
 
 
 def test_a_traced_learning_rate_is_not_checked():

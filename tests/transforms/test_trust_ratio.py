@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import steepest
+from steepest import UnusualValueWarning
 
 G, P = jnp.array([3.0, 4.0]), jnp.array([0.0, -10.0])
 ZERO = jnp.zeros(2)
@@ -53,7 +54,9 @@ def test_half_precision_squares_do_not_overflow():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_what_is_said():
-    with pytest.raises(ValueError, match="scale_by_trust_ratio: min_norm is -1"):
+    with pytest.warns(
+        UnusualValueWarning, match="scale_by_trust_ratio: min_norm is -1"
+    ):
         steepest.scale_by_trust_ratio(-1)
     with pytest.raises(ValueError, match="scale_by_trust_ratio: `update` needs"):
         steepest.scale_by_trust_ratio().update(G, steepest.EmptyState())

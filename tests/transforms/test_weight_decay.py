@@ -106,10 +106,10 @@ def test_missing_params_are_asked_for(decay, mask):
     )
 
 
-def test_a_negative_decay_is_refused():
-    said = "add_decayed_weights: weight_decay is -0.1, and a number of at least 0"
+def test_an_infinite_decay_is_refused():
+    said = "add_decayed_weights: weight_decay is inf, and a number that is finite"
     with pytest.raises(ValueError, match=said):
-        steepest.add_decayed_weights(-0.1)
+        steepest.add_decayed_weights(float("inf"))
 
 
 def test_a_decay_that_the_learning_rate_does_not_multiply():

@@ -13,6 +13,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     nonnegative,
     OptState,
@@ -33,6 +34,7 @@ class ConditionFn(Protocol):
     def __call__(self, step: Array, **extra_args: Any) -> Any: ...
 
 
+@like_optax
 class ApplyIfFiniteState(NamedTuple):
     """How often a gradient was not finite, and the inner state."""
 
@@ -42,6 +44,7 @@ class ApplyIfFiniteState(NamedTuple):
     inner_state: OptState
 
 
+@like_optax
 class ConditionallyMaskState(NamedTuple):
     """How often `update` was called, and the inner state."""
 
@@ -49,6 +52,7 @@ class ConditionallyMaskState(NamedTuple):
     inner_state: OptState
 
 
+@like_optax
 class ConditionallyTransformState(NamedTuple):
     """The inner state, and how often `update` was called."""
 

@@ -113,8 +113,10 @@ def guard(
             "the window is wanted: no more steps are known."
         )
     axes = mesh_axes("guard", axis_name)
-    (sigma,) = positive("guard", sigmas=sigmas)
-    rise, most = nonnegative("guard", margin=margin, max_consecutive=max_consecutive)
+    (sigma,) = positive.must("guard", sigmas=sigmas)
+    rise, most = nonnegative.must(
+        "guard", margin=margin, max_consecutive=max_consecutive
+    )
 
     def high(x: Array, history: History) -> Bool[Array, ""]:
         return (history.seen >= enough) & is_high(x, history, sigma, rise)

@@ -18,6 +18,7 @@ from ..core import (
     finite,
     flag,
     GradientTransformationExtraArgs,
+    like_optax,
     missing,
     OptState,
     Params,
@@ -30,6 +31,7 @@ from ..engine import apply_updates, Around, map_wide, seen_through, wide
 from ..numerics import zero_count
 
 
+@like_optax
 class LookaheadParams(NamedTuple):
     """The params that take the steps, and those that follow them slowly."""
 
@@ -48,6 +50,7 @@ class LookaheadParams(NamedTuple):
         return params.fast if isinstance(params, LookaheadParams) else params
 
 
+@like_optax
 class LookaheadState(NamedTuple):
     """The fast optimizer's state, and how many steps it took since the last meeting."""
 

@@ -16,6 +16,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     nonnegative,
     OptState,
@@ -50,6 +51,7 @@ class ShouldSkipUpdateFunction(Protocol):
     ) -> tuple[Any, Any]: ...
 
 
+@like_optax
 class MultiStepsState(NamedTuple):
     """How far the accumulation is, and the inner state."""
 

@@ -8,12 +8,14 @@ import jax
 from ..core import (
     AnyTransformation,
     GradientTransformationExtraArgs,
+    like_optax,
     OptState,
     Params,
 )
 from ..engine import Mask, plan_of, sequence, under
 
 
+@like_optax
 class PartitionState(NamedTuple):
     """For each label, the state of its transformation, masked to its leaves."""
 

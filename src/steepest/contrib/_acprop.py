@@ -20,7 +20,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     after,
     debias,
@@ -55,7 +55,8 @@ def scale_by_acprop(
         eps_root: the same, added to `nu` at every step, so that it piles up there.
     """
     b1, b2 = fraction("scale_by_acprop", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_acprop", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_acprop", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_acprop", eps_root=eps_root)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         first = count == 0
@@ -82,6 +83,7 @@ def scale_by_acprop(
     )
 
 
+@optimizer
 def acprop(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -99,7 +101,7 @@ def acprop(
         b1, b2, eps, eps_root: as for `scale_by_acprop`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.acprop(learning_rate=0.1)
@@ -108,9 +110,8 @@ def acprop(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.2]
     """
-    tx = chain(
+    return chain(
         scale_by_acprop(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(rate_given("acprop", learning_rate)),
     )
-    return kept(acprop, keep, tx)

@@ -14,6 +14,7 @@ from ..core import (
     finite,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     rate_given,
     Real,
@@ -22,7 +23,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
     debias,
@@ -38,6 +39,7 @@ from ..numerics import (
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
+@like_optax
 class ScaleByAdemamixState(NamedTuple):
     """What AdEMAMix remembers: two counts for the tree, three arrays for each leaf."""
 
@@ -78,7 +80,8 @@ def scale_by_ademamix(
     """
     who = "scale_by_ademamix"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     dtype(who, mu_dtype=mu_dtype)
     b3_at = scheduled(fraction, who, b3=b3)
     alpha_at = scheduled(finite, who, alpha=alpha)
@@ -119,6 +122,7 @@ def scale_by_ademamix(
     )
 
 
+@optimizer
 def ademamix(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -142,7 +146,7 @@ def ademamix(
         b1, b2, b3, alpha, eps, eps_root, mu_dtype: as for `scale_by_ademamix`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp
     >>> from steepest import contrib
@@ -152,9 +156,8 @@ def ademamix(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_ademamix(b1, b2, b3, alpha, eps, eps_root, mu_dtype),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(rate_given("ademamix", learning_rate)),
     )
-    return kept(ademamix, keep, tx)

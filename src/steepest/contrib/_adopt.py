@@ -25,7 +25,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     after,
@@ -110,6 +110,7 @@ def scale_by_adopt(
     )
 
 
+@optimizer
 def adopt(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -128,7 +129,7 @@ def adopt(
         learning_rate: a number, or a function of the count.
         b1, b2, eps, mu_dtype, nesterov, use_clipping, clip_value_fn: as for
             `scale_by_adopt`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.adopt(learning_rate=1.0)
@@ -138,7 +139,7 @@ def adopt(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_adopt(
             b1,
             b2,
@@ -150,4 +151,3 @@ def adopt(
         ),
         scale_by_learning_rate(rate_given("adopt", learning_rate)),
     )
-    return kept(adopt, keep, tx)

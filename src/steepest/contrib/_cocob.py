@@ -12,6 +12,7 @@ from jaxtyping import Array
 from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Params,
     positive,
@@ -21,11 +22,12 @@ from ..core import (
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import beginning_at, copy_of, quotient, second_moment, wide_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
+@like_optax
 class COCOBState(NamedTuple):
     """What the gamblers remember, one for each weight."""
 
@@ -93,6 +95,7 @@ def scale_by_cocob(
     )
 
 
+@optimizer
 def cocob(
     learning_rate: ScalarOrSchedule = 1.0,
     alpha: Real = 100.0,
@@ -108,7 +111,7 @@ def cocob(
         alpha, eps: as for `scale_by_cocob`.
         weight_decay: added to the gradient, times the params.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.cocob()
@@ -117,9 +120,8 @@ def cocob(
     >>> [round(float(u), 3) for u in updates]
     [-0.01, 0.01]
     """
-    tx = chain(
+    return chain(
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(rate_given("cocob", learning_rate), flip_sign=False),
         scale_by_cocob(alpha, eps),
     )
-    return kept(cocob, keep, tx)

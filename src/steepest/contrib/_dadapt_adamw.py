@@ -11,10 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
     AxisName,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     mesh_axes,
     nonnegative,
@@ -25,7 +26,7 @@ from ..core import (
     Updates,
     WrongArgument,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     after,
@@ -43,6 +44,7 @@ from ..numerics import (
 )
 
 
+@like_optax
 class DAdaptAdamWState(NamedTuple):
     """What it remembers: three arrays for each leaf, and for the tree its estimate."""
 
@@ -54,6 +56,7 @@ class DAdaptAdamWState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@optimizer
 def dadapt_adamw(
     learning_rate: ScalarOrSchedule = 1.0,
     betas: Sequence[Real] = (0.9, 0.999),
@@ -85,7 +88,7 @@ def dadapt_adamw(
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dadapt_adamw(estim_lr0=0.1)
@@ -97,9 +100,9 @@ def dadapt_adamw(
     who = "dadapt_adamw"
     b1, b2 = both(who, betas)
     (eps,) = nonnegative(who, eps=eps)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     (estim_lr0,) = measurable(who, estim_lr0=estim_lr0)
-    rate = scheduled(amount, who, learning_rate=learning_rate)
+    rate = scheduled(finite, who, learning_rate=learning_rate)
     b = b2**0.5
 
     def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:
@@ -147,7 +150,7 @@ def dadapt_adamw(
             needs=("params",),
         )
     )
-    return kept(dadapt_adamw, keep, tx)
+    return tx
 
 
 def both(who: str, betas: Any) -> list[Any]:

@@ -17,6 +17,7 @@ from ..core import (
     AxisName,
     choice,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     MeshAxes,
     nonnegative,
@@ -28,7 +29,7 @@ from ..core import (
     Step,
     WrongArgument,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     copy_of,
     root,
@@ -43,6 +44,7 @@ from ..transforms import add_decayed_weights, identity, scale_by_learning_rate
 InitStep = Literal["distance", "learning_rate", "heuristic"]
 
 
+@like_optax
 class DoGState(NamedTuple):
     """What DoG remembers: where it began, how far it came, how long gradients were."""
 
@@ -52,6 +54,7 @@ class DoGState(NamedTuple):
     sum_sq_norm_grads: Float[Array, ""]  # G, the sum of ||g||^2
 
 
+@optimizer
 def dog(
     learning_rate: ScalarOrSchedule = 1.0,
     init_step: tuple[InitStep, Real] = ("heuristic", 1e-6),
@@ -82,7 +85,7 @@ def dog(
         mask: which leaves decay, as for `masked`; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dog(init_step=("distance", 0.1))
@@ -91,12 +94,11 @@ def dog(
     >>> [round(float(u), 3) for u in updates]
     [-0.06, 0.08]
     """
-    tx = chain(
+    return chain(
         decayed(weight_decay, mask),
         _scale_by_dog(init_step, eps, mesh_axes("dog", axis_name)),
         scale_by_learning_rate(rate_given("dog", learning_rate)),
     )
-    return kept(dog, keep, tx)
 
 
 def decayed(

@@ -14,6 +14,7 @@ from ..core import (
     amount,
     AxisName,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     nonnegative,
     Params,
@@ -22,12 +23,13 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, MaskOrFn
+from ..engine import Keep, MaskOrFn, optimizer
 from ..numerics import root, scalar
 from ..transforms import scale_by_learning_rate
 from ._dog import decayed, scale_by_distance
 
 
+@like_optax
 class DoWGState(NamedTuple):
     """What DoWG remembers: where it began, how far it came, how long gradients were."""
 
@@ -36,6 +38,7 @@ class DoWGState(NamedTuple):
     estim_sq_dist: Float[Array, ""]  # d, the largest squared distance from p0
 
 
+@optimizer
 def dowg(
     learning_rate: ScalarOrSchedule = 1.0,
     init_estim_sq_dist: Real | None = None,
@@ -64,7 +67,7 @@ def dowg(
         mask: which leaves decay, as for `masked`; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.dowg(init_estim_sq_dist=0.01)
@@ -86,9 +89,8 @@ def dowg(
 
     axes = mesh_axes("dowg", axis_name)
     shared = {"estim_sq_dist": scalar(begin), "weighted_sq_norm_grads": scalar()}
-    tx = chain(
+    return chain(
         decayed(weight_decay, mask),
         scale_by_distance("dowg", DoWGState, shared, prepare, axes),
         scale_by_learning_rate(rate_given("dowg", learning_rate)),
     )
-    return kept(dowg, keep, tx)

@@ -18,6 +18,7 @@ from ..core import (
     as_inner,
     finite,
     GradientTransformationExtraArgs,
+    like_optax,
     OptState,
     Params,
     period,
@@ -30,9 +31,9 @@ from ..core import (
 from ..engine import (
     branch,
     Keep,
-    kept,
     Leaves,
     MaskOrFn,
+    optimizer,
     restore,
     stacks,
     update_dtype,
@@ -56,6 +57,7 @@ from ._dimension_numbers import axes_by_leaf, map_numbers, NumbersOrFn
 _ADVICE = "Pass the params and the state that the updates are for."
 
 
+@like_optax
 class GaLoreDimensionNumbers(NamedTuple):
     """How a tensor is a matrix: its layer computes `y = x W`."""
 
@@ -63,6 +65,7 @@ class GaLoreDimensionNumbers(NamedTuple):
     output_axis: int | Sequence[int] = 1  # left over; the columns
 
 
+@like_optax
 class GaLoreState(NamedTuple):
     """What GaLore remembers: a count, the optimizer's state, and a basis each leaf."""
 
@@ -175,6 +178,7 @@ def scale_by_galore(
     return wrapping(init, update)
 
 
+@optimizer
 def galore(
     learning_rate: ScalarOrSchedule,
     rank: int = 128,
@@ -197,7 +201,7 @@ def galore(
             `scale_by_galore`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.contrib.galore(learning_rate=0.1, rank=1)
@@ -206,14 +210,13 @@ def galore(
     >>> [round(float(u), 2) for u in updates[0]]
     [-0.06, -0.08]
     """
-    tx = chain(
+    return chain(
         scale_by_galore(
             rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers
         ),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(rate_given("galore", learning_rate)),
     )
-    return kept(galore, keep, tx)
 
 
 def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[Any]:

@@ -11,9 +11,10 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
-    amount,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Params,
     Real,
@@ -22,7 +23,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     copy_of,
@@ -36,6 +37,7 @@ from ..numerics import (
 from ..transforms import add_decayed_weights
 
 
+@like_optax
 class MadgradState(NamedTuple):
     """What MADGRAD remembers: a count for the tree, three arrays for each leaf."""
 
@@ -65,7 +67,7 @@ def scale_by_madgrad(
     """
     (momentum,) = fraction("scale_by_madgrad", momentum=momentum)
     (eps,) = nonnegative("scale_by_madgrad", eps=eps)
-    rate = scheduled(amount, "scale_by_madgrad", learning_rate=learning_rate)
+    rate = scheduled(finite, "scale_by_madgrad", learning_rate=learning_rate)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
         t = increment(count)
@@ -74,7 +76,8 @@ def scale_by_madgrad(
     def leaf(n: Any, g: Array, p: Array, nu: Array, s: Array, x0: Array) -> Any:
         s = s + n.c * g
         nu = nu + n.c * abs_sq(g)
-        z = x0 - s / (cube_root(nu) + eps)
+        cbrt = jnp.copysign(cube_root(jnp.abs(nu)), nu)  # below 0 if the rate is
+        z = x0 - s / (cbrt + eps)
         return (1 - momentum) * (z - p), nu, s, x0
 
     return lift(
@@ -94,6 +97,7 @@ def scale_by_madgrad(
     )
 
 
+@optimizer
 def madgrad(
     learning_rate: ScalarOrSchedule,
     momentum: Real = 0.9,
@@ -107,7 +111,7 @@ def madgrad(
         learning_rate, momentum, eps: as for `scale_by_madgrad`.
         weight_decay: added to the gradient, times the params. The decay here is not
             decoupled: take it smaller than for AdamW, or zero.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.madgrad(learning_rate=0.1)
@@ -116,8 +120,7 @@ def madgrad(
     >>> [round(float(u), 3) for u in updates]
     [-0.022, 0.027]
     """
-    tx = chain(
+    return chain(
         add_decayed_weights(weight_decay),
         scale_by_madgrad(learning_rate, momentum, eps),
     )
-    return kept(madgrad, keep, tx)

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
     AnyTransformation,
     as_inner,
     AxisName,
+    finite,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     mesh_axes,
     missing,
@@ -38,6 +39,7 @@ from ..numerics import (
 )
 
 
+@like_optax
 class MechanicState(NamedTuple):
     """What the tuner has seen, for each of several memories, and where it began."""
 
@@ -90,7 +92,7 @@ def mechanize(
     """
     who = "mechanize"
     base = as_inner(who, "base_optimizer", base_optimizer)
-    (decay,) = amount(who, weight_decay=weight_decay)
+    (decay,) = finite(who, weight_decay=weight_decay)
     eps, s_init = measurable(who, eps=eps, s_init=s_init)
     (k,) = period(who, num_betas=num_betas)
     axes = mesh_axes(who, axis_name)

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
     AxisName,
     finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     loss,
     mesh_axes,
     nonnegative,
@@ -27,7 +27,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     debias,
@@ -44,6 +44,7 @@ from ..numerics import (
 )
 
 
+@like_optax
 class MomoState(NamedTuple):
     """What MoMo remembers: an array for each leaf, and for the tree a model."""
 
@@ -54,6 +55,7 @@ class MomoState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@like_optax
 class MomoAdamState(NamedTuple):
     """What MoMo-Adam remembers: two arrays for each leaf, and for the tree a model."""
 
@@ -65,6 +67,7 @@ class MomoAdamState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@optimizer
 def momo(
     learning_rate: ScalarOrSchedule = 1.0,
     beta: Real = 0.9,
@@ -96,7 +99,7 @@ def momo(
             halved where the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax, steepest
     >>> from steepest import contrib
@@ -140,9 +143,10 @@ def momo(
             needs=("params", "value"),
         )
     )
-    return kept(momo, keep, tx)
+    return tx
 
 
+@optimizer
 def momo_adam(
     learning_rate: ScalarOrSchedule = 1e-2,
     b1: Real = 0.9,
@@ -178,7 +182,7 @@ def momo_adam(
         lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
     b1, b2 = fraction("momo_adam", b1=b1, b2=b2)
     (eps,) = nonnegative("momo_adam", eps=eps)
@@ -221,7 +225,7 @@ def momo_adam(
             needs=("params", "value"),
         )
     )
-    return kept(momo_adam, keep, tx)
+    return tx
 
 
 def _measured(g: Array, p: Array, d: Array, d_sq: Array) -> dict[str, Array]:
@@ -249,9 +253,9 @@ def _model(
     adapt: bool,
 ) -> Callable[..., tuple[Any, ...]]:
     """How far to go: `(step, beta, rho, *model) -> ({tau, decay}, *model)`."""
-    rate: Schedule = scheduled(amount, who, learning_rate=learning_rate)
+    rate: Schedule = scheduled(finite, who, learning_rate=learning_rate)
     (lower_bound,) = finite(who, lower_bound=lower_bound)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     flag(who, adapt_lower_bound=adapt)
 
     def fit(

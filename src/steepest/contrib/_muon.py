@@ -22,9 +22,11 @@ from ..core import (
     choice,
     dtype,
     EmptyState,
+    finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Params,
     period,
@@ -35,7 +37,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     COEFFICIENTS,
     debias,
@@ -57,6 +59,7 @@ Coefficients: TypeAlias = Any  # a name, three numbers, or three for each step
 STANDARD = (3.4445, -4.7750, 2.0315)
 
 
+@like_optax
 class MuonDimensionNumbers(NamedTuple):
     """How a tensor is a matrix: its layer computes `y = x W`."""
 
@@ -64,6 +67,7 @@ class MuonDimensionNumbers(NamedTuple):
     output_axis: int | Sequence[int] = 1  # left over; the columns
 
 
+@like_optax
 class MuonState(NamedTuple):
     """What Muon remembers: a count, one array for each leaf, and the polynomials."""
 
@@ -168,6 +172,7 @@ def scale_by_muon(
     return of_matrices(who, tx, weight_dimension_numbers, memory=["mu"])
 
 
+@optimizer
 def muon(
     learning_rate: ScalarOrSchedule,
     ns_coeffs: Coefficients = STANDARD,
@@ -213,7 +218,7 @@ def muon(
             params, `None` where AdamW is wanted, or a function that makes them of the
             params. By default every leaf with two axes is a matrix.
         consistent_rms: see above.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.contrib.muon(learning_rate=0.1)
@@ -226,13 +231,13 @@ def muon(
     if consistent_rms is not None:
         (consistent_rms,) = amount("muon", consistent_rms=consistent_rms)
     fraction("muon", adam_b1=adam_b1, adam_b2=adam_b2)
-    nonnegative("muon", adam_eps_root=adam_eps_root)
+    nonnegative.must("muon", adam_eps_root=adam_eps_root)
     for name, x in (
         ("adam_weight_decay", adam_weight_decay),
         ("adam_learning_rate", adam_learning_rate),
     ):
         if not callable(x) and x is not None:
-            amount("muon", **{name: x})
+            finite("muon", **{name: x})
     if adam_learning_rate is None:
         adam_learning_rate = learning_rate
     matrices = chain(
@@ -263,7 +268,7 @@ def muon(
     )
     groups = {"muon": matrices, "adam": rest}
     tx = partition(groups, partial(_labels, numbers))
-    return kept(muon, keep, tx)
+    return tx
 
 
 def _no_matrix(g: Any) -> str:

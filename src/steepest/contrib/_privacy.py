@@ -11,9 +11,11 @@ from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
-    amount,
+    finite,
     flag,
     GradientTransformationExtraArgs,
+    like_optax,
+    nonnegative,
     OptState,
     Params,
     rate_given,
@@ -23,11 +25,12 @@ from ..core import (
     state_of,
     Updates,
 )
-from ..engine import Keep, kept, Leaves, restore, update_dtype, widen, wrapping
+from ..engine import Keep, Leaves, optimizer, restore, update_dtype, widen, wrapping
 from ..numerics import abs_sq, key_from, root, wide_dtype
 from ..transforms import identity, scale_by_learning_rate, trace
 
 
+@like_optax
 class DifferentiallyPrivateAggregateState(NamedTuple):
     """The key of the next noise."""
 
@@ -104,6 +107,7 @@ def differentially_private_aggregate(
     return wrapping(init, update)
 
 
+@optimizer
 def dpsgd(
     learning_rate: ScalarOrSchedule,
     l2_norm_clip: Real,
@@ -124,7 +128,7 @@ def dpsgd(
         seed: its `key`: a number, or a key of `jax.random`.
         momentum: the `decay` of `trace`; `None` for no momentum.
         nesterov: as for `trace`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.contrib.dpsgd(0.1, l2_norm_clip=1.0, noise_multiplier=0.0, seed=0)
@@ -139,14 +143,15 @@ def dpsgd(
     if momentum is not None:
         (decay,) = share("dpsgd", momentum=momentum)
         direction = trace(decay, nesterov)
-    tx = chain(
+    return chain(
         differentially_private_aggregate(l2_norm_clip, noise_multiplier, seed),
         direction,
         scale_by_learning_rate(rate_given("dpsgd", learning_rate)),
     )
-    return kept(dpsgd, keep, tx)
 
 
 def _checked(who: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
     """The two numbers: noise of an infinite size is none."""
-    return amount(who, l2_norm_clip=l2_norm_clip, noise_multiplier=noise_multiplier)
+    given = {"l2_norm_clip": l2_norm_clip, "noise_multiplier": noise_multiplier}
+    finite(who, **given)
+    return nonnegative(who, **given)

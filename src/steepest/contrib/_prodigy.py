@@ -11,11 +11,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..core import (
-    amount,
     AxisName,
+    finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     mesh_axes,
     nonnegative,
@@ -26,7 +27,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     copy_of,
@@ -45,6 +46,7 @@ from ..numerics import (
 from ._dadapt_adamw import both
 
 
+@like_optax
 class ProdigyState(NamedTuple):
     """What it remembers: four arrays for each leaf, and for the tree its estimate."""
 
@@ -57,6 +59,7 @@ class ProdigyState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+@optimizer
 def prodigy(
     learning_rate: ScalarOrSchedule = 1.0,
     betas: Sequence[Real] = (0.9, 0.999),
@@ -96,7 +99,7 @@ def prodigy(
             of `s`, so that `d` does not grow too much while they are small.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> tx = contrib.prodigy(estim_lr0=0.1)
@@ -109,10 +112,10 @@ def prodigy(
     b1, b2 = both(who, betas)
     (b3,) = (b2**0.5,) if beta3 is None else fraction(who, beta3=beta3)
     (eps,) = nonnegative(who, eps=eps)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     d0, coef = measurable(who, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
     flag(who, safeguard_warmup=safeguard_warmup)
-    rate = scheduled(amount, who, learning_rate=learning_rate)
+    rate = scheduled(finite, who, learning_rate=learning_rate)
 
     def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:
         t = increment(count)
@@ -165,4 +168,4 @@ def prodigy(
             needs=("params",),
         )
     )
-    return kept(prodigy, keep, tx)
+    return tx

@@ -9,6 +9,7 @@ from ..core import (
     amount,
     GradientTransformationExtraArgs,
     inside,
+    like_optax,
     loss,
     period,
     Real,
@@ -21,6 +22,7 @@ from ..engine import lift
 from ..numerics import increment, scalar, zero_count
 
 
+@like_optax
 class ReduceLROnPlateauState(NamedTuple):
     """What has been seen of the loss, and how far the learning rate has fallen."""
 
@@ -70,9 +72,10 @@ def reduce_on_plateau(
     0.5
     """
     who = "reduce_on_plateau"
-    (factor,) = inside(who, factor=factor)
-    (rtol,) = share(who, rtol=rtol)
-    atol, min_scale = amount(who, atol=atol, min_scale=min_scale)
+    (factor,) = inside.must(who, factor=factor)
+    (rtol,) = share.must(who, rtol=rtol)
+    (atol,) = amount.must(who, atol=atol)
+    (min_scale,) = amount(who, min_scale=min_scale)
     if not any(isinstance(x, Array) or x > 0 for x in (rtol, atol)):
         raise ValueError(
             f"{who}: rtol and atol are both 0, and one of them above 0 is wanted."

@@ -20,6 +20,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     missing,
     OptState,
@@ -47,6 +48,7 @@ from ..numerics import copy_of, quotient, root, sum_of_squares, zero_count
 NormalizeState = EmptyState
 
 
+@like_optax
 class SAMState(NamedTuple):
     """How far the climb has come, and from where."""
 

@@ -11,12 +11,12 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
-    amount,
     AnyTransformation,
     dtype,
     finite,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     number,
     OptState,
@@ -29,7 +29,16 @@ from ..core import (
     Step,
     whole,
 )
-from ..engine import Keep, kept, lift, plan_of, restore, sequence, update_dtype, widen
+from ..engine import (
+    Keep,
+    lift,
+    optimizer,
+    plan_of,
+    restore,
+    sequence,
+    update_dtype,
+    widen,
+)
 from ..numerics import copy_of, increment, scalar, scheduled, wide_dtype, zero_count
 from ..optimizers import scale_by_rms, sgd
 from ..schedules import constant_schedule, linear_schedule
@@ -39,6 +48,7 @@ from ..tree import first_difference, leaf_paths
 _ADVICE = "Pass the params that were trained with this state."
 
 
+@like_optax
 class ScheduleFreeState(NamedTuple):
     """What is averaged how, and the state of the optimizer inside."""
 
@@ -98,7 +108,7 @@ def schedule_free(
     (b1,) = share(who, b1=b1)
     (power,) = finite(who, weight_lr_power=weight_lr_power)
     dtype(who, state_dtype=state_dtype)
-    rate = scheduled(amount, who, learning_rate=learning_rate)
+    rate = scheduled(finite, who, learning_rate=learning_rate)
 
     def prepare(
         step: Step, kept_b1: Array, max_lr: Array, t: Array, weight_sum: Array
@@ -190,6 +200,7 @@ def schedule_free_eval_params(state: OptState, params: Params) -> Params:
     return treedef.unflatten(averaged)
 
 
+@optimizer
 def schedule_free_adamw(
     learning_rate: ScalarOrSchedule = 0.0025,
     warmup_steps: int | None = None,
@@ -211,7 +222,7 @@ def schedule_free_adamw(
         eps: keeps a step finite where the gradient is zero.
         weight_decay: the pull towards zero, at the params in training.
         weight_lr_power, state_dtype: as for `schedule_free`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
     who = "schedule_free_adamw"
     rate = _warmed_up(who, learning_rate, warmup_steps)
@@ -223,9 +234,10 @@ def schedule_free_adamw(
         scale_by_learning_rate(rate),
     )
     tx = schedule_free(base, rate, b1, weight_lr_power, state_dtype)
-    return kept(schedule_free_adamw, keep, tx)
+    return tx
 
 
+@optimizer
 def schedule_free_sgd(
     learning_rate: ScalarOrSchedule = 1.0,
     warmup_steps: int | None = None,
@@ -243,20 +255,20 @@ def schedule_free_sgd(
         b1: that of `schedule_free`.
         weight_decay: the pull towards zero, at the params in training; `None` for none.
         weight_lr_power, state_dtype: as for `schedule_free`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
     rate = _warmed_up("schedule_free_sgd", learning_rate, warmup_steps)
     base = sgd(rate)
     if weight_decay is not None:
         base = chain(add_decayed_weights(weight_decay), base)
     tx = schedule_free(base, rate, b1, weight_lr_power, state_dtype)
-    return kept(schedule_free_sgd, keep, tx)
+    return tx
 
 
 def _warmed_up(who: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     """The learning rate, from zero over this many steps."""
     if not callable(learning_rate):
-        amount(who, learning_rate=learning_rate)
+        finite(who, learning_rate=learning_rate)
     if warmup_steps is None:
         return learning_rate
     (steps,) = whole(who, warmup_steps=warmup_steps)

@@ -13,6 +13,7 @@ from ..core import (
     finite,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     rate_given,
     Real,
@@ -21,7 +22,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
     debias,
@@ -36,6 +37,7 @@ from ..numerics import (
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
+@like_optax
 class ScaleBySimplifiedAdEMAMixState(NamedTuple):
     """What it remembers: a count for the tree, two arrays for each leaf."""
 
@@ -67,7 +69,8 @@ def scale_by_simplified_ademamix(
     """
     who = "scale_by_simplified_ademamix"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     alpha_at = scheduled(finite, who, alpha=alpha)
 
     def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
@@ -92,6 +95,7 @@ def scale_by_simplified_ademamix(
     )
 
 
+@optimizer
 def simplified_ademamix(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.99,
@@ -112,7 +116,7 @@ def simplified_ademamix(
         b1, b2, alpha, eps, eps_root: as for `scale_by_simplified_ademamix`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp
     >>> from steepest import contrib
@@ -122,9 +126,8 @@ def simplified_ademamix(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_simplified_ademamix(b1, b2, alpha, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_learning_rate(rate_given("simplified_ademamix", learning_rate)),
     )
-    return kept(simplified_ademamix, keep, tx)

@@ -24,6 +24,7 @@ from ..core import (
     function,
     GradientTransformationExtraArgs,
     key,
+    like_optax,
     missing,
     nonnegative,
     only_real,
@@ -41,7 +42,7 @@ from ..core import (
     Updates,
     whole,
 )
-from ..engine import branch, Keep, kept, Leaves, lift, map_wide, MaskOrFn, wide
+from ..engine import branch, Keep, Leaves, lift, map_wide, MaskOrFn, optimizer, wide
 from ..numerics import (
     debias,
     ema,
@@ -55,12 +56,14 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 from ..tree import random_like, size
 
 
+@like_optax
 class HutchinsonState(NamedTuple):
     """What the next random signs are drawn with."""
 
     key: Any
 
 
+@like_optax
 class SophiaState(NamedTuple):
     """What Sophia remembers: a count, two arrays for each leaf, and its estimator."""
 
@@ -124,6 +127,7 @@ def hutchinson_estimator_diag_hessian(
     return GradientTransformationExtraArgs(init, update)
 
 
+@optimizer
 def sophia(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.965,
@@ -167,7 +171,7 @@ def sophia(
         mu_dtype: the dtype `mu` is kept in; by default that of the params.
         verbose: whether to print the share of weights that are not clipped.
         print_win_rate_every_n_steps: how often; by default in every step.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
     >>> def loss(p):
@@ -220,12 +224,11 @@ def sophia(
         nu, kept = branch(state.count % interval == 0, look, hold)
         return u, SophiaState(new.count, new.mu, nu, kept)
 
-    tx = chain(
+    return chain(
         GradientTransformationExtraArgs(init, update),
         add_decayed_weights(weight_decay, weight_decay_mask),
         scale_by_learning_rate(rate_given("sophia", learning_rate)),
     )
-    return kept(sophia, keep, tx)
 
 
 class _Direction(NamedTuple):

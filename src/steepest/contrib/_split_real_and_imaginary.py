@@ -9,6 +9,7 @@ from ..core import (
     AnyTransformation,
     as_inner,
     GradientTransformationExtraArgs,
+    like_optax,
     OptState,
     Params,
     state_of,
@@ -17,6 +18,7 @@ from ..core import (
 from ..engine import Around, Leaves, seen_through
 
 
+@like_optax
 class SplitRealAndImaginaryArrays(NamedTuple):
     """A complex array as two real ones."""
 
@@ -24,6 +26,7 @@ class SplitRealAndImaginaryArrays(NamedTuple):
     imaginary: Any
 
 
+@like_optax
 class SplitRealAndImaginaryState(NamedTuple):
     """The state of the inner transformation, which sees real arrays."""
 

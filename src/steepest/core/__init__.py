@@ -1,6 +1,12 @@
 """What everybody agrees on: the types, the pair, the rule, the errors."""
 
-from ._errors import missing as missing, not_a_transformation as not_a_transformation
+from ._deprecated import deprecated as deprecated
+from ._errors import (
+    missing as missing,
+    not_a_transformation as not_a_transformation,
+    unusual as unusual,
+    UnusualValueWarning as UnusualValueWarning,
+)
 from ._given import (
     any_dtype as any_dtype,
     array as array,
@@ -13,7 +19,14 @@ from ._given import (
     WrongArgument as WrongArgument,
 )
 from ._known import knowing as knowing, Known as Known
-from ._mesh import AxisName as AxisName, mesh_axes as mesh_axes, MeshAxes as MeshAxes
+from ._like_optax import (
+    like_optax as like_optax,
+)
+from ._mesh import (
+    AxisName as AxisName,
+    mesh_axes as mesh_axes,
+    MeshAxes as MeshAxes,
+)
 from ._numbers import (
     amount as amount,
     finite as finite,

@@ -1,5 +1,31 @@
 """One voice for errors: who, what was found, what was wanted, what to do."""
 
+import sys
+import warnings
+from types import FrameType
+
+
+class UnusualValueWarning(UserWarning):
+    """A number that can be computed with, though it is hardly ever meant.
+
+    Silence it with `warnings.simplefilter("ignore", steepest.UnusualValueWarning)`.
+    """
+
+
+def unusual(message: str) -> None:
+    """Warn, at the line of the program that called into this library.
+
+    Args:
+        message: what is unusual.
+    """
+    library = __name__.partition(".")[0]
+    frame: FrameType | None = sys._getframe()
+    level = 1
+    while frame and frame.f_globals.get("__name__", "").startswith(f"{library}."):
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, UnusualValueWarning, stacklevel=level)
+
 
 class MissingArgument(TypeError, ValueError):
     """An `update` was called without something it needs.

@@ -2,21 +2,21 @@
 
     b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
 
-refuses an impossible number by name, and hands the others back as *numbers*: values
-that take the dtype of the array they meet. Python numbers are so by nature; an array,
-traced or not, is made so, and is not checked, since its value may not be known yet.
+refuses an impossible number by name, warns of an unlikely one, and hands them back as
+*numbers*: values that take the dtype of the array they meet. Python numbers are so by
+nature; an array, traced or not, is made so, and is not checked, since its value may not
+be known yet.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Array
 
+from ._errors import unusual
 from ._known import Known, known, weak
-from ._types import Real
-
-Check = Callable[..., list[Any]]
 
 
 def number(x: Any) -> Any:
@@ -48,51 +48,93 @@ def _is_whole(x: int | float) -> bool:
     return x >= 0 and x % 1 == 0
 
 
-def _check(
-    wanted: str, holds: Callable[[float], bool], made: Callable[[Any], Any] = number
-) -> Check:
-    def check(who: str, **values: Real) -> list[Any]:
+@dataclass(frozen=True)
+class Check:
+    """A check of numbers, each given by its name.
+
+    What cannot be computed is refused. What can, though it is hardly ever meant, is
+    computed all the same, as in Optax, with an `UnusualValueWarning`.
+    """
+
+    wanted: str  # to be read after "a number"
+    usual: Callable[[float], bool]  # whether a number needs no warning
+    possible: Callable[[float], bool]  # whether it can be computed with
+    made: Callable[[Any], Any] = number  # what becomes of a value
+
+    def __call__(self, who: str, **values: Any) -> list[Any]:
+        """The values as numbers; a warning for those that are not usual.
+
+        Args:
+            who: name used in messages.
+            values: by name.
+        """
+        return self._checked(who, values, self.possible)
+
+    def must(self, who: str, **values: Any) -> list[Any]:
+        """The values as numbers; an error for those that are not usual.
+
+        Args:
+            who: name used in messages.
+            values: by name.
+        """
+        return self._checked(who, values, self.usual)
+
+    def _checked(
+        self, who: str, values: Mapping[str, Any], holds: Callable[[float], bool]
+    ) -> list[Any]:
         for name, x in values.items():
             if np.ndim(x) > 0:
                 raise ValueError(
                     f"{who}: {name} has shape {np.shape(x)}, "
-                    f"and one number {wanted} is wanted."
+                    f"and one number {self.wanted} is wanted."
                 )
-        numbers = [made(x) for x in values.values()]
+        numbers = [self.made(x) for x in values.values()]
         for name, x in zip(values, numbers, strict=True):
-            if isinstance(x, int | float) and not holds(x):
-                raise ValueError(
-                    f"{who}: {name} is {x}, and a number {wanted} is wanted."
-                )
-            if not isinstance(x, int | float | Array | Known):
+            if isinstance(x, int | float):
+                if not holds(x):
+                    raise ValueError(
+                        f"{who}: {name} is {x}, and a number {self.wanted} is wanted."
+                    )
+                if not self.usual(x):
+                    unusual(
+                        f"{who}: {name} is {x}, and usually a number {self.wanted}. It "
+                        "is used as it is."
+                    )
+            elif not isinstance(x, Array | Known):
                 raise TypeError(
                     f"{who}: {name} is a {type(x).__name__}, "
-                    f"and a number {wanted} is wanted."
+                    f"and a number {self.wanted} is wanted."
                 )
         return numbers
 
-    check.__doc__ = f"The values as numbers, each {wanted}."
-    return check
 
+_anything = lambda x: True
+_known = lambda x: x == x
+_bounded = lambda x: x > -float("inf")  # and not NaN
+_finite = lambda x: abs(x) < float("inf")
+_at_least_one = lambda x: x >= 1 and _is_whole(x)
 
-loss = _check("that is the loss", lambda x: True)
-real = _check("that is not NaN", lambda x: x == x)
-fraction = _check("in [0, 1)", lambda x: 0 <= x < 1, decay)
-share = _check("in [0, 1]", lambda x: 0 <= x <= 1)
-finite = _check("that is finite", lambda x: abs(x) < float("inf"))
-nonnegative = _check("of at least 0", lambda x: x >= 0)
-positive = _check("above 0", lambda x: x > 0)
-negative = _check("below 0", lambda x: x < 0)
-measurable = _check("above 0 and below infinity", lambda x: 0 < x < float("inf"))
-amount = _check("of at least 0 and below infinity", lambda x: 0 <= x < float("inf"))
-inside = _check("above 0 and below 1", lambda x: 0 < x < 1)
-whole = _check("that is whole and at least 0", _is_whole, _whole)
-period = _check(
-    "that is whole and at least 1", lambda x: x >= 1 and _is_whole(x), _whole
+loss = Check("that is the loss", _anything, _anything)
+real = Check("that is not NaN", _known, _known)
+finite = Check("that is finite", _finite, _finite)
+fraction = Check("in [0, 1]", lambda x: 0 <= x <= 1, _finite, decay)
+share = Check("in [0, 1]", lambda x: 0 <= x <= 1, _finite)
+inside = Check("above 0 and below 1", lambda x: 0 < x < 1, _finite)
+nonnegative = Check("of at least 0", lambda x: x >= 0, _bounded)
+positive = Check("above 0", lambda x: x > 0, _bounded)
+negative = Check("below 0", lambda x: x < 0, _known)
+measurable = Check(
+    "above 0 and below infinity", lambda x: 0 < x < float("inf"), _bounded
 )
+amount = Check(
+    "of at least 0 and below infinity", lambda x: 0 <= x < float("inf"), _bounded
+)
+# Every 0 steps, or every 1.5, is nothing that could be computed.
+whole = Check("that is whole and at least 0", _is_whole, _is_whole, _whole)
+period = Check("that is whole and at least 1", _at_least_one, _at_least_one, _whole)
 
 
-def unless_array(check: Check, who: str, **values: Any) -> None:
+def unless_array(check: Callable[..., list[Any]], who: str, **values: Any) -> None:
     """`check` those values that are no arrays: one that is may have any shape.
 
     Args:

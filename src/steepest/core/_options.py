@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
+from ._errors import unusual
+
 T = TypeVar("T")
 
 
@@ -59,20 +61,20 @@ def dtype(who: str, **values: Any) -> list[Any]:
 
 
 def rate_given(who: str, learning_rate: Any) -> Any:
-    """The learning rate, which an optimizer must have.
+    """The learning rate; a warning where there is none.
 
-    Without, updates would pass as they are, and point up: what a missing line in a
-    configuration has done to many a run.
+    Without one, updates pass as they are, and point up: a missing line in a
+    configuration has done that to many a run.
 
     Args:
-        who: the optimizer, which speaks in the error.
-        learning_rate: a number, or a function of the count.
+        who: the optimizer, named in the warning.
+        learning_rate: a number, a function of the count, or `None`.
     """
     if learning_rate is None:
-        raise TypeError(
-            f"{who}: learning_rate is None, and a number of at least 0 or a function "
-            "of the count is wanted. For the direction alone, without a sign, use the "
-            "`scale_by_...` that this optimizer is made of."
+        unusual(
+            f"{who}: learning_rate is None, so the updates are not scaled, and point "
+            "uphill. Pass a number or a function of the count. For the direction "
+            "alone, use the `scale_by_...` that this optimizer is made of."
         )
     return learning_rate
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ._errors import not_a_transformation
+from ._like_optax import like_optax
 from ._options import function
 from ._types import OptState, Params, Updates
 
@@ -46,6 +47,7 @@ class AnyTransformation(Protocol):
     def update(self) -> Callable[..., tuple[Updates, OptState]]: ...
 
 
+@like_optax
 class GradientTransformation(NamedTuple):
     """A pair of pure functions, and nothing more.
 
@@ -60,6 +62,7 @@ class GradientTransformation(NamedTuple):
     update: Callable[..., tuple[Updates, OptState]]  # a TransformUpdateFn
 
 
+@like_optax
 class GradientTransformationExtraArgs(GradientTransformation):
     """A pair whose `update` takes any keyword and ignores those it does not need.
 
@@ -67,6 +70,7 @@ class GradientTransformationExtraArgs(GradientTransformation):
     """
 
 
+@like_optax
 class EmptyState(NamedTuple):
     """The memory of a transformation that has none."""
 

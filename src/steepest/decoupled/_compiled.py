@@ -16,11 +16,11 @@ Fixed = tuple[tuple[str, Any], ...]  # by name, and hashable
 
 # What each hyperparameter must be, in all rules that have it.
 _WANTED = {
-    "eta": amount,
-    "mu": fraction,
-    "beta1": fraction,
-    "beta2": fraction,
-    "eps": nonnegative,
+    "eta": amount.must,
+    "mu": fraction.must,
+    "beta1": fraction.must,
+    "beta2": fraction.must,
+    "eps": nonnegative.must,
 }
 
 

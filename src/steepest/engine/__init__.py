@@ -18,7 +18,7 @@ from ._hold import (
     when as when,
     zeros as zeros,
 )
-from ._keep import Keep as Keep, keeping as keeping, kept as kept
+from ._keep import Keep as Keep, keeping as keeping, optimizer as optimizer
 from ._layout import (
     Packed as Packed,
     repack as repack,

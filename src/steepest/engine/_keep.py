@@ -4,14 +4,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, TypedDict
+from functools import wraps
+from typing import Any, TypedDict, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from ..core import (
     AnyTransformation,
-    as_inner,
     dtype,
     GradientTransformationExtraArgs,
     Params,
@@ -20,6 +20,8 @@ from ..core import (
 from ..numerics import increment, is_chosen, is_inexact, zero_count
 from ._plan import plan_of
 from ._stages import Link
+
+F = TypeVar("F", bound=Callable[..., GradientTransformationExtraArgs])
 
 
 class Keep(TypedDict, total=False):
@@ -52,31 +54,52 @@ def keeping(
     return _keep("keeping", tx, memory_dtype=memory_dtype, keep_count=keep_count)
 
 
-def kept(
-    maker: Callable[..., Any], how: Keep, tx: AnyTransformation
-) -> GradientTransformationExtraArgs:
-    """`tx` as the maker of an optimizer returns it, kept as its caller has asked.
+_STORAGE = [
+    x
+    for x in inspect.signature(keeping).parameters.values()
+    if x.name in Keep.__annotations__
+]
+
+
+def optimizer(recipe: F) -> F:
+    """Give a recipe the storage keywords: in its signature, and in what it returns.
+
+    In the source a recipe ends in `**keep: Unpack[Keep]`, for type checkers, and does
+    not look at it. In `inspect.signature`, which Optax's `inject_hyperparams` reads,
+    the keywords stand by name. A recipe that has one of them as an argument of its own
+    applies that one itself.
 
     Args:
-        maker: the function that was called.
-        how: the keywords it does not know itself.
-        tx: what it has made.
+        recipe: a function that makes an optimizer.
+
+    >>> import inspect, steepest
+    >>> inspect.signature(steepest.sgd).parameters["keep_count"].default
+    False
     """
-    who = maker.__name__
-    for name in how:
-        if name not in Keep.__annotations__:
-            own = [
-                k
-                for k, x in inspect.signature(maker).parameters.items()
-                if x.kind != x.VAR_KEYWORD
-            ]
-            known = [*own, *Keep.__annotations__]
-            near = get_close_matches(name, known, 1)
-            raise TypeError(
-                f"{who}: there is no argument `{name}`. "
-                + (f"Did you mean `{near[0]}`?" if near else f"There are {known}.")
-            )
-    return _keep(who, tx, **how) if how else as_inner(who, "tx", tx)
+    name = recipe.__name__
+    signature = inspect.signature(recipe)
+    own = [x for x in signature.parameters.values() if x.kind is not x.VAR_KEYWORD]
+    storage = [x for x in _STORAGE if x.name not in signature.parameters]
+    added = {x.name for x in storage}
+    known = [x.name for x in (*own, *storage)]
+
+    @wraps(recipe)
+    def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
+        how = {k: kwargs.pop(k) for k in added & kwargs.keys()}
+        for k in kwargs:
+            if k not in known:
+                near = get_close_matches(k, known, 1)
+                raise TypeError(
+                    f"{name}: there is no argument `{k}`. "
+                    + (f"Did you mean `{near[0]}`?" if near else f"There are {known}.")
+                )
+        tx = recipe(*args, **kwargs)
+        return _keep(name, tx, **how) if how else tx
+
+    make.__signature__ = signature.replace(  # pyright: ignore
+        parameters=[*own, *storage]
+    )
+    return make  # pyright: ignore[reportReturnType]
 
 
 def _keep(

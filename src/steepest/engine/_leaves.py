@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..core import Params
+from ..core import like_optax, Params
 from ..tree import first_difference, leaf_paths
 from ._batches import alike, batches
 
 
+@like_optax
 class MaskedNode(NamedTuple):
     """What stands in a tree where a mask has taken something out: an empty node."""
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ..core import OptState, Params
+from ..core import like_optax, OptState, Params
 from ..tree import as_patterns, first_difference, matching, said_of_leaves
 from ._leaves import Leaves, MaskedNode
 
@@ -16,6 +16,7 @@ MaskTree: TypeAlias = Any  # booleans: like the params, or one for a whole subtr
 MaskOrFn: TypeAlias = MaskTree | Callable[[Params], MaskTree] | str
 
 
+@like_optax
 class MaskedState(NamedTuple):
     """The state of a masked transformation, which saw only some of the leaves."""
 

@@ -1,1 +1,3 @@
-"""What may still change. Nothing is here at present, as in Optax 0.2.8."""
+"""What may still change."""
+
+from . import aggregating as aggregating

@@ -39,7 +39,7 @@ def ntxent(
             f"{who}: embeddings have shape {e.shape} and labels {l.shape}, and "
             "[examples, features] and [examples] are wanted."
         )
-    tau = weight(who, positive, temperature=temperature)
+    tau = weight(who, positive.must, temperature=temperature)
     dtype = promoted(e, tau)
     _, (e,) = meet(who, embeddings=e)
     tau = spread(who, (len(e), len(e)), temperature=tau.astype(e.dtype))
@@ -84,7 +84,7 @@ def triplet_margin_loss(
     a = floating(who, "anchors", anchors)
     b = floating(who, "positives", positives)
     c = floating(who, "negatives", negatives)
-    measurable(who, norm_degree=norm_degree)
+    measurable.must(who, norm_degree=norm_degree)
     degree: Any = norm_degree
     if not isinstance(degree, int | float):
         degree = array(who, "norm_degree", degree)

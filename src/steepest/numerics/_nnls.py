@@ -47,9 +47,9 @@ def nnls(
         raise ValueError(
             f"nnls: A has dtype {A.dtype} and b {b.dtype}, and real numbers are wanted."
         )
-    amount("nnls", iters=iters, unroll=unroll)
+    amount.must("nnls", iters=iters, unroll=unroll)
     if L is not None:
-        positive("nnls", L=L)
+        positive.must("nnls", L=L)
     dtype = promoted(A, b, 1.0)
     wide = at_least_float32(jnp.zeros((), dtype)).dtype
     A, b = A.astype(wide), b.astype(wide)

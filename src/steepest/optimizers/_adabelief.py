@@ -13,13 +13,14 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     counted,
     ema,
@@ -33,6 +34,7 @@ from ..numerics import (
 from ._descend import descend
 
 
+@like_optax
 class ScaleByBeliefState(NamedTuple):
     """What AdaBelief remembers: a count for the tree, two arrays for each leaf."""
 
@@ -67,7 +69,8 @@ def scale_by_belief(
         nesterov: whether `m` looks one step ahead.
     """
     b1, b2 = fraction("scale_by_belief", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_belief", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_belief", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_belief", eps_root=eps_root)
     flag("scale_by_belief", nesterov=nesterov)
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
@@ -88,6 +91,7 @@ def scale_by_belief(
     )
 
 
+@optimizer
 def adabelief(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -103,7 +107,7 @@ def adabelief(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, nesterov: as for `scale_by_belief`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adabelief(learning_rate=0.1)
@@ -112,8 +116,7 @@ def adabelief(
     >>> [round(float(u), 3) for u in updates]
     [-0.111, 0.111]
     """
-    tx = chain(
+    return chain(
         scale_by_belief(b1, b2, eps, eps_root, nesterov=nesterov),
         descend("adabelief", learning_rate),
     )
-    return kept(adabelief, keep, tx)

@@ -11,17 +11,19 @@ from ..combine import chain
 from ..core import (
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import abs_sq, ema, root, second_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
+@like_optax
 class ScaleByAdaDeltaState(NamedTuple):
     """What AdaDelta remembers: two arrays for each leaf."""
 
@@ -43,7 +45,7 @@ def scale_by_adadelta(
         eps: the first updates have its root for their size.
     """
     (rho,) = fraction("scale_by_adadelta", rho=rho)
-    (eps,) = nonnegative("scale_by_adadelta", eps=eps)
+    (eps,) = nonnegative.must("scale_by_adadelta", eps=eps)
 
     def leaf(n: Any, g: Array, p: Array | None, e_g: Array, e_x: Array) -> Any:
         e_g = ema(e_g, abs_sq(g), rho)
@@ -55,6 +57,7 @@ def scale_by_adadelta(
     return lift(Rule("scale_by_adadelta", ScaleByAdaDeltaState, leaf, remember))
 
 
+@optimizer
 def adadelta(
     learning_rate: ScalarOrSchedule | None = None,
     rho: Real = 0.9,
@@ -73,7 +76,7 @@ def adadelta(
         rho, eps: as for `scale_by_adadelta`.
         weight_decay: the pull towards zero, part of the gradient and scaled as it is.
         weight_decay_mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adadelta(learning_rate=1.0)
@@ -82,9 +85,8 @@ def adadelta(
     >>> [round(float(u), 5) for u in updates]
     [-0.00316, 0.00316]
     """
-    tx = chain(
+    return chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         scale_by_adadelta(rho, eps),
         scale_by_learning_rate(learning_rate),
     )
-    return kept(adadelta, keep, tx)

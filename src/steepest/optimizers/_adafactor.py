@@ -17,6 +17,7 @@ from ..core import (
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     real,
@@ -25,7 +26,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import abs_sq, ema as average, increment, root, wide_dtype, zero_count
 from ..transforms import (
     add_decayed_weights,
@@ -37,6 +38,7 @@ from ..transforms import (
 )
 
 
+@like_optax
 class FactoredState(NamedTuple):
     """A count for the tree; for each leaf two means, or one where it is not factored.
 
@@ -86,7 +88,8 @@ def scale_by_factored_rms(
             `1 - t^-decay_rate` where `t` counts from 1.
     """
     who = "scale_by_factored_rms"
-    decay_rate, epsilon = nonnegative(who, decay_rate=decay_rate, epsilon=epsilon)
+    (decay_rate,) = nonnegative(who, decay_rate=decay_rate)
+    (epsilon,) = nonnegative.must(who, epsilon=epsilon)
     (step_offset,) = real(who, step_offset=step_offset)
     nonnegative(who, min_dim_size_to_factor=min_dim_size_to_factor)
     flag(who, factored=factored)
@@ -149,6 +152,7 @@ def scale_by_factored_rms(
     )
 
 
+@optimizer
 def adafactor(
     learning_rate: ScalarOrSchedule | None = None,
     min_dim_size_to_factor: int = 128,
@@ -183,7 +187,7 @@ def adafactor(
             multiply; `None` for none.
         eps: its `epsilon`.
         weight_decay_mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.adafactor(learning_rate=0.1)
@@ -210,4 +214,4 @@ def adafactor(
     if weight_decay_rate is not None:
         links.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
     tx = chain(*links, scale(-1))
-    return kept(adafactor, keep, tx)
+    return tx

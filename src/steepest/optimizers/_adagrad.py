@@ -13,17 +13,19 @@ from ..combine import chain
 from ..core import (
     amount,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import abs_sq, beginning_at, root, second_moment
 from ._descend import descend
 
 
+@like_optax
 class ScaleByRssState(NamedTuple):
     """What AdaGrad remembers: an array for each leaf."""
 
@@ -44,17 +46,18 @@ def scale_by_rss(
     """
     who = "scale_by_rss"
     (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
-    (eps,) = nonnegative(who, eps=eps)
+    (eps,) = nonnegative.must(who, eps=eps)
 
     def leaf(n: Any, g: Array, p: Array | None, s: Array) -> tuple[Array, Array]:
         s = s + abs_sq(g)
-        # As in Optax: a sum that was spoilt by a NaN holds its number still.
+        # As in Optax, nothing moves unless the sum is above 0: NaN is not.
         return g / jnp.where(s > 0, root(s + eps), jnp.inf), s
 
     remember = {"sum_of_squares": beginning_at(start, second_moment())}
     return lift(Rule(who, ScaleByRssState, leaf, remember))
 
 
+@optimizer
 def adagrad(
     learning_rate: ScalarOrSchedule,
     initial_accumulator_value: Real = 0.1,
@@ -67,7 +70,7 @@ def adagrad(
         learning_rate: a number, or a function of the count. The sum grows without end,
             so steps get smaller by themselves.
         initial_accumulator_value, eps: as for `scale_by_rss`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adagrad(learning_rate=0.1)
@@ -76,8 +79,7 @@ def adagrad(
     >>> [round(float(u), 3) for u in updates]
     [-0.095, 0.099]
     """
-    tx = chain(
+    return chain(
         scale_by_rss(initial_accumulator_value, eps),
         descend("adagrad", learning_rate),
     )
-    return kept(adagrad, keep, tx)

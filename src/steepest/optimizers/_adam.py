@@ -15,13 +15,14 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
     counted,
@@ -36,6 +37,7 @@ from ..transforms import add_decayed_weights
 from ._descend import descend
 
 
+@like_optax
 class ScaleByAdamState(NamedTuple):
     """What Adam remembers: a count for the tree, two arrays for each leaf."""
 
@@ -75,7 +77,8 @@ def scale_by_adam(
             where they are in half precision.
     """
     b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
-    eps, eps_root = nonnegative("scale_by_adam", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_adam", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_adam", eps_root=eps_root)
     dtype("scale_by_adam", mu_dtype=mu_dtype, nu_dtype=nu_dtype)
     flag("scale_by_adam", nesterov=nesterov)
 
@@ -98,6 +101,7 @@ def scale_by_adam(
     )
 
 
+@optimizer
 def adam(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -115,7 +119,7 @@ def adam(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adam(learning_rate=0.1)
@@ -124,15 +128,15 @@ def adam(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_adam(
             b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov, nu_dtype=nu_dtype
         ),
         descend("adam", learning_rate),
     )
-    return kept(adam, keep, tx)
 
 
+@optimizer
 def adamw(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -154,18 +158,18 @@ def adamw(
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
-    tx = chain(
+    return chain(
         scale_by_adam(
             b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov, nu_dtype=nu_dtype
         ),
         add_decayed_weights(weight_decay, mask),
         descend("adamw", learning_rate),
     )
-    return kept(adamw, keep, tx)
 
 
+@optimizer
 def nadam(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -183,7 +187,7 @@ def nadam(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
     return adam(
         learning_rate,
@@ -194,10 +198,10 @@ def nadam(
         mu_dtype,
         nesterov=nesterov,
         nu_dtype=nu_dtype,
-        **keep,
     )
 
 
+@optimizer
 def nadamw(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -218,7 +222,7 @@ def nadamw(
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
         weight_decay, mask: as for `adamw`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
     return adamw(
         learning_rate,
@@ -231,5 +235,4 @@ def nadamw(
         mask,
         nesterov=nesterov,
         nu_dtype=nu_dtype,
-        **keep,
     )

@@ -18,7 +18,7 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import counted, ema, first_moment, second_moment, unbiased, zero_count
 from ..transforms import add_decayed_weights
 from ._adam import ScaleByAdamState
@@ -61,6 +61,7 @@ def scale_by_adamax(
     )
 
 
+@optimizer
 def adamax(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -73,7 +74,7 @@ def adamax(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps: as for `scale_by_adamax`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.adamax(learning_rate=0.1)
@@ -82,13 +83,13 @@ def adamax(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_adamax(b1, b2, eps),
         descend("adamax", learning_rate),
     )
-    return kept(adamax, keep, tx)
 
 
+@optimizer
 def adamaxw(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -105,11 +106,10 @@ def adamaxw(
         b1, b2, eps: as for `scale_by_adamax`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
-    tx = chain(
+    return chain(
         scale_by_adamax(b1, b2, eps),
         add_decayed_weights(weight_decay, mask),
         descend("adamaxw", learning_rate),
     )
-    return kept(adamaxw, keep, tx)

@@ -13,6 +13,7 @@ from ..combine import chain
 from ..core import (
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
@@ -20,7 +21,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
     after,
@@ -36,6 +37,7 @@ from ..transforms import add_decayed_weights
 from ._descend import descend
 
 
+@like_optax
 class ScaleByAdanState(NamedTuple):
     """What Adan remembers: a count for the tree, four arrays for each leaf."""
 
@@ -72,7 +74,8 @@ def scale_by_adan(
         eps_root: the same, under the root.
     """
     b1, b2, b3 = fraction("scale_by_adan", b1=b1, b2=b2, b3=b3)
-    eps, eps_root = nonnegative("scale_by_adan", eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative("scale_by_adan", eps=eps)
+    (eps_root,) = nonnegative.must("scale_by_adan", eps_root=eps_root)
 
     def prepare(step: Step, t: Array) -> tuple[dict[str, Array], Array]:
         first, t = t == 0, increment(t)
@@ -108,6 +111,7 @@ def scale_by_adan(
     )
 
 
+@optimizer
 def adan(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.98,
@@ -126,7 +130,7 @@ def adan(
         b1, b2, b3, eps, eps_root: as for `scale_by_adan`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.adan(learning_rate=0.1)
@@ -135,9 +139,8 @@ def adan(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_adan(b1, b2, b3, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         descend("adan", learning_rate),
     )
-    return kept(adan, keep, tx)

@@ -14,13 +14,14 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     counted,
@@ -34,6 +35,7 @@ from ..numerics import (
 from ._descend import descend
 
 
+@like_optax
 class ScaleByAmsgradState(NamedTuple):
     """What AMSGrad remembers: a count for the tree, three arrays for each leaf."""
 
@@ -74,7 +76,8 @@ def scale_by_amsgrad(
     """
     who = "scale_by_amsgrad"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     dtype(who, mu_dtype=mu_dtype)
     flag(who, bias_correction_mu=bias_correction_mu)
     flag(who, bias_correction_nu=bias_correction_nu)
@@ -103,6 +106,7 @@ def scale_by_amsgrad(
     )
 
 
+@optimizer
 def amsgrad(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -120,7 +124,7 @@ def amsgrad(
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, mu_dtype: as for `scale_by_amsgrad`.
         bias_correction_mu, bias_correction_nu: as for `scale_by_amsgrad`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.amsgrad(learning_rate=0.1)
@@ -129,10 +133,9 @@ def amsgrad(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_amsgrad(
             b1, b2, eps, eps_root, mu_dtype, bias_correction_mu, bias_correction_nu
         ),
         descend("amsgrad", learning_rate),
     )
-    return kept(amsgrad, keep, tx)

@@ -18,6 +18,7 @@ from ..core import (
     flag,
     GradientTransformationExtraArgs,
     inside,
+    like_optax,
     mesh_axes,
     nonnegative,
     Params,
@@ -40,6 +41,7 @@ from ._along import (
 )
 
 
+@like_optax
 class BacktrackingLinesearchInfo(NamedTuple):
     """How the last search went."""
 
@@ -47,6 +49,7 @@ class BacktrackingLinesearchInfo(NamedTuple):
     decrease_error: Float[Array, ""]  # by how much it missed the decrease; 0 is good
 
 
+@like_optax
 class ScaleByBacktrackingLinesearchState(NamedTuple):
     """The last step, and the function where it ended."""
 

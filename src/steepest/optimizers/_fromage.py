@@ -11,15 +11,15 @@ from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
-    amount,
     AxisName,
     EmptyState,
+    finite,
     GradientTransformationExtraArgs,
     Real,
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..transforms import (
     add_decayed_weights,
     scale_by_learning_rate,
@@ -28,6 +28,7 @@ from ..transforms import (
 )
 
 
+@optimizer
 def fromage(
     learning_rate: ScalarOrSchedule,
     min_norm: Real = 1e-6,
@@ -46,7 +47,7 @@ def fromage(
             zero.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.fromage(learning_rate=1.0)
@@ -60,10 +61,9 @@ def fromage(
         along = scale_by_learning_rate(lambda count: _shorter(rate(count)))
         back = add_decayed_weights(lambda count: _growth(rate(count)))
     else:
-        (eta,) = amount("fromage", learning_rate=learning_rate)
+        (eta,) = finite("fromage", learning_rate=learning_rate)
         along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
-    tx = chain(scale_by_trust_ratio(min_norm, axis_name=axis_name), along, back)
-    return kept(fromage, keep, tx)
+    return chain(scale_by_trust_ratio(min_norm, axis_name=axis_name), along, back)
 
 
 def _shorter(eta: Any) -> Any:

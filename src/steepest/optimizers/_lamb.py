@@ -8,7 +8,7 @@ from typing import Unpack
 
 from ..combine import chain
 from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, kept, MaskOrFn
+from ..engine import Keep, MaskOrFn, optimizer
 from ..transforms import (
     add_decayed_weights,
     scale_by_trust_ratio,
@@ -17,6 +17,7 @@ from ._adam import scale_by_adam
 from ._descend import descend
 
 
+@optimizer
 def lamb(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -41,7 +42,7 @@ def lamb(
         mask: which leaves decay, as for `masked`; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lamb(learning_rate=0.1)
@@ -50,10 +51,9 @@ def lamb(
     >>> round(float(jnp.linalg.norm(updates)), 3)
     0.5
     """
-    tx = chain(
+    return chain(
         scale_by_adam(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
         scale_by_trust_ratio(axis_name=axis_name),
         descend("lamb", learning_rate),
     )
-    return kept(lamb, keep, tx)

@@ -8,7 +8,7 @@ from typing import Unpack
 
 from ..combine import chain, masked
 from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, kept, MaskOrFn
+from ..engine import Keep, MaskOrFn, optimizer
 from ..transforms import (
     add_decayed_weights,
     scale_by_trust_ratio,
@@ -17,6 +17,7 @@ from ..transforms import (
 from ._descend import descend
 
 
+@optimizer
 def lars(
     learning_rate: ScalarOrSchedule,
     weight_decay: ScalarOrSchedule = 0.0,
@@ -46,7 +47,7 @@ def lars(
         nesterov: as for `trace`.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lars(learning_rate=1.0)
@@ -58,10 +59,9 @@ def lars(
     ratio = scale_by_trust_ratio(
         trust_coefficient=trust_coefficient, eps=eps, axis_name=axis_name
     )
-    tx = chain(
+    return chain(
         add_decayed_weights(weight_decay, weight_decay_mask),
         ratio if trust_ratio_mask is None else masked(ratio, trust_ratio_mask),
         descend("lars", learning_rate),
         trace(momentum, nesterov),
     )
-    return kept(lars, keep, tx)

@@ -8,7 +8,7 @@ doi:10.1007/978-0-387-40065-5
 
 from collections.abc import Callable
 from operator import index
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,10 @@ from ..core import (
     AnyTransformation,
     as_inner,
     AxisName,
+    dtype,
     flag,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     MeshAxes,
     missing,
@@ -30,7 +32,7 @@ from ..core import (
     state_of,
     Updates,
 )
-from ..engine import Keep, keeping, kept, restore, same_shapes, update_dtype
+from ..engine import keeping, optimizer, restore, same_shapes, update_dtype
 from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
 from ..transforms import identity, scale, scale_by_learning_rate
 from ..tree import map_trees
@@ -49,6 +51,7 @@ def _zoom(axis_name: AxisName = None) -> GradientTransformationExtraArgs:
 _ZOOM = _zoom()
 
 
+@like_optax
 class ScaleByLBFGSState(NamedTuple):
     """The last params and gradient, and their last few differences.
 
@@ -177,6 +180,7 @@ def scale_by_lbfgs(
     return GradientTransformationExtraArgs(init, update)
 
 
+@optimizer
 def lbfgs(
     learning_rate: ScalarOrSchedule | None = None,
     memory_size: int = 10,
@@ -184,7 +188,8 @@ def lbfgs(
     linesearch: AnyTransformation | None = _ZOOM,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """L-BFGS: `p <- p - a learning_rate u`, with `u` from `scale_by_lbfgs`.
 
@@ -201,7 +206,7 @@ def lbfgs(
             split. The default line search sums over them too; another one needs an
             `axis_name` of its own. `value` and `value_fn` must give the loss of all
             devices.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> f = lambda p: jnp.sum((p - 1.0) ** 4)
     >>> tx, params = lbfgs(), jnp.array([3.0, -2.0])
@@ -222,17 +227,15 @@ def lbfgs(
     descend = scale(-1.0)
     if learning_rate is not None:
         descend = scale_by_learning_rate(learning_rate)
-    # A line search keeps a point and its gradient as they are, not narrower.
-    dtype = keep.pop("memory_dtype", None)
+    dtype("lbfgs", memory_dtype=memory_dtype)
+    tx = scale_by_lbfgs(memory_size, scale_init_precond, axis_name=axis_name)
     tx = chain(
-        keeping(
-            scale_by_lbfgs(memory_size, scale_init_precond, axis_name=axis_name),
-            memory_dtype=dtype,
-        ),
+        # Not the line search: it keeps a point and its gradient as they are.
+        keeping(tx, memory_dtype=memory_dtype),
         descend,
         identity() if linesearch is None else linesearch,
     )
-    return kept(lbfgs, keep, tx)
+    return keeping(tx, keep_count=keep_count)
 
 
 def _two_loops(

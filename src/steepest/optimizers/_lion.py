@@ -14,6 +14,7 @@ from ..core import (
     dtype,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     measurable,
     only_real,
     Real,
@@ -22,12 +23,13 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import ema, first_moment, increment, zero_count
 from ..transforms import add_decayed_weights
 from ._descend import descend
 
 
+@like_optax
 class ScaleByLionState(NamedTuple):
     """What Lion remembers: a count for the tree, one array for each leaf."""
 
@@ -58,7 +60,7 @@ def scale_by_lion(
         smooth_beta: how steep the smooth sign is.
     """
     b1, b2 = fraction("scale_by_lion", b1=b1, b2=b2)
-    (smooth_beta,) = measurable("scale_by_lion", smooth_beta=smooth_beta)
+    (smooth_beta,) = measurable.must("scale_by_lion", smooth_beta=smooth_beta)
     dtype("scale_by_lion", mu_dtype=mu_dtype)
     signs = {
         "hard": jnp.sign,
@@ -82,6 +84,9 @@ def scale_by_lion(
         return sign(share * mu + ((1 - b1) - share * (1 - b2)) * g), mu
 
     divisible = isinstance(b2, int | float) and b2 > 0
+    # With b1 = 1, c is the old mu. The other form rounds, and where mu is 0 the sign of
+    # that would be taken.
+    divisible &= not (isinstance(b1, int | float) and b1 == 1)
 
     return lift(
         Rule(
@@ -96,6 +101,7 @@ def scale_by_lion(
     )
 
 
+@optimizer
 def lion(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -115,7 +121,7 @@ def lion(
         b1, b2, mu_dtype: as for `scale_by_lion`.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         mask: which leaves decay, as for `masked`; by default all.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.lion(learning_rate=0.1, weight_decay=0.0)
@@ -124,9 +130,8 @@ def lion(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_lion(b1, b2, mu_dtype),
         add_decayed_weights(weight_decay, mask),
         descend("lion", learning_rate),
     )
-    return kept(lion, keep, tx)

@@ -19,6 +19,7 @@ from ..core import (
     choice,
     dtype as check_dtype,
     EmptyState,
+    finite,
     flag,
     fraction,
     GradientTransformationExtraArgs,
@@ -28,7 +29,7 @@ from ..core import (
     ScalarOrSchedule,
     Updates,
 )
-from ..engine import Keep, kept, lift, MaskOrFn
+from ..engine import Keep, lift, MaskOrFn, optimizer
 from ..numerics import ema, first_moment, orthogonal, polynomials, quick_dtype
 from ..transforms import add_decayed_weights
 from ._adam import adamw
@@ -83,6 +84,7 @@ def scale_by_polar(
     return _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype)
 
 
+@optimizer
 def muon(
     learning_rate: ScalarOrSchedule,
     beta: Real = 0.95,
@@ -149,7 +151,7 @@ def muon(
         adam_learning_rate: AdamW's; by default the same.
         adam_b1, adam_b2, adam_eps: as for `adamw`.
         adam_weight_decay: AdamW's; by default the same.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax, jax.numpy as jnp, steepest
     >>> tx = steepest.muon(learning_rate=1e-3, stacked="layers")
@@ -176,7 +178,7 @@ def muon(
     }
     for name, x in adams.items():
         if not callable(x) and x is not None:
-            amount(who, **{name: x})
+            finite(who, **{name: x})
     sorting = Sorting(who, stacked, routes)
     decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
 
@@ -198,7 +200,7 @@ def muon(
         weight_decay=weight_decay if adam_weight_decay is None else adam_weight_decay,
         mask=decays,
     )
-    return kept(muon, keep, partition({**parts, ADAM: rest}, sorting))
+    return partition({**parts, ADAM: rest}, sorting)
 
 
 def _polar(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Num
 
 from ..core import (
-    amount,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
     Params,
@@ -18,7 +18,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import first_moment, increment, zero_count
 
 
@@ -29,6 +29,7 @@ class NagState(NamedTuple):
     phi: Params  # where the last plain gradient step led
 
 
+@optimizer
 def nag(
     learning_rate: ScalarOrSchedule,
     momentum: ScalarOrSchedule = 0.9,
@@ -46,7 +47,7 @@ def nag(
     Args:
         learning_rate: a number, or a function of the count.
         momentum: a number in [0, 1), or a function of the count.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx, p = steepest.nag(0.01), jnp.array([3.0])
@@ -55,7 +56,7 @@ def nag(
     2.97
     """
     if not callable(learning_rate):
-        (learning_rate,) = amount("nag", learning_rate=learning_rate)
+        (learning_rate,) = finite("nag", learning_rate=learning_rate)
     if not callable(momentum):
         (momentum,) = fraction("nag", momentum=momentum)
 
@@ -80,4 +81,4 @@ def nag(
             needs=("params",),
         )
     )
-    return kept(nag, keep, tx)
+    return tx

@@ -8,11 +8,12 @@ from typing import Any, Unpack
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, kept
+from ..engine import Keep, optimizer
 from ..transforms import add_noise
 from ._descend import descend
 
 
+@optimizer
 def noisy_sgd(
     learning_rate: ScalarOrSchedule,
     eta: Real = 0.01,
@@ -27,7 +28,7 @@ def noisy_sgd(
     Args:
         learning_rate: a number, or a function of the count.
         eta, gamma, key, seed: as for `add_noise`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.noisy_sgd(learning_rate=0.1, key=0)
@@ -36,7 +37,6 @@ def noisy_sgd(
     >>> bool(jnp.all(updates != 0))
     True
     """
-    tx = chain(
+    return chain(
         add_noise(eta, gamma, key, seed=seed), descend("noisy_sgd", learning_rate)
     )
-    return kept(noisy_sgd, keep, tx)

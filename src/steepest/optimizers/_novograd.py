@@ -11,11 +11,12 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
-    amount,
     AxisName,
     dtype,
+    finite,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     nonnegative,
     Real,
@@ -24,7 +25,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     ema,
     first_moment,
@@ -37,6 +38,7 @@ from ..numerics import (
 from ._descend import descend
 
 
+@like_optax
 class ScaleByNovogradState(NamedTuple):
     """What NovoGrad remembers: a count; an array and a number for each leaf."""
 
@@ -75,8 +77,9 @@ def scale_by_novograd(
     """
     who = "scale_by_novograd"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
-    (weight_decay,) = amount(who, weight_decay=weight_decay)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
+    (weight_decay,) = finite(who, weight_decay=weight_decay)
     dtype(who, mu_dtype=mu_dtype)
     axes = mesh_axes(who, axis_name)
 
@@ -107,6 +110,7 @@ def scale_by_novograd(
     )
 
 
+@optimizer
 def novograd(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -125,7 +129,7 @@ def novograd(
         b1, b2, eps, eps_root, weight_decay: as for `scale_by_novograd`.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.novograd(learning_rate=0.1)
@@ -134,8 +138,7 @@ def novograd(
     >>> [round(float(u), 3) for u in updates]
     [-0.06, 0.08]
     """
-    tx = chain(
+    return chain(
         scale_by_novograd(b1, b2, eps, eps_root, weight_decay, axis_name=axis_name),
         descend("novograd", learning_rate),
     )
-    return kept(novograd, keep, tx)

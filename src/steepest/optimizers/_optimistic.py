@@ -12,21 +12,22 @@ from jaxtyping import Array, Bool
 
 from ..combine import chain
 from ..core import (
-    amount,
     finite,
     GradientTransformationExtraArgs,
+    like_optax,
     Real,
     Rule,
     ScalarOrSchedule,
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import first_moment
 from ._adam import scale_by_adam
 from ._descend import descend
 
 
+@like_optax
 class ScaleByOptimisticGradientState(NamedTuple):
     """What optimism remembers: whether it begins; an array for each leaf."""
 
@@ -66,6 +67,7 @@ def scale_by_optimistic_gradient(
     )
 
 
+@optimizer
 def optimistic_gradient_descent(
     learning_rate: ScalarOrSchedule,
     alpha: Real = 1.0,
@@ -79,7 +81,7 @@ def optimistic_gradient_descent(
     Args:
         learning_rate: a number, or a function of the count.
         alpha, beta: as for `scale_by_optimistic_gradient`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.optimistic_gradient_descent(learning_rate=0.1)
@@ -89,13 +91,13 @@ def optimistic_gradient_descent(
     >>> round(float(u[0]), 3)
     -0.5
     """
-    tx = chain(
+    return chain(
         scale_by_optimistic_gradient(alpha, beta),
         descend("optimistic_gradient_descent", learning_rate),
     )
-    return kept(optimistic_gradient_descent, keep, tx)
 
 
+@optimizer
 def optimistic_adam(
     learning_rate: Real,
     optimism: Real | None = None,
@@ -114,14 +116,14 @@ def optimistic_adam(
         learning_rate: a number. For a function of the count take `optimistic_adam_v2`.
         optimism: the weight of the change of `u`; by default the learning rate.
         b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
     if callable(learning_rate):
         raise ValueError(
             "optimistic_adam: learning_rate is a function, and a number is wanted. "
             "Use `optimistic_adam_v2`, which takes schedules."
         )
-    (learning_rate,) = amount("optimistic_adam", learning_rate=learning_rate)
+    (learning_rate,) = finite("optimistic_adam", learning_rate=learning_rate)
     return optimistic_adam_v2(
         1.0,
         alpha=learning_rate,
@@ -132,10 +134,10 @@ def optimistic_adam(
         eps_root=eps_root,
         mu_dtype=mu_dtype,
         nesterov=nesterov,
-        **keep,
     )
 
 
+@optimizer
 def optimistic_adam_v2(
     learning_rate: ScalarOrSchedule,
     *,
@@ -155,11 +157,10 @@ def optimistic_adam_v2(
         learning_rate: a number, or a function of the count.
         alpha, beta: as for `scale_by_optimistic_gradient`.
         b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
     """
-    tx = chain(
+    return chain(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),
         scale_by_optimistic_gradient(alpha, beta),
         descend("optimistic_adam_v2", learning_rate),
     )
-    return kept(optimistic_adam_v2, keep, tx)

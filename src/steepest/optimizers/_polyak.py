@@ -17,16 +17,16 @@ from ..core import (
     AxisName,
     choice,
     EmptyState,
-    finite,
     GradientTransformationExtraArgs,
     mesh_axes,
     nonnegative,
     Real,
+    real,
     Rule,
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import quotient, sum_of_squares
 from ._along import one_number
 from ._sgd import sgd
@@ -56,7 +56,7 @@ def scale_by_polyak(
             split. Without it, each device measures its own part.
     """
     who = "scale_by_polyak"
-    (f_min,) = finite(who, f_min=f_min)
+    (f_min,) = real(who, f_min=f_min)
     most, eps = nonnegative(who, max_learning_rate=max_learning_rate, eps=eps)
     choice(who, ("sps", "sps+"), variant=variant)
 
@@ -82,6 +82,7 @@ def scale_by_polyak(
     )
 
 
+@optimizer
 def polyak_sgd(
     max_learning_rate: Real = 1.0,
     scaling: ScalarOrSchedule = 1.0,
@@ -101,7 +102,7 @@ def polyak_sgd(
         f_min, eps, variant: as for `scale_by_polyak`.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.polyak_sgd()
@@ -110,8 +111,7 @@ def polyak_sgd(
     >>> u.tolist()
     [-0.5]
     """
-    tx = chain(
+    return chain(
         sgd(learning_rate=scaling),
         scale_by_polyak(f_min, max_learning_rate, eps, variant, axis_name=axis_name),
     )
-    return kept(polyak_sgd, keep, tx)

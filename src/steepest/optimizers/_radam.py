@@ -21,7 +21,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     counted,
@@ -71,7 +71,8 @@ def scale_by_radam(
     """
     who = "scale_by_radam"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     (threshold,) = real(who, threshold=threshold)
     flag(who, nesterov=nesterov)
     count_of = counted(b1, b2)
@@ -107,6 +108,7 @@ def scale_by_radam(
     )
 
 
+@optimizer
 def radam(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -123,7 +125,7 @@ def radam(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps, eps_root, threshold, nesterov: as for `scale_by_radam`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.radam(learning_rate=0.1)
@@ -132,8 +134,7 @@ def radam(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.2]
     """
-    tx = chain(
+    return chain(
         scale_by_radam(b1, b2, eps, eps_root, threshold, nesterov=nesterov),
         descend("radam", learning_rate),
     )
-    return kept(radam, keep, tx)

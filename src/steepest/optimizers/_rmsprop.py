@@ -16,6 +16,7 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
@@ -23,7 +24,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     beginning_at,
@@ -39,12 +40,14 @@ from ..transforms import identity, trace
 from ._descend import descend
 
 
+@like_optax
 class ScaleByRmsState(NamedTuple):
     """What RMSProp remembers: an array for each leaf."""
 
     nu: Updates  # mean of |g|^2
 
 
+@like_optax
 class ScaleByRmsWithCountState(NamedTuple):
     """The same, with the count that a bias correction needs."""
 
@@ -52,6 +55,7 @@ class ScaleByRmsWithCountState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
+@like_optax
 class ScaleByRStdDevState(NamedTuple):
     """What centered RMSProp remembers: two arrays for each leaf."""
 
@@ -59,6 +63,7 @@ class ScaleByRStdDevState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
+@like_optax
 class ScaleByRStdDevWithCountState(NamedTuple):
     """The same, with the count that a bias correction needs."""
 
@@ -138,7 +143,7 @@ def _divided(
 ) -> GradientTransformationExtraArgs:
     """Both: `States` says whether there is a mean; the second has a count as well."""
     (decay,) = fraction(who, decay=decay)
-    (eps,) = nonnegative(who, eps=eps)
+    (eps,) = (nonnegative.must if eps_in_sqrt else nonnegative)(who, eps=eps)
     (start,) = amount(who, initial_scale=initial_scale)
     flag(who, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
     State = States[bool(bias_correction)]
@@ -165,6 +170,7 @@ def _divided(
     return lift(Rule(who, State, leaf, remember, {"count": zero_count}, prepare))
 
 
+@optimizer
 def rmsprop(
     learning_rate: ScalarOrSchedule,
     decay: Real = 0.9,
@@ -186,7 +192,7 @@ def rmsprop(
         momentum: the `decay` of a `trace` of the finished steps; `None` for none.
         nesterov: as for `trace`; without momentum it does nothing.
         bias_correction: as for `scale_by_rms`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.rmsprop(learning_rate=0.1)
@@ -197,9 +203,8 @@ def rmsprop(
     """
     flag("rmsprop", centered=centered, nesterov=nesterov)
     direction = scale_by_stddev if centered else scale_by_rms
-    tx = chain(
+    return chain(
         direction(decay, eps, initial_scale, eps_in_sqrt, bias_correction),
         descend("rmsprop", learning_rate),
         identity() if momentum is None else trace(momentum, nesterov),
     )
-    return kept(rmsprop, keep, tx)

@@ -14,20 +14,24 @@ from jaxtyping import Array
 from ..combine import chain
 from ..core import (
     amount,
+    finite,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     only_real,
     positive,
     Real,
     Rule,
     share,
+    unusual,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import beginning_at, first_moment, second_moment
 from ..transforms import scale
 
 
+@like_optax
 class ScaleByRpropState(NamedTuple):
     """What Rprop remembers: two arrays for each leaf."""
 
@@ -60,17 +64,16 @@ def scale_by_rprop(
         max_step_size: no step grows above it.
     """
     who = "scale_by_rprop"
-    start, shortest = amount(
-        who, learning_rate=learning_rate, min_step_size=min_step_size
-    )
+    (start,) = finite(who, learning_rate=learning_rate)
+    (shortest,) = amount(who, min_step_size=min_step_size)
     (longest,) = nonnegative(who, max_step_size=max_step_size)
     (eta_minus,) = share(who, eta_minus=eta_minus)
     (eta_plus,) = positive(who, eta_plus=eta_plus)
     known = all(isinstance(x, int | float) for x in (shortest, longest))
     if known and shortest > longest:
-        raise ValueError(
-            f"{who}: min_step_size is {shortest} and max_step_size {longest}, and a "
-            "smallest step that is not above the largest is wanted."
+        unusual(
+            f"{who}: min_step_size is {shortest}, above max_step_size {longest}. Every "
+            "step that changes becomes the largest."
         )
 
     def leaf(n: Any, g: Array, p: Array | None, step: Array, prev: Array) -> Any:
@@ -96,6 +99,7 @@ def scale_by_rprop(
     )
 
 
+@optimizer
 def rprop(
     learning_rate: Real,
     eta_minus: Real = 0.5,
@@ -109,7 +113,7 @@ def rprop(
     Args:
         learning_rate: where the step sizes begin.
         eta_minus, eta_plus, min_step_size, max_step_size: as for `scale_by_rprop`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.rprop(learning_rate=0.1)
@@ -119,10 +123,9 @@ def rprop(
     >>> [round(float(x), 3) for x in u]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_rprop(
             learning_rate, eta_minus, eta_plus, min_step_size, max_step_size
         ),
         scale(-1.0),
     )
-    return kept(rprop, keep, tx)

@@ -14,11 +14,12 @@ from ..core import (
     Real,
     ScalarOrSchedule,
 )
-from ..engine import Keep, kept
+from ..engine import Keep, optimizer
 from ..transforms import identity, trace
 from ._descend import descend
 
 
+@optimizer
 def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: Real | None = None,
@@ -33,7 +34,7 @@ def sgd(
         momentum: the `decay` of `trace`; `None` for no momentum, and then nothing is
             remembered.
         nesterov, accumulator_dtype: as for `trace`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.sgd(learning_rate=0.1)
@@ -48,4 +49,4 @@ def sgd(
     if momentum is not None:
         direction = trace(momentum, nesterov, accumulator_dtype)
     tx = chain(direction, descend("sgd", learning_rate))
-    return kept(sgd, keep, tx)
+    return tx

@@ -16,7 +16,7 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ._descend import descend
 
 
@@ -29,6 +29,7 @@ def scale_by_sign() -> GradientTransformationExtraArgs:
     return lift(Rule("scale_by_sign", EmptyState, leaf))
 
 
+@optimizer
 def sign_sgd(
     learning_rate: ScalarOrSchedule,
     **keep: Unpack[Keep],
@@ -37,7 +38,7 @@ def sign_sgd(
 
     Args:
         learning_rate: a number, or a function of the count.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.sign_sgd(learning_rate=0.1)
@@ -47,4 +48,4 @@ def sign_sgd(
     [-0.1, 0.1]
     """
     tx = chain(scale_by_sign(), descend("sign_sgd", learning_rate))
-    return kept(sign_sgd, keep, tx)
+    return tx

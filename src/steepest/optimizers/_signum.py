@@ -8,12 +8,13 @@ from typing import Any, Unpack
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, kept
+from ..engine import Keep, optimizer
 from ..transforms import ema
 from ._descend import descend
 from ._sign_sgd import scale_by_sign
 
 
+@optimizer
 def signum(
     learning_rate: ScalarOrSchedule,
     beta: Real = 0.9,
@@ -26,7 +27,7 @@ def signum(
         learning_rate: a number, or a function of the count.
         beta: how slowly `m` forgets, in [0, 1): the `decay` of `ema`.
         accumulator_dtype: the dtype `m` is kept in; by default that of the params.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.signum(learning_rate=0.1)
@@ -36,10 +37,9 @@ def signum(
     >>> [round(float(x), 3) for x in u]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         # Undoing the bias would not change the sign.
         ema(beta, debias=False, accumulator_dtype=accumulator_dtype),
         scale_by_sign(),
         descend("signum", learning_rate),
     )
-    return kept(signum, keep, tx)

@@ -13,6 +13,7 @@ from ..combine import chain
 from ..core import (
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     nonnegative,
     Real,
     Rule,
@@ -20,11 +21,12 @@ from ..core import (
     share,
     Updates,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import abs_sq, ema, first_moment, root, wide_dtype
 from ._descend import descend
 
 
+@like_optax
 class ScaleBySM3State(NamedTuple):
     """What SM3 remembers of each leaf."""
 
@@ -94,6 +96,7 @@ def _least(bounds: list[Array]) -> Array:
     return least
 
 
+@optimizer
 def sm3(
     learning_rate: ScalarOrSchedule,
     momentum: Real = 0.9,
@@ -107,7 +110,7 @@ def sm3(
     Args:
         learning_rate: a number, or a function of the count.
         momentum: its `b1`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.sm3(learning_rate=0.1, momentum=0.0)
@@ -117,4 +120,4 @@ def sm3(
     [-0.1, 0.1, -0.1, -0.1]
     """
     tx = chain(scale_by_sm3(momentum), descend("sm3", learning_rate))
-    return kept(sm3, keep, tx)
+    return tx

@@ -19,7 +19,7 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import Keep, kept, lift
+from ..engine import Keep, lift, optimizer
 from ..numerics import (
     abs_sq,
     beginning_at,
@@ -61,7 +61,8 @@ def scale_by_yogi(
     """
     who = "scale_by_yogi"
     b1, b2 = fraction(who, b1=b1, b2=b2)
-    eps, eps_root = nonnegative(who, eps=eps, eps_root=eps_root)
+    (eps,) = nonnegative(who, eps=eps)
+    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
     (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
 
     def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
@@ -86,6 +87,7 @@ def scale_by_yogi(
     )
 
 
+@optimizer
 def yogi(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
@@ -98,7 +100,7 @@ def yogi(
     Args:
         learning_rate: a number, or a function of the count.
         b1, b2, eps: as for `scale_by_yogi`.
-        keep: `memory_dtype` and `keep_count`, as for `keeping`.
+        memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
     >>> tx = steepest.yogi(learning_rate=0.1)
@@ -107,8 +109,7 @@ def yogi(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(
+    return chain(
         scale_by_yogi(b1, b2, eps),
         descend("yogi", learning_rate),
     )
-    return kept(yogi, keep, tx)

@@ -15,6 +15,7 @@ from ..core import (
     choice,
     flag,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     nonnegative,
     Params,
@@ -39,6 +40,7 @@ from ._along import (
 from ._zoom_steps import Point, Search, search, Wanted
 
 
+@like_optax
 class ZoomLinesearchInfo(NamedTuple):
     """How the last search went."""
 
@@ -47,6 +49,7 @@ class ZoomLinesearchInfo(NamedTuple):
     curvature_error: Float[Array, ""]  # and by how much its slope is too large
 
 
+@like_optax
 class ScaleByZoomLinesearchState(NamedTuple):
     """The last step, and the function where it ended."""
 

@@ -85,7 +85,7 @@ def make_perturbed_fun(
             wide, x_, z_ = map(at_least_float32, (leaf, stop_gradient(leaf), z))
             seen = (x_ - wide) / spread + z_ * (stop_gradient(spread) / spread)
             # A density is per length, and `sigma` measures it.
-            one = noise.log_prob(seen) - jnp.log(spread)
+            one = noise.log_prob(seen) - jnp.log(jnp.abs(spread))
             log_p = log_p + jnp.sum(one.astype(float))
         return tree.unflatten(near), log_p - stop_gradient(log_p)
 

@@ -119,4 +119,4 @@ def _spread(who: str, bound: PyTree, tree: PyTree, name: str) -> list[Any]:
 def _check_scale(who: str, scale: PyTree) -> None:
     """Below zero there is no such set. Arrays are not looked at: they may be traced."""
     for x in jax.tree.leaves(scale):
-        unless_array(nonnegative, who, scale=x)
+        unless_array(nonnegative.must, who, scale=x)

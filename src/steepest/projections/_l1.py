@@ -32,7 +32,7 @@ def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
     [0.25, 0.75]
     """
     who = "projection_simplex"
-    scale, *_ = amount(who, scale=scale)
+    scale, *_ = amount.must(who, scale=scale)
     flat, unravel = _ravel(who, map_numbers(who, real_array, real=True, tree=tree))
     return unravel(simplex(flat, scale))
 
@@ -49,7 +49,7 @@ def projection_l1_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         scale: the sum.
     """
     who = "projection_l1_sphere"
-    scale, *_ = amount(who, scale=scale)
+    scale, *_ = amount.must(who, scale=scale)
     flat, unravel = _ravel(who, tree)
     return unravel(_sphere(flat, scale))
 
@@ -62,7 +62,7 @@ def projection_l1_ball(tree: PyTree, scale: Real = 1) -> PyTree:
         scale: the radius.
     """
     who = "projection_l1_ball"
-    scale, *_ = nonnegative(who, scale=scale)
+    scale, *_ = nonnegative.must(who, scale=scale)
     flat, unravel = _ravel(who, tree)
     outside = _sphere(flat, scale)
     inside = flat.astype(outside.dtype)

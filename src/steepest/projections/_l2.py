@@ -21,7 +21,7 @@ def projection_l2_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         scale: the length.
     """
     who = "projection_l2_sphere"
-    (radius,) = amount(who, scale=scale)
+    (radius,) = amount.must(who, scale=scale)
     x, _ = scaled(*widened(who, tree=tree))
     length = norm(x)
     zero = length == 0
@@ -46,7 +46,7 @@ def projection_l2_ball(tree: PyTree, scale: Real = 1) -> PyTree:
     [0.0, 0.5]
     """
     who = "projection_l2_ball"
-    (radius,) = nonnegative(who, scale=scale)
+    (radius,) = nonnegative.must(who, scale=scale)
     x, unit = scaled(*widened(who, tree=tree))
     length = norm(x)
     zero = length == 0

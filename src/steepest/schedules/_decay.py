@@ -153,7 +153,7 @@ def cosine(
     """
     init_value, alpha = finite(who, init_value=init_value, alpha=alpha)
     (exponent,) = nonnegative(who, exponent=exponent)
-    (decay_steps,) = positive(who, decay_steps=decay_steps)
+    (decay_steps,) = positive.must(who, decay_steps=decay_steps)
     if isinstance(decay_steps, int):
         decay_steps = float(decay_steps)  # 10**10 is no int32
 

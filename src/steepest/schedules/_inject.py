@@ -14,6 +14,7 @@ from ..core import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     knowing,
+    like_optax,
     OptState,
     Params,
     state_of,
@@ -28,6 +29,7 @@ from ._wrapped import WrappedSchedule
 Factory = Callable[..., GradientTransformation]
 
 
+@like_optax
 class InjectHyperparamsState(NamedTuple):
     """The state that Optax used to have here: without the schedules' memories."""
 
@@ -36,6 +38,7 @@ class InjectHyperparamsState(NamedTuple):
     inner_state: OptState
 
 
+@like_optax
 class InjectStatefulHyperparamsState(NamedTuple):
     """The hyperparameters of the next step, and the inner state."""
 

@@ -98,5 +98,5 @@ def _checked(
         "div_factor": div,
         "final_div_factor": final_div,
     }
-    positive(who, **more)
+    positive.must(who, **more)
     return finite(who, peak_value=peak_value, **more)

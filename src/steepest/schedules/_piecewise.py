@@ -120,7 +120,7 @@ def _sorted(who: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any
     steps = {f"boundary {k} in boundaries_and_scales": b for k, b in enumerate(scales)}
     named = {f"boundaries_and_scales[{b!r}]": s for b, s in scales.items()}
     boundaries = [reachable(b) for b in finite(who, **steps)]
-    factors = nonnegative(who, **named)
+    factors = nonnegative.must(who, **named)
     return sorted(zip(boundaries, factors, strict=True), key=lambda pair: pair[0])
 
 

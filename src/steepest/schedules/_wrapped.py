@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
-from ..core import function, Schedule
+from ..core import function, like_optax, Schedule
 from ..numerics import increment, zero_count
 
 
+@like_optax
 class WrappedScheduleState(NamedTuple):
     """How many steps were taken."""
 

@@ -5,11 +5,20 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from ..core import GradientTransformationExtraArgs, period, Real, Rule, Step, Updates
+from ..core import (
+    GradientTransformationExtraArgs,
+    like_optax,
+    period,
+    Real,
+    Rule,
+    Step,
+    Updates,
+)
 from ..engine import lift
 from ..numerics import first_moment, zero_count
 
 
+@like_optax
 class ApplyEvery(NamedTuple):
     """What is summed so far."""
 

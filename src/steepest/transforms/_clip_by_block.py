@@ -46,6 +46,7 @@ def clip_by_block_rms(
         size = rms(g, axes)
         # The inner `where` keeps 0 / 0 out, also of the derivative.
         clipped = threshold * (g / jnp.where(size > 0, size, 1))
-        return jnp.where(size < threshold, g, clipped)
+        # A negative threshold clips nothing, as in Optax.
+        return jnp.where((size < threshold) | (threshold < 0), g, clipped)
 
     return lift(Rule("clip_by_block_rms", EmptyState, leaf, kind="whole"))

@@ -14,6 +14,7 @@ from ..core import (
     AxisName,
     dtype,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     Params,
     Real,
@@ -25,6 +26,7 @@ from ..engine import lift
 from ..numerics import copy_of, length, root, sum_of_squares, wide_dtype
 
 
+@like_optax
 class ScaleByDistanceOverGradientsState(NamedTuple):
     """What it remembers of each leaf."""
 

@@ -10,6 +10,7 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    like_optax,
     Real,
     Rule,
     Step,
@@ -26,6 +27,7 @@ from ..numerics import (
 )
 
 
+@like_optax
 class EmaState(NamedTuple):
     """What the mean remembers: a count for the tree, an array for each leaf."""
 

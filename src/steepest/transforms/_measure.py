@@ -12,6 +12,7 @@ from ..core import (
     fraction,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     OptState,
     Params,
     Real,
@@ -25,12 +26,14 @@ from ._ema import ema
 Measure = Callable[[Updates], Any]  # updates -> a tree of numbers
 
 
+@like_optax
 class SnapshotState(NamedTuple):
     """What was measured last."""
 
     measurement: dict[str, Any]  # of the one name it goes by
 
 
+@like_optax
 class MonitorState(NamedTuple):
     """What was measured last, and what the measures remember."""
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Int
 from ..core import (
     amount,
     GradientTransformationExtraArgs,
+    like_optax,
     Params,
     Real,
     real,
@@ -25,6 +26,7 @@ from ..numerics import increment, key_from, zero_count
 from ..tree import random_like
 
 
+@like_optax
 class AddNoiseState(NamedTuple):
     """What the noise remembers, for the tree."""
 
@@ -62,7 +64,7 @@ def add_noise(
     >>> round(float(jnp.std(u)), 1)
     0.1
     """
-    (eta,) = amount("add_noise", eta=eta)
+    (eta,) = amount.must("add_noise", eta=eta)
     (gamma,) = real("add_noise", gamma=gamma)
     first = key_from("add_noise", key, seed)
 

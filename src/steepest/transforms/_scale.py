@@ -6,11 +6,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
-    amount,
     EmptyState,
+    finite,
     flag,
     function,
     GradientTransformationExtraArgs,
+    like_optax,
     Real,
     real,
     Rule,
@@ -22,6 +23,7 @@ from ..engine import lift, nothing
 from ..numerics import before, increment, zero_count
 
 
+@like_optax
 class ScaleByScheduleState(NamedTuple):
     """How far the schedule has come."""
 
@@ -42,7 +44,7 @@ def scale(step_size: Real) -> GradientTransformationExtraArgs:
     return lift(Rule("scale", EmptyState, leaf))
 
 
-def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs:
+def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationExtraArgs:
     """`u = step_size_fn(t) g`, where `t` counts the updates from 0.
 
     Args:
@@ -57,6 +59,15 @@ def scale_by_schedule(step_size_fn: Schedule) -> GradientTransformationExtraArgs
     0.5
     """
 
+    if step_size_fn is None:  # as in Optax, an error only if it is used
+
+        def later(count: Any) -> Any:
+            raise TypeError(
+                "scale_by_schedule: step_size_fn is None, expected a function of the "
+                "count. Pass a schedule, such as `steepest.constant_schedule(0.1)`."
+            )
+
+        return scale_by_schedule(later)
     function("scale_by_schedule", step_size_fn=step_size_fn)
     return lift(_scheduled("scale_by_schedule", step_size_fn, "step_size", 1))
 
@@ -78,7 +89,7 @@ def scale_by_learning_rate(
         return nothing()
     if callable(learning_rate):
         return lift(_scheduled(who, learning_rate, "learning_rate", sign))
-    (rate,) = amount(who, learning_rate=learning_rate)
+    (rate,) = finite(who, learning_rate=learning_rate)
 
     def leaf(n: Any, g: Array, p: Array | None) -> Array:
         return sign * rate * g

@@ -14,6 +14,7 @@ from ..core import (
     dtype,
     flag,
     GradientTransformationExtraArgs,
+    like_optax,
     Real,
     Rule,
     share,
@@ -23,6 +24,7 @@ from ..engine import lift
 from ..numerics import first_moment
 
 
+@like_optax
 class TraceState(NamedTuple):
     """What momentum remembers: an array for each leaf."""
 

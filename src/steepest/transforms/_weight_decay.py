@@ -10,9 +10,10 @@ from jaxtyping import Array, Int
 
 from ..combine import masked
 from ..core import (
-    amount,
     EmptyState,
+    finite,
     GradientTransformationExtraArgs,
+    like_optax,
     Rule,
     ScalarOrSchedule,
     Schedule,
@@ -22,6 +23,7 @@ from ..engine import lift, MaskOrFn
 from ..numerics import before, increment, zero_count
 
 
+@like_optax
 class WeightDecaySchedule(NamedTuple):
     """How far the schedule of the decay has come."""
 
@@ -49,7 +51,7 @@ def add_decayed_weights(
 
 
 def _fixed(weight_decay: Any) -> GradientTransformationExtraArgs:
-    (weight_decay,) = amount("add_decayed_weights", weight_decay=weight_decay)
+    (weight_decay,) = finite("add_decayed_weights", weight_decay=weight_decay)
 
     def leaf(n: Any, g: Array, p: Array) -> Array:
         # XLA does not leave out `0 p`, for `p` could be infinite: it would be read.

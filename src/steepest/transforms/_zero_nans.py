@@ -8,6 +8,7 @@ from jaxtyping import Array
 from ..core import (
     AxisName,
     GradientTransformationExtraArgs,
+    like_optax,
     mesh_axes,
     Rule,
     Updates,
@@ -16,6 +17,7 @@ from ..engine import lift
 from ..numerics import any_over, split_over
 
 
+@like_optax
 class ZeroNansState(NamedTuple):
     """For each leaf, whether the last gradient had a NaN."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 from jaxtyping import PyTree
 
@@ -95,13 +95,9 @@ class Known:
     @cached_property
     def takes(self) -> tuple[str, ...]:
         """The names of its arguments."""
-        names: list[str] = []
-        for p in self._signature.parameters.values():
-            if p.kind is p.VAR_KEYWORD:  # of an `Unpack[Keep]`, the names in `Keep`
-                names += get_args(p.annotation)[0].__annotations__
-            else:
-                names.append(f"*{p.name}" if p.kind is p.VAR_POSITIONAL else p.name)
-        return tuple(names)
+        arguments = self._signature.parameters.values()
+        star = lambda p: "*" if p.kind is p.VAR_POSITIONAL else ""
+        return tuple(star(p) + p.name for p in arguments)
 
     def expect(self, name: str) -> None:
         """Refuse the name of an argument that there is not.

@@ -1,0 +1,35 @@
+"""Names that Optax has deprecated, and that still work."""
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def deprecated(
+    module: str, names: Mapping[str, tuple[Any, str]]
+) -> Callable[[str], Any]:
+    """A module's `__getattr__`: it finds the old names, and warns.
+
+    Args:
+        module: the module's `__name__`.
+        names: by old name, what it stands for, and how to write that instead.
+    """
+
+    def __getattr__(name: str) -> Any:
+        """What the old `name` stands for."""
+        if name not in names:
+            # With these two, Python says what name may have been meant.
+            where = {"name": name, "obj": sys.modules.get(module)}
+            raise AttributeError(
+                f"module {module!r} has no attribute {name!r}", **where
+            )
+        found, instead = names[name]
+        warnings.warn(
+            f"{module}.{name} is deprecated. Use {instead}.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return found
+
+    return __getattr__

@@ -1,0 +1,100 @@
+"""The mean over several batches, one batch in each call."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int
+
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    like_optax,
+    OptState,
+    Params,
+    period,
+    state_of,
+    Updates,
+)
+from ..engine import map_leaves
+from ..numerics import zero_count
+from ..transforms import identity
+from ..tree import zeros_like
+from ._aggregator import Aggregator, average_per_element_updates, Axis, narrow, wide
+
+
+@like_optax
+class AccumulateAvgUpdatesState(NamedTuple):
+    """The mean so far."""
+
+    micro_step: Int[Array, ""]  # how many are in the mean
+    ready: Bool[Array, ""]  # whether the last update was the mean
+    avg_grad: Updates
+
+
+def accumulate_avg_updates(
+    accumulation_steps: int,
+) -> GradientTransformationExtraArgs:
+    """The mean of `accumulation_steps` updates; until it is there, zeros.
+
+    Args:
+        accumulation_steps: how many updates make one; of 1, this is `identity`.
+    """
+    who = "accumulate_avg_updates"
+    (steps,) = period(who, accumulation_steps=accumulation_steps)
+    if steps == 1:
+        return identity()
+
+    def init(params: Params) -> AccumulateAvgUpdatesState:
+        return AccumulateAvgUpdatesState(
+            zero_count(), jnp.array(False), zeros_like(params)
+        )
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, AccumulateAvgUpdatesState]:
+        del params, extra_args
+        state = state_of(who, AccumulateAvgUpdatesState, state)
+        k = state.micro_step + 1
+        mean = map_leaves(who, mean_of(k), updates=updates, avg_grad=state.avg_grad)
+        ready = k == steps
+        new = AccumulateAvgUpdatesState(
+            jnp.where(ready, 0, k), ready, unless(ready, mean)
+        )
+        return unless(~ready, mean), new
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def average_incrementally_updates(
+    per_elt_axis: Axis | None, accumulation_steps: int
+) -> GradientTransformationExtraArgs:
+    """The mean over the elements of several batches, one batch in each call.
+
+    Args:
+        per_elt_axis: the axis of the elements, or several, in every leaf; `None` where
+            the updates are means already.
+        accumulation_steps: the number of batches.
+    """
+    accumulate = accumulate_avg_updates(accumulation_steps)
+    if per_elt_axis is None:
+        return accumulate
+    return Aggregator(*chain(average_per_element_updates(per_elt_axis), accumulate))
+
+
+def mean_of(k: Int[Array, ""]) -> Any:
+    """A function of a leaf and the mean of `k - 1` before it: the mean of `k`."""
+
+    def mean(g: Array, m: Array) -> Array:
+        old = wide(m)
+        return narrow(old + (wide(g) - old) / k.astype(old.dtype), m)
+
+    return mean
+
+
+def unless(zero: Bool[Array, ""], tree: Updates) -> Updates:
+    """`tree`, or zeros like it if `zero`."""
+    return jax.tree.map(lambda x: jnp.where(zero, jnp.zeros_like(x), x), tree)

@@ -1,0 +1,189 @@
+"""From the gradients of single elements of a batch to one update."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Protocol, TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..core import (
+    AnyTransformation,
+    as_inner,
+    axes,
+    flag,
+    GradientTransformationExtraArgs,
+    init_empty_state,
+    like_optax,
+    OptState,
+    Params,
+    Rule,
+    Updates,
+)
+from ..engine import Leaves, plan_of, restore, update_dtype, widen
+from ..numerics import wide_dtype
+from ..tree import get
+
+Axis: TypeAlias = int | Sequence[int]
+
+
+class AggregatorUpdateFn(Protocol):
+    """`update` of an aggregator: its updates have axes of elements, its result none."""
+
+    def __call__(
+        self,
+        per_elt_updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, OptState]: ...
+
+
+@like_optax
+class Aggregator(GradientTransformationExtraArgs):
+    """A pair whose `update` takes the gradients of single elements, and joins them.
+
+    The leaves of its updates have the shapes of the params and, besides, axes for the
+    elements, as `jax.vmap(jax.grad(loss), (None, 0))` makes them.
+    """
+
+
+def process(
+    preprocessor: AnyTransformation,
+    aggregator: AnyTransformation,
+    postprocessor: AnyTransformation,
+    aggregator_has_aux: bool = False,
+) -> GradientTransformationExtraArgs:
+    """A transformation of each element's gradient, an aggregator, and an optimizer.
+
+    The state is the tuple of their three states. If the aggregator's state has a field
+    `ready`, the optimizer waits while it is false: the updates are zero, and its state
+    stays.
+
+    Args:
+        preprocessor: transforms the gradients of the elements.
+        aggregator: makes one update of them.
+        postprocessor: transforms that update.
+        aggregator_has_aux: whether the aggregator returns a pair, the update and a
+            dictionary of extra arguments for the postprocessor.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> from steepest.experimental import aggregating
+    >>> mean = aggregating.average_per_element_updates()
+    >>> tx = aggregating.process(steepest.clip(1.0), mean, steepest.sgd(0.1))
+    >>> each = jnp.array([[3.0], [-0.5]])
+    >>> updates, state = tx.update(each, tx.init(jnp.zeros(1)))
+    >>> round(float(updates[0]), 3)
+    -0.025
+    """
+    who = "process"
+    before = as_inner(who, "preprocessor", preprocessor)
+    join = as_inner(who, "aggregator", aggregator)
+    after = as_inner(who, "postprocessor", postprocessor)
+    flag(who, aggregator_has_aux=aggregator_has_aux)
+    # Rules want params of the shapes of the updates, and here these have one axis more.
+    # So rules that do not need the params are not given any.
+    bodies = [link.body for link in plan_of(who, "preprocessor", before).links]
+    unseen = all(isinstance(x, Rule) and "params" not in x.needs for x in bodies)
+
+    def init(params: Params) -> tuple[OptState, OptState, OptState]:
+        return before.init(params), join.init(params), after.init(params)
+
+    def update(
+        updates: Updates,
+        state: tuple[OptState, OptState, OptState],
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, tuple[OptState, OptState, OptState]]:
+        first, second, third = state
+        seen = None if unseen else params
+        updates, first = before.update(updates, first, seen, **extra_args)
+        updates, second = join.update(updates, second, params, **extra_args)
+        if aggregator_has_aux:
+            updates, found = updates
+            extra_args = extra_args | found
+
+        def step() -> tuple[Updates, OptState]:
+            return after.update(updates, third, params, **extra_args)
+
+        def wait() -> tuple[Updates, OptState]:
+            shapes, _ = jax.eval_shape(step)
+            return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), third
+
+        ready = get(second, "ready", True)
+        updates, third = step() if ready is True else jax.lax.cond(ready, step, wait)
+        return updates, (first, second, third)
+
+    if isinstance(aggregator, Aggregator):
+        return Aggregator(init, update)
+    return GradientTransformationExtraArgs(init, update)
+
+
+def average_per_element_updates(per_elt_axis: Axis = 0) -> Aggregator:
+    """The mean over the elements.
+
+    Args:
+        per_elt_axis: the axis of the elements, or several, in every leaf.
+    """
+    who = "average_per_element_updates"
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, OptState]:
+        del params, extra_args
+        batch_size(who, updates, per_elt_axis)
+        mean = lambda g: narrow(wide(g).mean(axes(who, per_elt_axis, g.ndim)), g)
+        return jax.tree.map(mean, updates), state
+
+    return Aggregator(init_empty_state, update)
+
+
+def get_batch_size_from_per_elt_updates(
+    per_elt_updates: Updates, per_elt_axis: Axis
+) -> int:
+    """The number of elements, which must be the same in all leaves.
+
+    Args:
+        per_elt_updates: the gradients of the elements.
+        per_elt_axis: the axis of the elements, or several, in every leaf.
+    """
+    return batch_size(
+        "get_batch_size_from_per_elt_updates", per_elt_updates, per_elt_axis
+    )
+
+
+def batch_size(who: str, updates: Updates, axis: Axis) -> int:
+    """The number of elements along `axis`, the same in all leaves.
+
+    Args:
+        who: name used in error messages.
+        updates: the gradients of the elements.
+        axis: the axis of the elements, or several, in every leaf.
+    """
+    leaves = Leaves(updates)
+    leaves.check(who)
+    shapes = [x.shape for x in leaves.arrays if x is not None]
+    size = lambda shape: prod(shape[i] for i in axes(who, axis, len(shape)))
+    found = sorted({size(shape) for shape in shapes})
+    if len(found) != 1:
+        raise ValueError(
+            f"{who}: the updates have shapes {shapes}, so along axis {axis} the batch "
+            f"sizes {found}. Expected one size for all leaves, and a leaf or more. "
+            "Take the gradients with `jax.vmap(jax.grad(loss), (None, 0))`."
+        )
+    return found[0]
+
+
+def wide(x: Any) -> Array:
+    """`x` in float32 or wider; integers too."""
+    x = jnp.asarray(x)
+    return widen(x, wide_dtype([x]), integers=True)
+
+
+def narrow(x: Array, like: Any) -> Array:
+    """`x` in the dtype of a leaf, or float32 where that has integers."""
+    return restore(x, update_dtype(jnp.asarray(like), None))

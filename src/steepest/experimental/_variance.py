@@ -1,0 +1,255 @@
+"""How the gradients of single elements vary, measured while training."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from ..combine import chain
+from ..core import (
+    AnyTransformation,
+    axes,
+    fraction,
+    GradientTransformationExtraArgs,
+    init_empty_state,
+    like_optax,
+    missing,
+    OptState,
+    Params,
+    period,
+    Real,
+    state_of,
+    Updates,
+)
+from ..engine import map_leaves
+from ..numerics import abs_sq, debias, ema, increment, zero_count
+from ..transforms import identity
+from ..tree import get, zeros_like
+from ._accumulate import mean_of, unless
+from ._aggregator import (
+    Aggregator,
+    Axis,
+    batch_size,
+    narrow,
+    process,
+    wide,
+)
+
+
+@like_optax
+class PerElementMeanAndSumSqDiffGradsState(NamedTuple):
+    """Mean and variation of the elements seen so far."""
+
+    micro_step: Int[Array, ""]  # how many batches they were
+    ready: Bool[Array, ""]  # whether the last update was of all batches
+    mean_grads: Updates
+    sum_sq_diff_grads: Updates
+
+
+@like_optax
+class PerElementMeanAndVarianceEMAState(NamedTuple):
+    """Averages over the steps, which began at zero."""
+
+    count: Int[Array, ""]  # the steps taken
+    ema_decay: Float[Array, ""]
+    mean_grads_ema: Updates
+    variance_grads_ema: Updates
+
+
+def get_per_element_mean_and_sum_sq_diff_grads(
+    per_elt_axis: Axis = 0, accumulation_steps: int = 1
+) -> Aggregator:
+    """The mean over the elements, and the sum of squared distances to it.
+
+        m = mean of g_i
+        s = sum of |g_i - m|^2
+
+    `update` returns the pair of `m` and a dictionary: `sum_sq_diff_grads` is `s`, and
+    `sample_size` the number of elements. It is made for `process`.
+
+    Args:
+        per_elt_axis: the axis of the elements, or several, in every leaf.
+        accumulation_steps: how many batches are taken together, one in each call.
+    """
+    who = "get_per_element_mean_and_sum_sq_diff_grads"
+    (steps,) = period(who, accumulation_steps=accumulation_steps)
+
+    def of_batch(updates: Updates) -> tuple[Updates, Updates, int]:
+        """`m`, `s` and the number of elements of one batch, in float32 or wider."""
+        size = batch_size(who, updates, per_elt_axis)
+        along = lambda g: axes(who, per_elt_axis, jnp.ndim(g))
+        m = jax.tree.map(lambda g: wide(g).mean(along(g), keepdims=True), updates)
+        distance = lambda g, m: abs_sq(wide(g) - m).sum(along(g))
+        s = jax.tree.map(distance, updates, m)
+        return jax.tree.map(lambda m, g: m.squeeze(along(g)), m, updates), s, size
+
+    def at_once(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Any, OptState]:
+        del params, extra_args
+        m, s, size = of_batch(updates)
+        s = jax.tree.map(narrow, s, updates)
+        found = {"sum_sq_diff_grads": s, "sample_size": size}
+        return (jax.tree.map(narrow, m, updates), found), state
+
+    def init(params: Params) -> PerElementMeanAndSumSqDiffGradsState:
+        zeros = zeros_like(params)
+        return PerElementMeanAndSumSqDiffGradsState(
+            zero_count(), jnp.array(False), zeros, zeros
+        )
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Any, PerElementMeanAndSumSqDiffGradsState]:
+        del params, extra_args
+        state = state_of(who, PerElementMeanAndSumSqDiffGradsState, state)
+        m, s, size = of_batch(updates)
+        k = state.micro_step + 1
+
+        def sum_of_both(s: Array, m: Array, old_m: Array, old_s: Array) -> Array:
+            # Chan, Golub and LeVeque 1983: of two samples with their means and sums
+            # of squares, here of (k - 1) size elements and of size.
+            share = ((k - 1) * size / k).astype(s.dtype)
+            return narrow(wide(old_s) + s + abs_sq(m - wide(old_m)) * share, old_s)
+
+        both = map_leaves(
+            who,
+            sum_of_both,
+            sums=s,
+            updates=m,
+            mean_grads=state.mean_grads,
+            sum_sq_diff_grads=state.sum_sq_diff_grads,
+        )
+        mean = map_leaves(who, mean_of(k), updates=m, mean_grads=state.mean_grads)
+        found = mean, {"sum_sq_diff_grads": both, "sample_size": size * k}
+        ready = k == steps
+        new = PerElementMeanAndSumSqDiffGradsState(
+            jnp.where(ready, 0, k), ready, unless(ready, mean), unless(ready, both)
+        )
+        return unless(~ready, found), new
+
+    if steps == 1:
+        return Aggregator(init_empty_state, at_once)
+    return Aggregator(init, update)
+
+
+def track_per_element_mean_and_variance_with_ema(
+    ema_decay: Real = 0.9,
+) -> GradientTransformationExtraArgs:
+    """Average the mean and the variance of the elements over the steps.
+
+    Updates pass as they are. `update` needs `sum_sq_diff_grads` and `sample_size`, as
+    `get_per_element_mean_and_sum_sq_diff_grads` makes them.
+
+    Args:
+        ema_decay: how slowly the averages forget, in [0, 1).
+    """
+    who = "track_per_element_mean_and_variance_with_ema"
+    (decay,) = fraction(who, ema_decay=ema_decay)
+
+    def init(params: Params) -> PerElementMeanAndVarianceEMAState:
+        zeros = zeros_like(params)
+        kept = jnp.asarray(ema_decay, float)
+        return PerElementMeanAndVarianceEMAState(zero_count(), kept, zeros, zeros)
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        *,
+        sum_sq_diff_grads: Updates | None = None,
+        sample_size: Any = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, PerElementMeanAndVarianceEMAState]:
+        del params, extra_args
+        state = state_of(who, PerElementMeanAndVarianceEMAState, state)
+        if sum_sq_diff_grads is None:
+            raise missing(who, "sum_sq_diff_grads")
+        if sample_size is None:
+            raise missing(who, "sample_size")
+        if isinstance(sample_size, int) and sample_size < 2:
+            raise ValueError(
+                f"{who}: sample_size is {sample_size}, expected 2 or more: one element "
+                "has no variance. Use larger batches."
+            )
+
+        def averaged(x: Array, average: Array) -> Array:
+            return narrow(ema(wide(average), wide(x), decay), average)
+
+        def variance(s: Array, average: Array) -> Array:
+            n = jnp.asarray(sample_size).astype(wide(s).real.dtype)
+            return averaged(wide(s) / (n - 1), average)
+
+        return updates, PerElementMeanAndVarianceEMAState(
+            increment(state.count),
+            state.ema_decay,
+            map_leaves(who, averaged, updates=updates, average=state.mean_grads_ema),
+            map_leaves(
+                who,
+                variance,
+                sum_sq_diff_grads=sum_sq_diff_grads,
+                average=state.variance_grads_ema,
+            ),
+        )
+
+    return GradientTransformationExtraArgs(init, update)
+
+
+def get_unbiased_mean_and_variance_ema(state: OptState) -> tuple[Updates, Updates]:
+    """The averages in a state, without their pull towards zero.
+
+    Args:
+        state: a state that holds one `PerElementMeanAndVarianceEMAState`.
+    """
+    who = "get_unbiased_mean_and_variance_ema"
+    found = get(state, PerElementMeanAndVarianceEMAState.__name__, None)
+    if found is None:
+        raise ValueError(
+            f"{who}: the state holds no PerElementMeanAndVarianceEMAState. Make the "
+            "optimizer with `add_mean_variance_to_opt`."
+        )
+    whole = debias(found.ema_decay, found.count)
+    unbiased = lambda x: narrow(wide(x) / whole.astype(wide(x).dtype), x)
+    averages = found.mean_grads_ema, found.variance_grads_ema
+    mean, variance = jax.tree.map(unbiased, averages)
+    return mean, variance
+
+
+def add_mean_variance_to_opt(
+    opt: AnyTransformation,
+    ema_decay: Real = 0.9,
+    per_elt_axis: Axis = 0,
+    accumulation_steps: int = 1,
+) -> GradientTransformationExtraArgs:
+    """`opt` on the mean over the elements, with their mean and variance in its state.
+
+    Read them with `get_unbiased_mean_and_variance_ema`.
+
+    Args:
+        opt: any optimizer.
+        ema_decay: how slowly the averages over the steps forget, in [0, 1).
+        per_elt_axis: the axis of the elements, or several, in every leaf.
+        accumulation_steps: how many batches make one step, one batch in each call.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> from steepest.experimental import aggregating
+    >>> tx = aggregating.add_mean_variance_to_opt(steepest.sgd(0.1))
+    >>> each = jnp.array([[3.0], [1.0]])
+    >>> updates, state = tx.update(each, tx.init(jnp.zeros(1)))
+    >>> mean, variance = aggregating.get_unbiased_mean_and_variance_ema(state)
+    >>> round(float(mean[0]), 3), round(float(variance[0]), 3)
+    (2.0, 2.0)
+    """
+    return process(
+        identity(),
+        get_per_element_mean_and_sum_sq_diff_grads(per_elt_axis, accumulation_steps),
+        chain(track_per_element_mean_and_variance_with_ema(ema_decay), opt),
+        aggregator_has_aux=True,
+    )

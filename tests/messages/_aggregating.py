@@ -1,0 +1,90 @@
+"""Bad calls of `experimental.aggregating`."""
+
+import jax.numpy as jnp
+
+import steepest
+from steepest.experimental import aggregating
+
+from ._bad import Bad, params
+
+_PERIOD = "and a number that is whole and at least 1 is wanted."
+
+
+def _each(size=2):
+    return {"w": jnp.ones((2, 3, 2)), "b": jnp.zeros((size, 2))}
+
+
+def _step(tx, updates, **extra):
+    return tx.update(updates, tx.init(params()), params(), **extra)
+
+
+BAD = {
+    "experimental.aggregating.process": Bad(
+        lambda: aggregating.process(steepest.clip, steepest.sgd(0.1), steepest.sgd(1)),
+        TypeError,
+        "process: preprocessor is a function, and a gradient transformation (a pair of "
+        "`init` and `update`) is wanted. Call it first: `clip(...)`.",
+    ),
+    "experimental.aggregating.average_per_element_updates": Bad(
+        lambda: _step(aggregating.average_per_element_updates(3), _each()),
+        ValueError,
+        "average_per_element_updates: axis is 3, and the array has 2 dimensions: one "
+        "from -2 to 1 is wanted.",
+    ),
+    "experimental.aggregating.get_batch_size_from_per_elt_updates": Bad(
+        lambda: aggregating.get_batch_size_from_per_elt_updates(_each(4), 0),
+        ValueError,
+        "get_batch_size_from_per_elt_updates: the updates have shapes [(4, 2), (2, 3, "
+        "2)], so along axis 0 the batch sizes [2, 4]. Expected one size for all "
+        "leaves, and a leaf or more. Take the gradients with "
+        "`jax.vmap(jax.grad(loss), (None, 0))`.",
+    ),
+    "experimental.aggregating.accumulate_avg_updates": Bad(
+        lambda: aggregating.accumulate_avg_updates(0),
+        ValueError,
+        f"accumulate_avg_updates: accumulation_steps is 0, {_PERIOD}",
+    ),
+    "experimental.aggregating.average_incrementally_updates": Bad(
+        lambda: aggregating.average_incrementally_updates(0, 1.5),
+        ValueError,
+        f"accumulate_avg_updates: accumulation_steps is 1.5, {_PERIOD}",
+    ),
+    "experimental.aggregating.get_per_element_mean_and_sum_sq_diff_grads": Bad(
+        lambda: _step(
+            aggregating.get_per_element_mean_and_sum_sq_diff_grads("batch"), _each()
+        ),
+        TypeError,
+        "get_per_element_mean_and_sum_sq_diff_grads: axis is 'batch', and a whole "
+        "number, a sequence of them or None is wanted.",
+    ),
+    "experimental.aggregating.track_per_element_mean_and_variance_with_ema": Bad(
+        lambda: _step(
+            aggregating.track_per_element_mean_and_variance_with_ema(), params()
+        ),
+        TypeError,
+        "track_per_element_mean_and_variance_with_ema: `update` needs "
+        "`sum_sq_diff_grads` and was called without it. Call `tx.update(grads, state, "
+        "params, sum_sq_diff_grads=...)`.",
+    ),
+    "experimental.aggregating.get_unbiased_mean_and_variance_ema": Bad(
+        lambda: aggregating.get_unbiased_mean_and_variance_ema(
+            steepest.adam(0.1).init(params())
+        ),
+        ValueError,
+        "get_unbiased_mean_and_variance_ema: the state holds no "
+        "PerElementMeanAndVarianceEMAState. Make the optimizer with "
+        "`add_mean_variance_to_opt`.",
+    ),
+    "experimental.aggregating.add_mean_variance_to_opt": Bad(
+        lambda: _step(
+            aggregating.add_mean_variance_to_opt(steepest.sgd(0.1)),
+            {"w": jnp.ones((1, 3, 2)), "b": jnp.zeros((1, 2))},
+        ),
+        ValueError,
+        "track_per_element_mean_and_variance_with_ema: sample_size is 1, expected 2 or "
+        "more: one element has no variance. Use larger batches.",
+    ),
+}
+
+# What takes anything, and why.
+TAKES_ANYTHING: dict[str, str] = {}
