@@ -86,8 +86,8 @@ KNOWN = [
         ("int32",),
     ),
     Known(
-        "`MultiSteps` and `lookahead` pass extra arguments on",
-        r"(multi_steps|lookahead).*user\.low",
+        "extra arguments are passed on, also by these",
+        r"(multi_steps|lookahead|split_real).*user\.low",
     ),
     Known(
         "`adapt_lower_bound` leaves the bound alone after a zero gradient",
