@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._problems import DTYPES, Problem, TREES
+from ._problems import DTYPES, GRADIENTS, Problem, TREES
 
 HALF = "bfloat16", "float16"
 COMPLEX = ("complex64",)
@@ -22,11 +22,13 @@ class Known:
     text: str  # a regular expression, found in the expression
     dtypes: Sequence[str] = tuple(DTYPES)
     trees: Sequence[str] = tuple(TREES)
+    gradients: Sequence[str] = GRADIENTS  # of which one must come
     path: str | None = None  # a regular expression
 
     def holds(self, text: str, problem: Problem) -> bool:
         """Whether it explains a difference here."""
         here = problem.dtype in self.dtypes and problem.tree in self.trees
+        here = here and not set(self.gradients).isdisjoint(problem.gradients)
         return here and re.search(self.text, text) is not None
 
 
@@ -80,12 +82,12 @@ KNOWN = [
     Known(
         "memory of integers is kept as numbers: Optax begins it, and keeps squares, as "
         "integers",
-        rf"Call\('(?!({_FORGETFUL})')",  # anything else
+        rf"(Call|Name)\('(?!({_FORGETFUL})')",  # anything else
         ("int32",),
     ),
     Known(
-        "`MultiSteps` and `lookahead` pass extra arguments on",
-        r"(multi_steps|lookahead).*user\.low",
+        "extra arguments are passed on, also by these",
+        r"(multi_steps|lookahead|split_real).*user\.low",
     ),
     Known(
         "`adapt_lower_bound` leaves the bound alone after a zero gradient",
@@ -94,6 +96,11 @@ KNOWN = [
     Known(
         "`lookahead` resets to the state at the params where fast and slow meet",
         rf"lookahead.*({_FROM_HERE}).*True\)$",
+    ),
+    Known(
+        "`rprop` compares signs: zero times infinity is no change of sign",
+        "rprop",
+        gradients=("inf",),
     ),
     Known(
         "a scalar stays a scalar",

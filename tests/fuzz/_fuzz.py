@@ -60,7 +60,7 @@ def fuzz(
     Args:
         count: how many.
         seed: of the random numbers; `None` for those that are always the same.
-        concrete: whether users' functions may look at values with Python's `if`.
+        concrete: whether users' functions look at values with Python's `if`.
         shrink: whether to make what differs small.
         say: hears of every difference at once.
     """

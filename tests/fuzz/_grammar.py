@@ -188,7 +188,7 @@ class Grammar:
 
     Args:
         random: where its choices come from.
-        concrete: whether users' functions may look at values with Python's `if`.
+        concrete: whether users' functions look at values with Python's `if`.
     """
 
     def __init__(self, random: Random, *, concrete: bool = False):
@@ -204,7 +204,10 @@ class Grammar:
             expression = Call("lookahead", inner, 2, 0.5, pick([True, False]))
         else:
             expression = self.expression(depth)
-        return expression, self.problem(set(names(expression)))
+        used = set(names(expression))
+        if self._concrete and used.isdisjoint(CONCRETE):
+            return self.case()
+        return expression, self.problem(used)
 
     def problem(self, used: set[str]) -> Problem:
         """A problem: mostly float32, and mostly good gradients."""
@@ -213,8 +216,9 @@ class Grammar:
         gradients = tuple(pick(kinds) for _ in range(STEPS))
         dtype = pick(["float32", "float32", "float32", "float32", *DTYPES])
         if used & set(HOLDS):
-            # What holds still shall have a reason to.
-            k = pick([0, 0, *range(STEPS)])
+            # What holds still shall have a reason to, and best at once: a state that
+            # a step has made fits into what the step is made of.
+            k = pick([*[0] * STEPS, *range(STEPS)])
             bad = pick(["nan", "inf", "nan", "huge"])
             gradients = *gradients[:k], bad, *gradients[k + 1 :]
         eager = bool(used & set(CONCRETE)) or pick([True, False, False])
@@ -284,9 +288,9 @@ class Grammar:
             ),
             lambda part: Call("flatten", part()),
         ]
-        either = lambda part: pick([part, part, lambda: Call(pick(STATEFUL))])()
+        either = lambda part: pick([part, lambda: Call(pick(STATEFUL))])()
         holds = [
-            lambda part: Call("apply_if_finite", part(), pick([0, 1, 2, 3])),
+            lambda part: Call("apply_if_finite", either(part), pick([0, 1, 2, 3])),
             lambda part: Call("apply_if_finite", either(part), pick([2, 3])),
             lambda part: Call("conditionally_mask", either(part), **self._condition()),
             lambda part: Call(

@@ -12,7 +12,7 @@ import optax
 
 import steepest
 
-from ._expression import build, Call
+from ._expression import build, Call, names
 from ._problems import Problem, STEPS
 from ._user import Box
 
@@ -72,11 +72,14 @@ def _steps(m: Any, expression: Any, problem: Problem, precision: str) -> list[Ro
         params = [m.LookaheadParams(p, params[0]) for p in params]
     update = tx.update if problem.eager else jax.jit(tx.update)
     state = tx.init(params[0])
+    # Optax's `sam` refuses arguments that it does not know.
+    takes = "contrib.sam" not in set(names(expression))
     rows = [_row({}, empty(state))]
     for t in range(STEPS):
         Box.turn = t
         g = problem.gradient(t, precision)
-        u, state = update(g, state, params[t], value=problem.value(t))
+        extra = {"value": problem.value(t)} if takes else {}
+        u, state = update(g, state, params[t], **extra)
         rows.append(_row(u, empty(state)))
     return rows
 

@@ -26,7 +26,7 @@ ONE_NAN = "normal", "normal", "nan", "normal", "normal", "normal"
 @pytest.mark.parametrize("seed", range(4))
 def test_random_expressions(seed):
     """`python -m tests.fuzz 5000 --seed 1` tries more."""
-    report = fuzz(50, seed)
+    report = fuzz(65, seed)
     assert not report.differences, f"\n\n{report}"
     assert report.refused < 0.25 * report.expressions
 
@@ -168,9 +168,10 @@ def test_python_in_users_functions(expression):
     check(expression, Problem(eager=True))
 
 
+@pytest.mark.xfail(reason="A3: wrappers compile outside `jit`", strict=True)
 def test_random_expressions_with_python_in_them():
     """The same, drawn."""
-    report = fuzz(12, 1, concrete=True)
+    report = fuzz(15, 1, concrete=True)
     assert not report.differences, f"\n\n{report}"
 
 
