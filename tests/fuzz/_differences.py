@@ -52,7 +52,7 @@ KNOWN = [
         COMPLEX,
     ),
     Known(
-        "`cocob` bets on the phase of a complex number, with a reward that is real",
+        "`cocob` bets on the real and the imaginary part by themselves",
         "cocob",
         COMPLEX,
         path=r"^(?!.*cumulative_gradients)",  # everything else

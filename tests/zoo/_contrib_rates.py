@@ -34,7 +34,7 @@ OPTIMIZERS = [
     Row(
         contrib.cocob,
         {"learning_rate": 1.0, "alpha": 10.0, "eps": 1e-8, "weight_decay": 0.0},
-        of_complex=PRODUCT,
+        of_complex="split",
         scale_free=True,
     ),
     Row(
@@ -107,7 +107,7 @@ PARTS = [
         contrib.scale_by_cocob,
         {"alpha": 100.0, "eps": 1e-8},
         optimizer=False,
-        of_complex=PRODUCT,
+        of_complex="split",
     ),
     Row(
         contrib.scale_by_madgrad,

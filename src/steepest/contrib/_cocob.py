@@ -23,7 +23,7 @@ from ..core import (
     Updates,
 )
 from ..engine import Keep, lift, MaskOrFn, optimizer
-from ..numerics import beginning_at, copy_of, quotient, second_moment, wide_moment
+from ..numerics import by_parts, copy_of, quotient, wide_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
@@ -45,12 +45,12 @@ def scale_by_cocob(
 
         L     <- max(L, |g|)                        L begins at eps
         G     <- G + |g|
-        R     <- max(R - Re(conj(g) (p - x0)), 0)
+        R     <- max(R - g (p - x0), 0)
         theta <- theta - g
         u      = x0 + theta / L (L + R) / max(G + L, alpha L) - p
 
-    Nothing is to be tuned: `u` is the step itself, downhill. A complex weight has one
-    gambler, who bets on its phase: `L`, `G` and `R` are real.
+    Nothing is to be tuned: `u` is the step itself, downhill. A complex weight has two
+    gamblers, one for its real part and one for its imaginary part.
 
     Args:
         alpha: at most one part in `alpha` is bet in the first steps.
@@ -59,24 +59,23 @@ def scale_by_cocob(
     (alpha,) = positive("scale_by_cocob", alpha=alpha)
     (eps,) = nonnegative("scale_by_cocob", eps=eps)
 
-    def leaf(
-        n: Any,
-        g: Array,
-        p: Array,
-        x0: Array,
-        theta: Array,
-        L: Array,
-        G: Array,
-        R: Array,
-    ) -> Any:
+    @by_parts
+    def bet(g: Any, p: Any, x0: Any, theta: Any, L: Any, G: Any, R: Any) -> Any:
         L = jnp.maximum(L, jnp.abs(g))
         G = G + jnp.abs(g)
         # max(R - ..., 0), but two arrays meet last: see `spread`.
-        R = R - jnp.minimum(R, (g.conj() * (p - x0)).real)
+        R = R - jnp.minimum(R, g * (p - x0))
         theta = theta - g
         # One quotient after the other: the square of L may be too large or too small.
-        bet = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))
-        return x0 + bet - p, x0, theta, L, G, R
+        x = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))
+        return x0 + x - p, x0, theta, L, G, R
+
+    def leaf(n: Any, g: Array, p: Array, *memory: Array) -> Any:
+        return bet(g, p, *memory)
+
+    def largest(p: Any) -> Array:
+        none = wide_moment()(p)
+        return none + (eps * (1 + 1j) if jnp.iscomplexobj(none) else eps)
 
     return lift(
         Rule(
@@ -85,10 +84,10 @@ def scale_by_cocob(
             leaf,
             remember={
                 "init_particles": copy_of,
-                "cumulative_gradients": wide_moment(),  # has a sign, or a phase
-                "scale": beginning_at(eps, second_moment()),
-                "subgradients": second_moment(),
-                "reward": second_moment(),
+                "cumulative_gradients": wide_moment(),
+                "scale": largest,
+                "subgradients": wide_moment(),
+                "reward": wide_moment(),
             },
             needs=("params",),
         )

@@ -60,6 +60,7 @@ from ._norms import (
     sum_of_squares as sum_of_squares,
 )
 from ._order import after as after
+from ._parts import by_parts as by_parts
 from ._polar import (
     newton_schulz as newton_schulz,
     polar as polar,
