@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.sharding import AxisType, PartitionSpec
 
@@ -268,3 +269,17 @@ def test_wrong_calls_are_told_so(as_users_do):
         ms.update(P, ms.init(P), P)
     with pytest.raises(ODD, match="max_squared_norm is -1"):
         steepest.skip_large_updates(P, 0, None, max_squared_norm=-1)
+
+
+def test_what_is_accumulated_may_become_a_measurement():
+    """Whose structure is not that of the updates."""
+    of = lambda library: library.MultiSteps(
+        library.measure_with_ema(library.global_norm, 0.9), 2
+    ).gradient_transformation()
+    found = []
+    for tx in (of(steepest), of(optax)):
+        state = tx.init(P)
+        for _ in range(4):
+            u, state = tx.update(P, state, P)
+        found.append(u)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-6), *found)

@@ -69,6 +69,8 @@ def when(
 
     def hold() -> Step:
         out, _ = jax.eval_shape(step)
+        if instead is zeros:  # a measurement has another structure than the updates
+            return zeros(out), state
         cast = lambda x, like: jnp.asarray(x).astype(like.dtype)
         return jax.tree.map(cast, instead(updates), out), state
 
