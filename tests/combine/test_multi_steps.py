@@ -274,7 +274,7 @@ def test_wrong_calls_are_told_so(as_users_do):
 def test_what_is_accumulated_may_become_a_measurement():
     """Whose structure is not that of the updates."""
     of = lambda library: library.MultiSteps(
-        library.measure_with_ema(library.global_norm, 0.9), 2
+        library.measure_with_ema(library.tree.norm, 0.9), 2
     ).gradient_transformation()
     found = []
     for tx in (of(steepest), of(optax)):
