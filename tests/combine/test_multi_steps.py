@@ -271,6 +271,7 @@ def test_wrong_calls_are_told_so(as_users_do):
         steepest.skip_large_updates(P, 0, None, max_squared_norm=-1)
 
 
+@jax.numpy_dtype_promotion("standard")
 def test_what_is_accumulated_may_become_a_measurement():
     """Whose structure is not that of the updates."""
     of = lambda library: library.MultiSteps(

@@ -17,7 +17,7 @@ import pytest
 
 import steepest
 from steepest import exchange
-from steepest.core import _like_optax
+from steepest.core import _like_optax, Recent
 
 P = {"w": jnp.ones((2, 2)), "b": jnp.zeros(2)}
 _OURS, _THEIRS = exchange._optax._ours(), exchange._optax._theirs()
@@ -139,7 +139,7 @@ def test_other_fields_are_another_class(monkeypatch):
 
 
 def test_threads_agree(monkeypatch):
-    monkeypatch.setattr(_like_optax, "_JOINT", {})
+    monkeypatch.setattr(_like_optax, "_JOINT", Recent(4))
     found, ready = [], threading.Barrier(8)
 
     def ask():

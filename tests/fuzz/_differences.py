@@ -62,6 +62,11 @@ KNOWN = [
         "adamax|amsgrad",
         COMPLEX,
     ),
+    Known(
+        "`flatten` gives a real leaf a real update, beside complex ones too",
+        "flatten.*nois",
+        COMPLEX,
+    ),
     Known("Muon and GaLore of complex matrices conjugate", "muon|galore", COMPLEX),
     Known(
         "`MultiSteps` keeps the imaginary part, which Optax drops",

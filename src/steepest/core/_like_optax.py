@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ._recent import Recent
+
 T = TypeVar("T")
 
 # Where Optax 0.2.8 keeps its classes: most in the first two. Importing `optax` loads
@@ -26,7 +28,7 @@ _MODULES = (
     "optax.contrib._complex_valued",
     "optax.experimental._aggregating",
 )
-_JOINT: dict[tuple[type, type], type] = {}
+_JOINT: Recent[type] = Recent(1024)  # by our class and Optax's
 
 
 def like_optax(cls: type[T]) -> type[T]:
@@ -94,8 +96,8 @@ def _joint(ours: Any, cls: type, theirs: type) -> type:
         cls: `ours`, or the base of it that Optax has too.
         theirs: Optax's class.
     """
-    found = _JOINT.get((ours, theirs))
-    if found is None:
+
+    def make() -> type:
         body = {
             "__slots__": (),
             "__module__": ours.__module__,
@@ -105,9 +107,8 @@ def _joint(ours: Any, cls: type, theirs: type) -> type:
             "_make": ours._make,
         }
         try:
-            found = type(ours)(ours.__name__, (ours, theirs), body)
+            return type(ours)(ours.__name__, (ours, theirs), body)
         except TypeError:  # two bases whose instances have a `__dict__` do not fit
-            found = type(ours)(ours.__name__, (cls, theirs), body)
-        # Of two threads that make it at once, the first one's stays.
-        found = _JOINT.setdefault((ours, theirs), found)
-    return found
+            return type(ours)(ours.__name__, (cls, theirs), body)
+
+    return _JOINT((ours, theirs), make)
