@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from ..core import AnyTransformation, as_inner, OptState
+import jax
+import numpy as np
+from jax.core import Tracer
+
+from ..core import AnyTransformation, as_inner, is_number, OptState
 from ..engine import shown
 from ..tree import get_all_with_path, names_in
 from ._watched import alone, by_name
@@ -16,6 +20,9 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     (`"count"`, `"mu"`). The state of a plain `adamw(schedule)` has no learning rate,
     only a count: there, pass the transformation too.
 
+    A single number is a Python number, which any logger takes; getting it waits for the
+    device. Under `jit` it is an array.
+
     Args:
         state: what `tx.init` or `tx.update` returned.
         name: what to look for.
@@ -24,7 +31,7 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.chain(steepest.clip(1.0), steepest.adamw(3e-4))
     >>> state = tx.init(jnp.ones(3))
-    >>> round(float(read(state, "learning_rate", tx)), 6)
+    >>> round(read(state, "learning_rate", tx), 6)
     0.0003
     """
     if not isinstance(name, str):
@@ -36,7 +43,7 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     if tx is not None:
         known = by_name(shown(as_inner("read", "tx", tx), state))
     if name in known:
-        return known[name]
+        return jax.tree.map(_plain, known[name])  # a number, or one for each group
     found = get_all_with_path(state, name)
     # Of an injected schedule the number, and not its memory of the same name.
     found = [row for row in found if not _is_memory(row[0])] or found
@@ -50,7 +57,13 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     groups = {_groups(path): value for path, value in found}
     if len(groups) < len(found):  # groups do not tell them apart: the whole path does
         groups = {"/".join(map(str, path)): value for path, value in found}
-    return alone(groups)
+    return alone({label: _plain(value) for label, value in groups.items()})
+
+
+def _plain(x: Any) -> Any:
+    """A single number as Python's; all else, and what is traced, as it is."""
+    known = is_number(x) and not isinstance(x, Tracer)
+    return np.asarray(x).item() if known and np.ndim(x) == 0 else x
 
 
 def _is_memory(path: tuple[Any, ...]) -> bool:
