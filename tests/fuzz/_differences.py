@@ -33,7 +33,9 @@ class Known:
 
 
 # What remembers where the params were when it began.
-_FROM_HERE = "cocob|sam|schedule_free|mechanize|dog|dowg|prodigy|dadapt|distance|galore"
+_FROM_HERE = (
+    "cocob|sam|schedule_free|mechanize|dog|dowg|prodigy|dadapt|distance|galore|madgrad"
+)
 
 # What keeps no mean of the gradients.
 _FORGETFUL = "|".join(
