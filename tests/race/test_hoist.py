@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.race import race
+from steepest.race import _arrays, race
 from steepest.race._arrays import digest, Shelf
 from steepest.race._hoist import traced
 from steepest.race._model import Model
@@ -107,3 +107,12 @@ def test_digests_tell_arrays_apart():
     some += [jax.random.key(0), jax.random.key(1), np.zeros((0, 3)), np.zeros((3, 0))]
     assert len({digest(x) for x in some}) == len(some)
     assert digest(DATA) == digest(ON_DEVICE) == digest(np.asfortranarray(DATA))
+
+
+def test_the_shelf_looks_at_an_array_once(monkeypatch):
+    """Equal ones share a place, and the same one is not read again."""
+    seen = []
+    monkeypatch.setattr(_arrays, "digest", lambda x: seen.append(x) or digest(x))
+    mesh, shelf = jax.make_mesh((1,), ("d",)), Shelf()
+    first, again, equal = (shelf.place([x], mesh) for x in (DATA, DATA, DATA.copy()))
+    assert first[0] is again[0] is equal[0] and len(seen) == 2

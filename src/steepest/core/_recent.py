@@ -11,8 +11,9 @@ Made = TypeVar("Made")
 class Recent(Generic[Made]):
     """At most `size` values by key; the one used longest ago goes first.
 
-    Every memory that outlives a call is one of these, since keys come from the user:
-    a search over ten thousand learning rates must not fill the machine.
+    Every memory that outlives a call is one of these, or an `lru_cache` with a size,
+    since keys come from the user: a search over ten thousand learning rates must not
+    fill the machine.
 
     Args:
         size: how many values are kept.

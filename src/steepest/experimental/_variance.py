@@ -97,9 +97,9 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         return (jax.tree.map(narrow, m, updates), found), state
 
     def init(params: Params) -> PerElementMeanAndSumSqDiffGradsState:
-        zeros = zeros_like(params)
+        # Each field has arrays of its own, so that all can be donated.
         return PerElementMeanAndSumSqDiffGradsState(
-            zero_count(), jnp.array(False), zeros, zeros
+            zero_count(), jnp.array(False), zeros_like(params), zeros_like(params)
         )
 
     def update(
@@ -155,9 +155,10 @@ def track_per_element_mean_and_variance_with_ema(
     (decay,) = fraction(who, ema_decay=ema_decay)
 
     def init(params: Params) -> PerElementMeanAndVarianceEMAState:
-        zeros = zeros_like(params)
         kept = jnp.asarray(ema_decay, float)
-        return PerElementMeanAndVarianceEMAState(zero_count(), kept, zeros, zeros)
+        return PerElementMeanAndVarianceEMAState(
+            zero_count(), kept, zeros_like(params), zeros_like(params)
+        )
 
     def update(
         updates: Updates,
