@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-from dataclasses import replace
 from pathlib import Path
 
 # Arrays are tiny here, and thousands of programs compiled: LLVM need not optimize.
@@ -14,8 +13,6 @@ import jax  # noqa: E402  (the flags must be set before)
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
 
-from steepest.engine import _templates  # noqa: E402
-
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -24,23 +21,6 @@ _KEPT = Path(__file__).parent.parent / ".pytest_cache" / "xla"
 jax.config.update("jax_compilation_cache_dir", str(_KEPT))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-
-_take_apart = _templates.take_apart
-
-
-def _of_what_is_checked(f, arrays, *inside):
-    """Look through jaxtyping, which wraps a function anew each time it is defined.
-
-    Without this no formula would be shared while types are checked.
-    """
-    before = len(arrays)
-    template = _take_apart(getattr(f, "__wrapped__", f), arrays, *inside)
-    if len(arrays) > before:  # made anew, without the checks
-        return template
-    return replace(template, make=lambda arrays, *parts: f)
-
-
-_templates.take_apart = _of_what_is_checked
 
 
 @pytest.fixture

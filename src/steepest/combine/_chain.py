@@ -7,10 +7,12 @@ from ..core import (
     AnyTransformation,
     GradientTransformationExtraArgs,
     OptState,
+    transformation,
 )
 from ..engine import plan_of, sequence
 
 
+@transformation
 def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
     """Apply transformations from left to right, each to what the last one returned.
 
@@ -42,6 +44,7 @@ def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
     return sequence(plans, apart, tuple).pair
 
 
+@transformation
 def named_chain(
     *args: tuple[str, AnyTransformation],
 ) -> GradientTransformationExtraArgs:

@@ -20,6 +20,7 @@ from ..core import (
     Params,
     Real,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import Around, held, Leaves, when, wrapping, zeros
@@ -60,6 +61,7 @@ class ConditionallyTransformState(NamedTuple):
     step: Int[Array, ""]
 
 
+@transformation
 def apply_if_finite(
     inner: AnyTransformation,
     max_consecutive_errors: Real,
@@ -116,6 +118,7 @@ def apply_if_finite(
     return wrapping(init, update, Around(name, tx, "inner_state"))
 
 
+@transformation
 def conditionally_mask(
     inner: AnyTransformation,
     should_transform_fn: ConditionFn,
@@ -134,6 +137,7 @@ def conditionally_mask(
     return _conditionally("conditionally_mask", *given, ConditionallyMaskState, zeros)
 
 
+@transformation
 def conditionally_transform(
     inner: AnyTransformation,
     should_transform_fn: ConditionFn,

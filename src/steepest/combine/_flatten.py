@@ -14,11 +14,13 @@ from ..core import (
     GradientTransformationExtraArgs,
     OptState,
     Params,
+    transformation,
     Updates,
 )
 from ..engine import Around, Leaves, map_leaves, restore, update_dtype, wrapping
 
 
+@transformation
 def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
     """`inner`, on one long vector of all the leaves, in their widest dtype.
 

@@ -24,6 +24,7 @@ from ..core import (
     positive,
     Real,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import Around, held, Leaves, wrapping
@@ -49,6 +50,7 @@ class GuardState(NamedTuple):
 _COUNTS = GuardState._fields[1:7]
 
 
+@transformation
 def guard(
     inner: AnyTransformation,
     *,

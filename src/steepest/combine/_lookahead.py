@@ -25,6 +25,7 @@ from ..core import (
     period,
     Real,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import apply_updates, Around, map_wide, seen_through, wide
@@ -58,6 +59,7 @@ class LookaheadState(NamedTuple):
     steps_since_sync: Int[Array, ""]
 
 
+@transformation
 def lookahead(
     fast_optimizer: AnyTransformation,
     sync_period: Real,

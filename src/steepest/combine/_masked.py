@@ -1,9 +1,10 @@
 """Transformations of some of the leaves."""
 
-from ..core import AnyTransformation, GradientTransformationExtraArgs
+from ..core import AnyTransformation, GradientTransformationExtraArgs, transformation
 from ..engine import Mask, MaskOrFn, plan_of, under
 
 
+@transformation
 def masked(
     inner: AnyTransformation,
     mask: MaskOrFn,

@@ -11,6 +11,7 @@ from ..core import (
     like_optax,
     OptState,
     Params,
+    transformation,
 )
 from ..engine import Mask, plan_of, sequence, under
 
@@ -47,6 +48,7 @@ class Group(Mask):
         self.reasons = reasons
 
 
+@transformation
 def partition(
     transforms: Mapping[Any, AnyTransformation],
     param_labels: Any,

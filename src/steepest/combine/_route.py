@@ -5,7 +5,12 @@ from typing import Any
 
 import jax
 
-from ..core import AnyTransformation, GradientTransformationExtraArgs, Params
+from ..core import (
+    AnyTransformation,
+    GradientTransformationExtraArgs,
+    Params,
+    transformation,
+)
 from ..engine import still
 from ..tree import as_patterns, first_matches, key_paths
 from ._partition import groups
@@ -13,6 +18,7 @@ from ._partition import groups
 _MANY = 3  # unmatched leaves that are named; the others are counted
 
 
+@transformation
 def route(
     transforms: Mapping[str, AnyTransformation | None],
     *,

@@ -16,6 +16,7 @@ from ..core import (
     Rule,
     state_of,
     Step,
+    transformation,
 )
 from ..engine import lift, plan_of, sequence, Shown, shown
 from ..numerics import scalar, sqrt_or_zero, sum_of_squares
@@ -34,6 +35,7 @@ class _Norm(NamedTuple):
     norm: Float[Array, ""]
 
 
+@transformation
 def watched(
     inner: AnyTransformation, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:

@@ -4,7 +4,7 @@ Zhuang et al., Momentum centering and asynchronous update for adaptive gradient 
 2021, arXiv:2110.05454
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -19,8 +19,9 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     after,
     debias,
@@ -36,6 +37,7 @@ from ..optimizers import ScaleByBeliefState
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
+@transformation
 def scale_by_acprop(
     b1: Real = 0.9, b2: Real = 0.999, eps: Real = 1e-16, eps_root: Real = 1e-16
 ) -> GradientTransformationExtraArgs:
@@ -92,7 +94,9 @@ def acprop(
     eps_root: Real = 1e-16,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """ACProp: `p <- p - learning_rate (u + weight_decay p)`.
 

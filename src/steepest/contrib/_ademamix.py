@@ -4,7 +4,7 @@ Pagliardini, Ablin and Grangier, The AdEMAMix optimizer: better, faster, older, 
 arXiv:2409.03137
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
@@ -21,9 +21,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
     debias,
@@ -50,6 +51,7 @@ class ScaleByAdemamixState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
+@transformation
 def scale_by_ademamix(
     b1: Real = 0.9,
     b2: Real = 0.999,
@@ -134,7 +136,9 @@ def ademamix(
     mu_dtype: Any = None,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
 

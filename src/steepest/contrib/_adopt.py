@@ -5,7 +5,7 @@ rate, 2024, arXiv:2411.02853
 """
 
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -24,8 +24,9 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     after,
@@ -44,6 +45,7 @@ def _fourth_root(count: Any) -> Any:
     return jnp.asarray(count, float) ** 0.25
 
 
+@transformation
 def scale_by_adopt(
     b1: Real = 0.9,
     b2: Real = 0.9999,
@@ -121,7 +123,8 @@ def adopt(
     nesterov: bool = False,
     use_clipping: bool = True,
     clip_value_fn: Callable[[Any], Any] = _fourth_root,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """ADOPT: `p <- p - learning_rate u`, with `u` from `scale_by_adopt`.
 

@@ -4,7 +4,7 @@ Orabona and Tommasi, Training deep networks without learning rates through coin 
 2017, arXiv:1705.07795
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -20,9 +20,10 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import by_parts, copy_of, quotient, wide_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
@@ -38,6 +39,7 @@ class COCOBState(NamedTuple):
     reward: Updates  # R, what has been won
 
 
+@transformation
 def scale_by_cocob(
     alpha: Real = 100.0, eps: Real = 1e-8
 ) -> GradientTransformationExtraArgs:
@@ -101,7 +103,9 @@ def cocob(
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """COCOB: `p <- p + u`, `u` from `scale_by_cocob`; no learning rate to be tuned.
 

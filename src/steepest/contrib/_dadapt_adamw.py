@@ -5,7 +5,7 @@ arXiv:2301.07733
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -26,7 +26,7 @@ from ..core import (
     Updates,
     WrongArgument,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     after,
@@ -65,7 +65,8 @@ def dadapt_adamw(
     weight_decay: Real = 0.0,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdamW that finds its learning rate: the distance `d` to the solution.
 

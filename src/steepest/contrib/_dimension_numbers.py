@@ -10,6 +10,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     OptState,
     Params,
+    transformation,
     Updates,
 )
 from ..numerics import as_matrices, Axes, axes_of, from_matrices
@@ -57,6 +58,7 @@ def axes_by_leaf(
     return rows
 
 
+@transformation
 def of_matrices(
     who: str,
     tx: GradientTransformationExtraArgs,

@@ -5,7 +5,7 @@ schedule, 2023, arXiv:2302.12022
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, get_args, Literal, NamedTuple, Unpack
+from typing import Any, get_args, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,9 +27,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     WrongArgument,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     copy_of,
     root,
@@ -63,7 +64,8 @@ def dog(
     mask: MaskOrFn | None = None,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """DoG: SGD with the distance from the beginning over the gradients as its rate.
 
@@ -101,6 +103,7 @@ def dog(
     )
 
 
+@transformation
 def decayed(
     weight_decay: ScalarOrSchedule | None, mask: MaskOrFn | None
 ) -> GradientTransformationExtraArgs:
@@ -110,6 +113,7 @@ def decayed(
     return add_decayed_weights(weight_decay, mask)
 
 
+@transformation
 def scale_by_distance(
     who: str,
     State: type,

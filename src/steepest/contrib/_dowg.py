@@ -4,7 +4,7 @@ Khaled, Mishchenko and Jin, DoWG unleashed: an efficient universal parameter-fre
 gradient descent method, 2023, arXiv:2305.16284
 """
 
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -23,7 +23,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, MaskOrFn, optimizer
+from ..engine import MaskOrFn, optimizer
 from ..numerics import root, scalar
 from ..transforms import scale_by_learning_rate
 from ._dog import decayed, scale_by_distance
@@ -47,7 +47,8 @@ def dowg(
     mask: MaskOrFn | None = None,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """DoWG: as DoG, where later gradients, from farther away, weigh more.
 

@@ -6,7 +6,7 @@ Zhao et al., GaLore: memory-efficient LLM training by gradient low-rank projecti
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,11 +26,11 @@ from ..core import (
     Real,
     ScalarOrSchedule,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import (
     branch,
-    Keep,
     Leaves,
     MaskOrFn,
     optimizer,
@@ -74,6 +74,7 @@ class GaLoreState(NamedTuple):
     projector: Updates  # P; without elements where a leaf is not projected
 
 
+@transformation
 def scale_by_galore(
     rank: int = 128,
     update_proj_gap: Real = 200,
@@ -188,7 +189,9 @@ def galore(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
     weight_dimension_numbers: NumbersOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """GaLore: `p <- p - learning_rate (u + weight_decay p)`, `u` of `scale_by_galore`.
 

@@ -4,7 +4,7 @@ Defazio and Jelassi, Adaptivity without compromise: a momentumized, adaptive, du
 averaged gradient method for stochastic optimization, 2021, arXiv:2101.11075
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -21,9 +21,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     copy_of,
@@ -47,6 +48,7 @@ class MadgradState(NamedTuple):
     x0: Params  # where the params began
 
 
+@transformation
 def scale_by_madgrad(
     learning_rate: ScalarOrSchedule, momentum: Real = 0.9, eps: Real = 1e-6
 ) -> GradientTransformationExtraArgs:
@@ -103,7 +105,9 @@ def madgrad(
     momentum: Real = 0.9,
     weight_decay: ScalarOrSchedule = 0.0,
     eps: Real = 1e-6,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """MADGRAD: `p <- p + u`, `u` from `scale_by_madgrad` of `g + weight_decay p`.
 

@@ -24,6 +24,7 @@ from ..core import (
     period,
     Real,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import Around, Leaves, map_wide, wide, widen, wrapping
@@ -52,6 +53,7 @@ class MechanicState(NamedTuple):
     x0: Params  # the first params
 
 
+@transformation
 def mechanize(
     base_optimizer: AnyTransformation,
     weight_decay: Real = 0.01,

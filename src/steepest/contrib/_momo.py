@@ -5,7 +5,7 @@ learning rates, 2023, arXiv:2305.07583
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -27,7 +27,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     debias,
@@ -76,7 +76,8 @@ def momo(
     adapt_lower_bound: bool = False,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SGD with momentum that goes no farther than to where its model of the loss ends.
 
@@ -157,7 +158,8 @@ def momo_adam(
     adapt_lower_bound: bool = False,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adam that goes no farther than to where its model of the loss ends.
 

@@ -9,7 +9,7 @@ Liu et al., Muon is scalable for LLM training, 2025, arXiv:2502.16982 (`consiste
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +35,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     COEFFICIENTS,
     debias,
@@ -76,6 +77,7 @@ class MuonState(NamedTuple):
     ns_coeffs: Float[Array, "3"] | Float[Array, "k 3"]
 
 
+@transformation
 def scale_by_muon(
     ns_coeffs: Coefficients = STANDARD,
     ns_steps: Any = 5,
@@ -193,7 +195,8 @@ def muon(
     adam_learning_rate: ScalarOrSchedule | None = None,
     muon_weight_dimension_numbers: NumbersOrFn | None = None,
     consistent_rms: Real | None = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Muon for the matrices, AdamW for the rest.
 

@@ -3,7 +3,7 @@
 Abadi et al., Deep learning with differential privacy, 2016, arXiv:1607.00133
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,10 @@ from ..core import (
     ScalarOrSchedule,
     share,
     state_of,
+    transformation,
     Updates,
 )
-from ..engine import Keep, Leaves, optimizer, restore, update_dtype, widen, wrapping
+from ..engine import Leaves, optimizer, restore, update_dtype, widen, wrapping
 from ..numerics import abs_sq, key_from, root, wide_dtype
 from ..transforms import identity, scale_by_learning_rate, trace
 
@@ -37,6 +38,7 @@ class DifferentiallyPrivateAggregateState(NamedTuple):
     rng_key: Array
 
 
+@transformation
 def differentially_private_aggregate(
     l2_norm_clip: Real,
     noise_multiplier: Real,
@@ -115,7 +117,9 @@ def dpsgd(
     seed: Any,
     momentum: Real | None = None,
     nesterov: bool = False,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Private gradient descent: `sgd`, after `differentially_private_aggregate`.
 

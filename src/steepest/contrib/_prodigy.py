@@ -5,7 +5,7 @@ arXiv:2306.06101
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -27,7 +27,7 @@ from ..core import (
     Step,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     copy_of,
@@ -71,7 +71,8 @@ def prodigy(
     safeguard_warmup: bool = False,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdamW that finds its learning rate: the distance `d` to the solution.
 

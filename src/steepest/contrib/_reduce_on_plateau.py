@@ -16,6 +16,7 @@ from ..core import (
     Rule,
     share,
     Step,
+    transformation,
     whole,
 )
 from ..engine import lift
@@ -34,6 +35,7 @@ class ReduceLROnPlateauState(NamedTuple):
     avg_value: Float[Array, ""]
 
 
+@transformation
 def reduce_on_plateau(
     factor: Real = 0.1,
     patience: Real = 10,

@@ -30,6 +30,7 @@ from ..core import (
     Rule,
     state_of,
     Step,
+    transformation,
     Updates,
 )
 from ..engine import (
@@ -58,6 +59,7 @@ class SAMState(NamedTuple):
     cache: Params | None  # the params before the climb; none in opaque mode
 
 
+@transformation
 def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g / |g|`, where `|g|` is the length of all leaves together; of zero, zero.
 
@@ -91,6 +93,7 @@ def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     )
 
 
+@transformation
 def sam(
     optimizer: AnyTransformation,
     adv_optimizer: AnyTransformation,

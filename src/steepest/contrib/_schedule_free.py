@@ -3,7 +3,7 @@
 Defazio et al., The road less scheduled, 2024, arXiv:2405.15682
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,10 +27,10 @@ from ..core import (
     share,
     state_of,
     Step,
+    transformation,
     whole,
 )
 from ..engine import (
-    Keep,
     lift,
     optimizer,
     plan_of,
@@ -70,6 +70,7 @@ class _Averages(NamedTuple):
     z: Params
 
 
+@transformation
 def schedule_free(
     base_optimizer: AnyTransformation,
     learning_rate: ScalarOrSchedule,
@@ -210,7 +211,9 @@ def schedule_free_adamw(
     weight_decay: ScalarOrSchedule = 0.0,
     weight_lr_power: Real = 2.0,
     state_dtype: Any = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Schedule-Free AdamW: `schedule_free` around RMSProp with weight decay.
 
@@ -245,7 +248,9 @@ def schedule_free_sgd(
     weight_decay: ScalarOrSchedule | None = None,
     weight_lr_power: Real = 2.0,
     state_dtype: Any = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Schedule-Free gradient descent: `schedule_free` around `sgd`.
 

@@ -4,7 +4,7 @@ Morwani, Vyas, Zhang and Kakade, Connections between Schedule-Free optimizers, A
 and accelerated SGD variants, 2025, arXiv:2502.02431
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
@@ -20,9 +20,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
     debias,
@@ -46,6 +47,7 @@ class ScaleBySimplifiedAdEMAMixState(NamedTuple):
     n: Updates  # mean of |g|^2
 
 
+@transformation
 def scale_by_simplified_ademamix(
     b1: Real = 0.99,
     b2: Real = 0.95,
@@ -105,7 +107,9 @@ def simplified_ademamix(
     eps_root: Real = 0.0,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Simplified AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
 

@@ -7,7 +7,7 @@ smoothing splines, 1990, doi 10.1080/03610919008812866
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,10 +39,11 @@ from ..core import (
     ScalarOrSchedule,
     state_of,
     Step,
+    transformation,
     Updates,
     whole,
 )
-from ..engine import branch, Keep, Leaves, lift, map_wide, MaskOrFn, optimizer, wide
+from ..engine import branch, Leaves, lift, map_wide, MaskOrFn, optimizer, wide
 from ..numerics import (
     debias,
     ema,
@@ -73,6 +74,7 @@ class SophiaState(NamedTuple):
     hessian_fn_state: OptState
 
 
+@transformation
 def hutchinson_estimator_diag_hessian(
     random_seed: Any = None,
 ) -> GradientTransformationExtraArgs:
@@ -142,7 +144,9 @@ def sophia(
     mu_dtype: Any = None,
     verbose: bool = False,
     print_win_rate_every_n_steps: Real = 0,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Divide the mean of the gradient by the curvature, and clip what is left.
 

@@ -13,6 +13,7 @@ from ..core import (
     OptState,
     Params,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import Around, Leaves, seen_through
@@ -33,6 +34,7 @@ class SplitRealAndImaginaryState(NamedTuple):
     inner_state: OptState
 
 
+@transformation
 def split_real_and_imaginary(
     inner: AnyTransformation,
 ) -> GradientTransformationExtraArgs:

@@ -1,5 +1,10 @@
 """What everybody agrees on: the types, the pair, the rule, the errors."""
 
+from ._call import (
+    Call as Call,
+    OPERANDS as OPERANDS,
+    written as written,
+)
 from ._deprecated import deprecated as deprecated
 from ._errors import (
     missing as missing,
@@ -18,7 +23,6 @@ from ._given import (
     sizes as sizes,
     WrongArgument as WrongArgument,
 )
-from ._known import knowing as knowing, Known as Known
 from ._like_optax import (
     like_optax as like_optax,
 )
@@ -54,7 +58,17 @@ from ._options import (
     state_of as state_of,
 )
 from ._recent import Recent as Recent
-from ._rule import only_real as only_real, Rule as Rule, Step as Step
+from ._rule import (
+    call_by_name as call_by_name,
+    Every as Every,
+    gives as gives,
+    names_of as names_of,
+    only_real as only_real,
+    PerStep as PerStep,
+    Rule as Rule,
+)
+from ._schedule import MadeSchedule as MadeSchedule, schedule as schedule
+from ._static import Static as Static
 from ._transformation import (
     AnyTransformation as AnyTransformation,
     as_inner as as_inner,
@@ -63,9 +77,12 @@ from ._transformation import (
     GradientTransformationExtraArgs as GradientTransformationExtraArgs,
     init_empty_state as init_empty_state,
     stateless as stateless,
+    Transformation as Transformation,
+    transformation as transformation,
     TransformInitFn as TransformInitFn,
     TransformUpdateExtraArgsFn as TransformUpdateExtraArgsFn,
     TransformUpdateFn as TransformUpdateFn,
+    Update as Update,
     with_extra_args_support as with_extra_args_support,
 )
 from ._types import (
@@ -77,3 +94,5 @@ from ._types import (
     StatefulSchedule as StatefulSchedule,
     Updates as Updates,
 )
+
+Step = tuple  # TRANSITION

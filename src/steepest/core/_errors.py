@@ -2,7 +2,12 @@
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
+
+_SAID_BEFORE: ContextVar[bool] = ContextVar("_SAID_BEFORE", default=False)
 
 
 class UnusualValueWarning(UserWarning):
@@ -12,12 +17,24 @@ class UnusualValueWarning(UserWarning):
     """
 
 
+@contextmanager
+def said_before() -> Iterator[None]:
+    """Within this, `unusual` is silent: what is made was made before."""
+    token = _SAID_BEFORE.set(True)
+    try:
+        yield
+    finally:
+        _SAID_BEFORE.reset(token)
+
+
 def unusual(message: str) -> None:
     """Warn, at the line of the program that called into this library.
 
     Args:
         message: what is unusual.
     """
+    if _SAID_BEFORE.get():
+        return
     library = __name__.partition(".")[0]
     frame: FrameType | None = sys._getframe()
     level = 1

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from ._errors import unusual
-from ._known import Known, known, weak
 
 
 def number(x: Any) -> Any:
@@ -25,12 +26,14 @@ def number(x: Any) -> Any:
         return x.item()
     if not isinstance(x, Array):
         return x
-    return weak(x)
+    return x if x.weak_type else weak(x)
 
 
-def decay(x: Any) -> Any:
-    """`x` as a `number`, with what is known of it: `1 - x` wants all its digits."""
-    return (isinstance(x, Array) and known(x)) or number(x)
+def weak(x: Array) -> Array:
+    """`x`, made to take the dtype of the arrays it meets, as a Python number does."""
+    blank = 0 if jnp.issubdtype(x.dtype, jnp.integer) else 0.0
+    # The only public way to a weakly typed array: fill one that is weak already.
+    return jax.lax.full_like(jnp.asarray(blank), x)
 
 
 def _whole(x: Any) -> Any:
@@ -100,7 +103,7 @@ class Check:
                         f"{who}: {name} is {x}, and usually a number {self.wanted}. It "
                         "is used as it is."
                     )
-            elif not isinstance(x, Array | Known):
+            elif not isinstance(x, Array):
                 raise TypeError(
                     f"{who}: {name} is a {type(x).__name__}, "
                     f"and a number {self.wanted} is wanted."
@@ -117,7 +120,7 @@ _at_least_one = lambda x: x >= 1 and _is_whole(x)
 loss = Check("that is the loss", _anything, _anything)
 real = Check("that is not NaN", _known, _known)
 finite = Check("that is finite", _finite, _finite)
-fraction = Check("in [0, 1]", lambda x: 0 <= x <= 1, _finite, decay)
+fraction = Check("in [0, 1]", lambda x: 0 <= x <= 1, _finite)
 share = Check("in [0, 1]", lambda x: 0 <= x <= 1, _finite)
 inside = Check("above 0 and below 1", lambda x: 0 < x < 1, _finite)
 nonnegative = Check("of at least 0", lambda x: x >= 0, _bounded)

@@ -2,103 +2,281 @@
 
 A rule for the mean of the gradient, `m <- b m + (1 - b) g`, with its bias undone:
 
-    def prepare(step, count):               # once a step, for the whole tree
+    @gives("c")
+    def corrected(count, *, b):             # once a step, for the whole tree
         t = increment(count)
-        return {"c": debias(b, t)}, t       # numbers for the leaves; what is kept
+        return {"c": debias(b, t)}, t       # numbers for the formula; the new count
 
-    def leaf(n, g, p, m):                   # for each array
+    def ema_formula(g, m, *, b, c):         # for each array
         m = b * m + (1 - b) * g
-        return m / n.c, m                   # the update; what is kept
+        return m / c, m                     # the update; the new memory
 
-    Rule("ema", State, leaf, remember={"m": first_moment()},
-         shared={"count": zero_count}, prepare=prepare)
+    Rule("ema", ema_formula, State, memory={"m": first_moment()},
+         shared={"count": zero_count}, numbers={"b": 0.9}, per_step=corrected)
 
-The engine runs it on every tree and dtype: neither appears in a rule.
+All functions of a rule are wired by the names in their signatures. Positional arguments
+are arrays: `g`, `p` for the param, and memory by its name. Keyword-only arguments are
+numbers. A function returns its result first, and then the memory it named, in the order
+of its own signature; one without memory returns the result alone. The engine runs a
+rule on every tree and dtype: neither appears in it.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, get_args, Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ._mesh import MeshAxes
 from ._options import choice, function
+from ._static import Static
+from ._transformation import EmptyState
 
-Kind = Literal["elementwise", "whole", "stackable"]
-
-
-class Step(NamedTuple):
-    """What `prepare` may look at."""
-
-    total: Any  # the sum over all leaves of what `measure` returned; `None` in `ahead`
-    extra: Mapping[str, Any]  # the extra arguments of `update`
-    # What `ahead` returned. If `prepare` hands these on, and does not compute them
-    # again, XLA sees that `measure` and `leaf` compute the same.
-    ahead: Mapping[str, Any] = {}
+Kind = Literal["elementwise", "whole"]
 
 
-class Rule(NamedTuple):
-    """The parts of a transformation that treats every leaf alike.
+class Names(NamedTuple):
+    """What a function asks for, by name."""
 
-    `State`'s fields are the names in `shared` and in `remember`. Both `prepare` and
-    `leaf` return their result first and then, in the order of those names, what is to
-    be kept; without anything to keep, the result alone. What is remembered of a leaf is
-    an array, or, where the rule is not elementwise, perhaps several in a list or tuple.
+    arrays: tuple[str, ...]  # its positional arguments
+    numbers: tuple[str, ...]  # its keyword-only arguments
+    optional: frozenset[str]  # of both, those that have a default
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Both."""
+        return self.arrays + self.numbers
+
+
+@lru_cache(maxsize=1024)
+def names_of(f: Callable[..., Any]) -> Names:
+    """What `f` asks for.
+
+    Args:
+        f: a formula, or another function of a rule.
+    """
+    parameters = inspect.signature(f).parameters.values()
+    arrays = tuple(x.name for x in parameters if x.kind is not x.KEYWORD_ONLY)
+    numbers = tuple(x.name for x in parameters if x.kind is x.KEYWORD_ONLY)
+    optional = frozenset(x.name for x in parameters if x.default is not x.empty)
+    return Names(arrays, numbers, optional)
+
+
+def call_by_name(f: Callable[..., Any], have: Mapping[str, Any]) -> Any:
+    """`f` of what it asks for.
+
+    Args:
+        f: a function of a rule.
+        have: everything there is, by name.
+    """
+    arrays, numbers, optional = names_of(f)
+    given = {k: have[k] for k in numbers if k in have or k not in optional}
+    return f(*(have[k] for k in arrays if k in have or k not in optional), **given)
+
+
+class PerStep(NamedTuple):
+    """What is computed once in a step, for the whole tree. Made by `gives`."""
+
+    function: Callable[..., Any]
+    gives: tuple[str, ...]  # the names of the numbers it computes
+
+
+def gives(*names: str) -> Callable[[Callable[..., Any]], PerStep]:
+    """Decorate the `per_step` or `before_measure` of a rule.
+
+    Its positional arguments are what the rule keeps for the tree. Its keyword-only ones
+    are the numbers of the rule, `total` (what was measured), and extra arguments.
+    It returns a dict of numbers, and then the new values of its positional arguments.
+
+    Args:
+        names: the numbers that it returns.
+    """
+    return lambda function: PerStep(function, names)
+
+
+class Every(NamedTuple):
+    """What happens to the memory of a matrix only in every k-th step.
+
+    The first time is the first step. `formula` returns the memory it names, and no
+    update; the matrix formula of the same step sees what it returned.
     """
 
-    name: str  # who speaks in an error
-    State: type  # the NamedTuple of what is kept
-    leaf: Callable[..., Any]  # (n, g, p, *memory) -> (u, *memory): the formula
-    remember: Mapping[str, Callable[[Array], Any]] = {}  # for each leaf: p -> array
-    shared: Mapping[str, Callable[[], Any]] = {}  # for the tree: () -> array
-    prepare: Callable[..., Any] | None = None  # (step, *shared) -> (numbers, *shared)
-    # (n, g, p, *memory) -> scalars, summed over the leaves before `prepare`
+    k: str  # the name of the number that says how many steps
+    formula: Callable[..., Any]  # (g, *memory, *, numbers) -> memory
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """A formula and its data."""
+
+    name: str  # used in error messages
+    formula: Callable[..., Any]  # (g, p, *memory, *, numbers) -> (u, *memory)
+    State: type = EmptyState  # the NamedTuple whose fields are `shared` and `memory`
+    # For each leaf. (p, *, numbers) -> an array, or, where the rule is not elementwise,
+    # perhaps several in a list or tuple.
+    memory: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    # For the whole tree. (*, numbers) -> an array
+    shared: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    # Hyperparameters. A function is a schedule: its value at `count` takes its place.
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    per_step: PerStep | None = None  # (*shared, *, numbers) -> (numbers, *shared)
+    # (g, p, *memory, *, numbers) -> scalars. Their sum over all leaves is `total`.
     measure: Callable[..., Any] | None = None
-    # (step, *shared) -> numbers: what `measure` sees as `n`; the total is not known yet
-    ahead: Callable[..., Mapping[str, Any]] | None = None
-    # Inside `jax.shard_map`: the mesh axes to sum over what `measure` returns
+    # (*shared, *, numbers) -> numbers, which `measure`, `per_step` and `formula` may
+    # ask for. XLA sees that they compute with the same ones.
+    before_measure: PerStep | None = None
+    # Inside `jax.shard_map`: the mesh axes to sum over what `measure` returns.
     axes: MeshAxes | None = None
-    needs: tuple[str, ...] = ()  # of `params` and the extra arguments, those it needs
+    extra: tuple[str, ...] = ()  # extra arguments of `update` that count as numbers
     # What the engine may do with the formula.
     #   elementwise: any split of the array gives the same answer
     #   whole: needs all of the array, one leaf at a time
-    #   stackable: has a heavy part, and equal matrices go through that in one stack
     kind: Kind = "elementwise"
-    # (n, u) -> u, of one matrix, for the u that `leaf` returns: many products, say. It
-    # must give a turned matrix its result turned.
-    heavy: Callable[..., Any] | None = None
-    shows: Callable[..., Mapping[str, Any]] | None = None  # (*shared) -> for people
-    Counted: type | None = None  # the State it has with a schedule for its number
-    # Whether its word is the last: after all that follows it in a chain it is applied
-    # once more. Only for a rule that keeps nothing and needs nothing.
-    lasting: bool = False
-    # g -> what is wrong with it, to be read after "leaf ['w']"; `None` where nothing is
-    refuse: Callable[[Any], str | None] | None = None
+    # (g, *memory, *, numbers) -> (u, *memory), of one matrix: what `formula` returned,
+    # and memory whose first axes are those of the stack the matrix is in. Matrices of
+    # one shape go through it as one stack. One without memory must give a transposed
+    # matrix its result transposed, since tall and wide ones share a stack.
+    matrix: Callable[..., Any] | None = None
+    fold: Callable[..., Any] | None = None  # (shape, *, numbers) -> (*stack, m, n)
+    every: Every | None = None
+    counted: type | None = None  # the State, with a count, if a number is a schedule
+    # Whether it is applied again after all that follows it in a chain. Only for a rule
+    # without memory, which needs nothing.
+    repeated: bool = False
+    # g -> what is wrong with it, to be read after "leaf ['w']"; `None` if nothing is
+    check_leaf: Callable[[Any], str | None] | None = None
 
-    def check(self) -> None:
-        """That the parts belong together: functions, and fields for what is kept."""
-        function(self.name, leaf=self.leaf, **self.remember, **self.shared)
-        kept = (*self.shared, *self.remember)
+    def __post_init__(self) -> None:
+        function(self.name, formula=self.formula, **self.memory, **self.shared)
+        kept = (*self.shared, *self.memory)
         fields = getattr(self.State, "_fields", ())
         if set(kept) != set(fields):
             raise TypeError(
-                f"{self.name}: State has the fields {fields}, and the rule keeps "
-                f"{kept}: a NamedTuple with a field for each is wanted."
+                f"{self.name}: State has the fields {fields}, but the rule keeps "
+                f"{kept}. Pass a NamedTuple with a field for each."
             )
         choice(self.name, get_args(Kind), kind=self.kind)
-        if (self.heavy is not None) != (self.kind == "stackable"):
-            raise TypeError(
-                f"{self.name}: kind is {self.kind!r} and heavy is {self.heavy!r}, and "
-                "a heavy formula is wanted in a stackable rule, and in no other."
-            )
+        self._check_names()
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether any split of an array gives the same answer."""
+        return self.kind == "elementwise" and self.matrix is None
+
+    @property
+    def schedules(self) -> dict[str, Any]:
+        """Of the numbers, those that are functions of the count."""
+        return {name: x for name, x in self.numbers.items() if callable(x)}
+
+    def begin(self, p: Any) -> dict[str, Any]:
+        """The memory of a leaf before the first step, by name.
+
+        Args:
+            p: the param, or its shape.
+        """
+        return {k: f(p, **self.asked_by(f)) for k, f in self.memory.items()}
+
+    def begin_shared(self) -> dict[str, Any]:
+        """What is kept for the tree before the first step, by name."""
+        return {k: f(**self.asked_by(f)) for k, f in self.shared.items()}
+
+    def asked_by(self, f: Callable[..., Any]) -> dict[str, Any]:
+        """The numbers of the rule that `f` asks for, by name."""
+        return {k: self.numbers[k] for k in names_of(f).numbers if k in self.numbers}
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Of `params` and the extra arguments of `update`, those it cannot do without.
+
+        That is: its functions ask for them, and have no default.
+        """
+        asked = [names_of(f) for f in self._functions()]
+        wanted = {k for names in asked for k in names.all if k not in names.optional}
+        found = tuple(k for k in self.extra if k in wanted)
+        return ("params", *found) if "p" in wanted else found
+
+    def _functions(self) -> list[Callable[..., Any]]:
+        """All that is called in a step."""
+        steps = [x.function for x in (self.per_step, self.before_measure) if x]
+        others = [self.formula, self.measure, self.matrix]
+        return [*steps, *(f for f in others if f is not None)]
+
+    def _check_names(self) -> None:
+        """That there is something for every name that a function asks for."""
+        for part in ("per_step", "before_measure"):
+            x = getattr(self, part)
+            if x is not None and not isinstance(x, PerStep):
+                raise TypeError(
+                    f"{self.name}: {part} is a {type(x).__name__}, expected a function "
+                    "decorated with `@gives(...)`."
+                )
+        before = self.before_measure.gives if self.before_measure else ()
+        given = self.per_step.gives if self.per_step else ()
+        leaf = ("g", "p", *self.memory)
+        first = (*self.numbers, *self.extra)
+        numbers = (*first, *before)
+        total = ("total",) if self.measure is not None else ()
+        known = {
+            "before_measure": (self.shared, first),
+            "measure": (leaf, numbers),
+            "per_step": (self.shared, (*numbers, *total)),
+            "formula": (leaf, (*numbers, *given)),
+            "matrix": (leaf, (*numbers, *given)),
+            "fold": (("shape",), self.numbers),
+        }
+        for part, (arrays, scalars) in known.items():
+            f = getattr(self, part)
+            if f is not None:
+                self._check_function(getattr(f, "function", f), arrays, scalars)
+        for begin in (*self.memory.values(), *self.shared.values()):
+            self._check_function(begin, None, self.numbers)
+        if self.every is not None:
+            self._check_function(self.every.formula, leaf, (*numbers, *given))
+
+    def _check_function(self, f: Any, arrays: Any, numbers: Any) -> None:
+        names, title = names_of(f), getattr(f, "__name__", type(f).__name__)
+        for kind, asked, known in (
+            ("positional", names.arrays, arrays),
+            ("keyword-only", names.numbers, numbers),
+        ):
+            if known is None:
+                continue
+            missing = [k for k in asked if k not in known and k not in names.optional]
+            if missing:
+                raise TypeError(
+                    f"{self.name}: {title} asks for {', '.join(missing)}, expected "
+                    f"{kind} arguments among: {', '.join(known) or 'none'}."
+                )
 
 
-def only_real(g: Any) -> str | None:
-    """For `refuse`: what is wrong with a complex leaf where numbers are compared."""
+def only_real(g: Array) -> str | None:
+    """A `check_leaf`: what is wrong with a complex leaf where numbers are compared."""
     if not jnp.issubdtype(g.dtype, jnp.complexfloating):
         return None
     return (
         f"is {g.dtype}, and a real one is wanted: complex numbers have no order. Put "
         "`contrib.split_real_and_imaginary` around the transformation."
     )
+
+
+def _flatten(rule: Rule) -> tuple[tuple[Any], Static]:
+    fields = {k: getattr(rule, k) for k in Rule.__dataclass_fields__ if k != "numbers"}
+    pairs = (tuple(x.items()) if isinstance(x, Mapping) else x for x in fields.values())
+    return (dict(rule.numbers),), Static(pairs)
+
+
+def _unflatten(static: Static, children: tuple[Any]) -> Rule:
+    names = (k for k in Rule.__dataclass_fields__ if k != "numbers")
+    fields = dict(zip(names, static.values, strict=True), numbers=children[0])
+    fields |= {k: dict(fields[k]) for k in ("memory", "shared")}
+    rule = object.__new__(Rule)  # unchecked: JAX puts any object in place of a number
+    for name, x in fields.items():
+        object.__setattr__(rule, name, x)
+    return rule
+
+
+jax.tree_util.register_pytree_node(Rule, _flatten, _unflatten)

@@ -2,8 +2,11 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable, TypeVar
 
+import jax
+
+from ._call import Call, recorded
 from ._errors import not_a_transformation
 from ._like_optax import like_optax
 from ._options import function
@@ -70,6 +73,159 @@ class GradientTransformationExtraArgs(GradientTransformation):
     """
 
 
+class Transformation(GradientTransformationExtraArgs):
+    """A pair that knows how it was made. It is what every function here returns.
+
+    It prints as the call that makes it. It is equal to one that was made in the same
+    way; it can be hashed, copied and pickled. As a pytree it has the arrays among its
+    hyperparameters for leaves, so it can be an argument of `jax.jit`, `jax.vmap` and
+    `jax.grad`. The rest is static.
+    """
+
+    call: Call | None  # which function has made it, with which arguments
+    # Of a wrapper: `(call, updates, state, params, extra_args) -> (updates, state)`, a
+    # step that is compiled with the optimizer as an argument.
+    step: Callable[..., Any] | None
+
+    def __new__(
+        cls,
+        init: Callable[..., OptState],
+        update: Callable[..., tuple[Updates, OptState]],
+        info: Any = None,
+        step: Callable[..., Any] | None = None,
+    ) -> "Transformation":
+        tx = tuple.__new__(cls, (init, update))
+        tx.call, tx._info, tx.step = None, info, step
+        return tx
+
+    @classmethod
+    def of(cls, call: Call) -> "Transformation":
+        """What `call` makes."""
+        tx = cls(Init(call), Update(call))
+        tx.call = call
+        return tx
+
+    @property
+    def info(self) -> Any:
+        """What the engine knows of it: a plan, or what it wraps."""
+        if self.call is None:
+            return self._info
+        return getattr(self.call.made, "info", None)
+
+    def _replace(self, **fields: Any) -> GradientTransformationExtraArgs:
+        """The pair with another function: how it was made is no longer known."""
+        both = {"init": self.init, "update": self.update, **fields}
+        return GradientTransformationExtraArgs(**both)
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self.call is None else repr(self.call)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.call is None:
+            return Transformation, (*self, self._info, self.step)
+        return Transformation.of, (self.call,)
+
+
+class _Method:
+    """One of the two functions of a pair, as data."""
+
+    def __init__(self, call: Call):
+        self.call = call
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.call == other.call  # pyright: ignore
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.call))
+
+    def __repr__(self) -> str:
+        return f"{self.call!r}.{type(self).__name__.lower()}"
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.call.name}_{type(self).__name__.lower()}"
+
+
+class Init(_Method):
+    """The `init` of a pair."""
+
+    def __call__(self, params: Params) -> OptState:
+        return self.call.made.init(params)
+
+
+class Update(_Method):
+    """The `update` of a pair."""
+
+    def __call__(
+        self,
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, OptState]:
+        made = self.call.made
+        step = getattr(made, "step", None)
+        if step is not None:
+            return step(self.call, updates, state, params, extra_args)
+        return made.update(updates, state, params, **extra_args)
+
+
+def _register() -> None:
+    node = jax.tree_util.register_pytree_with_keys
+    for cls in (Init, Update):
+        node(
+            cls,
+            lambda x: x.call.flatten_with_keys(),
+            lambda static, arrays, cls=cls: cls(Call.unflatten(static, arrays)),
+            lambda x: x.call.flatten(),
+        )
+
+    def flatten(tx: Transformation) -> Any:
+        return (tuple(tx), _Raw(tx)) if tx.call is None else tx.call.flatten()
+
+    def flatten_with_keys(tx: Transformation) -> Any:
+        if tx.call is not None:
+            return tx.call.flatten_with_keys()
+        names = map(jax.tree_util.GetAttrKey, ("init", "update"))
+        return tuple(zip(names, tx, strict=True)), _Raw(tx)
+
+    def unflatten(static: Any, children: Any) -> Transformation:
+        if isinstance(static, _Raw):
+            return Transformation(*children, static.info, static.step)
+        return Transformation.of(Call.unflatten(static, children))
+
+    node(Transformation, flatten_with_keys, unflatten, flatten)
+
+
+class _Raw(NamedTuple):
+    """Of a pair that does not know how it was made, all but the two functions."""
+
+    info: Any
+    step: Any
+
+
+F = TypeVar("F", bound=Callable[..., GradientTransformation])
+
+
+def transformation(function: F) -> F:
+    """Let what `function` returns know how it was made. For functions of module level.
+
+    Args:
+        function: makes a transformation, and does nothing else: it may be called again
+            with the same arguments.
+
+    >>> import steepest
+    >>> @steepest.transformation
+    ... def clipped_sgd(learning_rate, max_norm=1.0):
+    ...     clip = steepest.clip_by_global_norm(max_norm)
+    ...     return steepest.chain(clip, steepest.sgd(learning_rate))
+    >>> clipped_sgd(0.1)
+    clipped_sgd(learning_rate=0.1, max_norm=1.0)
+    """
+    check = lambda name, tx: as_inner(name, "the result", tx)
+    return recorded(function, Transformation, check)
+
+
 @like_optax
 class EmptyState(NamedTuple):
     """The memory of a transformation that has none."""
@@ -81,6 +237,7 @@ def init_empty_state(params: Params) -> EmptyState:
     return EmptyState()
 
 
+@transformation
 def stateless(
     f: Callable[[Updates, Params | None], Updates],
 ) -> GradientTransformationExtraArgs:
@@ -133,6 +290,9 @@ def as_inner(
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
+    whole = getattr(tx, "gradient_transformation", None)
+    if callable(whole):  # `MultiSteps`, ours or Optax's
+        return as_inner(who, place, whole())
     if not isinstance(tx, AnyTransformation):
         raise not_a_transformation(who, place, tx)
     if not isinstance(tx, GradientTransformation) and _has_double_star(tx.update):
@@ -153,3 +313,6 @@ def as_inner(
 def _has_double_star(f: Callable[..., Any]) -> bool:
     arguments = inspect.signature(f).parameters.values()
     return any(a.kind is a.VAR_KEYWORD for a in arguments)
+
+
+_register()

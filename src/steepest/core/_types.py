@@ -1,19 +1,15 @@
 """The words every room speaks."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable, TYPE_CHECKING, TypeAlias
+from typing import Any, Protocol, runtime_checkable, TypeAlias
 
 import numpy as np
 from jaxtyping import Array, PyTree
-
-from ._known import Known
 
 Params: TypeAlias = PyTree  # arrays, or their shapes; `None` where there is none
 Updates: TypeAlias = PyTree  # like the params
 OptState: TypeAlias = Any  # a pytree of arrays
 Real: TypeAlias = int | float | np.number | Array  # a hyperparameter, maybe traced
-if not TYPE_CHECKING:
-    Real |= Known  # it computes as the others do
 Schedule: TypeAlias = Callable[[Any], Any]  # step -> number
 ScalarOrSchedule: TypeAlias = Real | Schedule
 

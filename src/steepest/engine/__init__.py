@@ -18,7 +18,7 @@ from ._hold import (
     when as when,
     zeros as zeros,
 )
-from ._keep import Keep as Keep, keeping as keeping, optimizer as optimizer
+from ._keep import keeping as keeping, optimizer as optimizer
 from ._layout import (
     Packed as Packed,
     repack as repack,
@@ -32,10 +32,10 @@ from ._leaves import (
     same_shapes as same_shapes,
 )
 from ._look import (
-    around_of as around_of,
     handlers as handlers,
     Shown as Shown,
     shown as shown,
+    wrapper_info as wrapper_info,
 )
 from ._loops import branch as branch, loop as loop
 from ._masks import Mask as Mask, MaskedState as MaskedState, MaskOrFn as MaskOrFn
@@ -46,6 +46,7 @@ from ._packed import (
     packing as packing,
 )
 from ._plan import (
+    counting as counting,
     lift as lift,
     nothing as nothing,
     Plan as Plan,
@@ -58,7 +59,10 @@ from ._stacks import stacks as stacks
 from ._step import make_step as make_step
 from ._window import FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS
 from ._wrap import (
-    Around as Around,
-    seen_through as seen_through,
+    Decide as Decide,
+    WrapperInfo as WrapperInfo,
     wrapping as wrapping,
 )
+
+Keep = dict  # TRANSITION
+Around = seen_through = around_of = None  # TRANSITION

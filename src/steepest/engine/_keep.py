@@ -3,9 +3,8 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import wraps
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,21 +15,19 @@ from ..core import (
     GradientTransformationExtraArgs,
     Params,
     Rule,
+    transformation,
 )
-from ..numerics import increment, is_chosen, is_inexact, zero_count
-from ._plan import plan_of
-from ._stages import Link
+from ..numerics import is_chosen, is_inexact
+from ._plan import counting, plan_of
+from ._segments import Link
 
 F = TypeVar("F", bound=Callable[..., GradientTransformationExtraArgs])
 
-
-class Keep(TypedDict, total=False):
-    """The keywords that every optimizer takes besides its own. See `keeping`."""
-
-    memory_dtype: Any
-    keep_count: bool
+# The keywords that every optimizer takes besides its own. See `keeping`.
+STORAGE = ("memory_dtype", "keep_count")
 
 
+@transformation
 def keeping(
     tx: AnyTransformation, *, memory_dtype: Any = None, keep_count: bool = False
 ) -> GradientTransformationExtraArgs:
@@ -54,52 +51,29 @@ def keeping(
     return _keep("keeping", tx, memory_dtype=memory_dtype, keep_count=keep_count)
 
 
-_STORAGE = [
-    x
-    for x in inspect.signature(keeping).parameters.values()
-    if x.name in Keep.__annotations__
-]
-
-
 def optimizer(recipe: F) -> F:
-    """Give a recipe the storage keywords: in its signature, and in what it returns.
+    """Give a recipe its storage keywords, and what `transformation` gives.
 
-    In the source a recipe ends in `**keep: Unpack[Keep]`, for type checkers, and does
-    not look at it. In `inspect.signature`, which Optax's `inject_hyperparams` reads,
-    the keywords stand by name. A recipe that has one of them as an argument of its own
-    applies that one itself.
+    A recipe has the keywords `memory_dtype` and `keep_count` in its signature, and does
+    not look at them: this applies them to what it returns. A recipe without one of them
+    does not take it.
 
     Args:
-        recipe: a function that makes an optimizer.
+        recipe: a function of module level that makes an optimizer.
 
     >>> import inspect, steepest
     >>> inspect.signature(steepest.sgd).parameters["keep_count"].default
     False
     """
     name = recipe.__name__
-    signature = inspect.signature(recipe)
-    own = [x for x in signature.parameters.values() if x.kind is not x.VAR_KEYWORD]
-    storage = [x for x in _STORAGE if x.name not in signature.parameters]
-    added = {x.name for x in storage}
-    known = [x.name for x in (*own, *storage)]
 
     @wraps(recipe)
-    def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
-        how = {k: kwargs.pop(k) for k in added & kwargs.keys()}
-        for k in kwargs:
-            if k not in known:
-                near = get_close_matches(k, known, 1)
-                raise TypeError(
-                    f"{name}: there is no argument `{k}`. "
-                    + (f"Did you mean `{near[0]}`?" if near else f"There are {known}.")
-                )
+    def stored(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
+        how = {k: kwargs.pop(k) for k in STORAGE if k in kwargs}
         tx = recipe(*args, **kwargs)
-        return _keep(name, tx, **how) if how else tx
+        return _keep(name, tx, **how) if any(how.values()) else tx
 
-    make.__signature__ = signature.replace(  # pyright: ignore
-        parameters=[*own, *storage]
-    )
-    return make  # pyright: ignore[reportReturnType]
+    return transformation(stored)  # pyright: ignore[reportReturnType]
 
 
 def _keep(
@@ -116,33 +90,32 @@ def _keep(
             if memory_dtype is None:
                 return link
             narrow = lambda params: _cast(body.init(params), memory_dtype)
-            return replace(link, body=body._replace(init=narrow))
-        if keep_count and body.Counted is not None:
-            body = _counting(body)
+            pair = GradientTransformationExtraArgs(narrow, body.update)
+            return replace(link, body=pair)
+        if keep_count and body.counted is not None:
+            body = counting(body)
         if memory_dtype is not None:
-            remember = {
-                name: begin if is_chosen(begin) else _then_cast(begin, memory_dtype)
-                for name, begin in body.remember.items()
+            memory = {
+                name: begin if is_chosen(begin) else Cast(begin, memory_dtype)
+                for name, begin in body.memory.items()
             }
-            body = body._replace(remember=remember)
+            body = replace(body, memory=memory)
         return replace(link, body=body)
 
     plan = plan_of(who, "tx", tx)
     return replace(plan, links=tuple(map(revised, plan.links))).pair
 
 
-def _counting(rule: Rule) -> Rule:
-    """A rule with a fixed number, that counts as if it had a schedule."""
-    return rule._replace(
-        State=rule.Counted,
-        shared={"count": zero_count},
-        prepare=lambda step, count: ({}, increment(count)),
-        shows=lambda count: rule.shows() if rule.shows else {},
-    )
+class Cast:
+    """Where a memory begins, in another dtype."""
 
+    def __init__(self, begin: Callable[..., Any], dtype: Any):
+        self._begin, self._dtype = begin, dtype
+        # The engine reads the numbers it asks for from its signature.
+        self.__signature__ = inspect.signature(begin)
 
-def _then_cast(begin: Callable[[Any], Any], dtype: Any) -> Callable[[Any], Any]:
-    return lambda p: _cast(begin(p), dtype)
+    def __call__(self, p: Any, **numbers: Any) -> Any:
+        return _cast(self._begin(p, **numbers), self._dtype)
 
 
 def _cast(state: Params, dtype: Any) -> Params:

@@ -5,15 +5,18 @@ from typing import Any, NamedTuple
 
 from ..core import (
     AnyTransformation,
-    GradientTransformationExtraArgs,
     OptState,
     Params,
     Rule,
 )
+from ..numerics import before
 from ._leaves import Leaves
 from ._plan import plan_of
-from ._stages import Link
-from ._wrap import Around
+from ._segments import Link
+from ._wrap import WrapperInfo
+
+# The numbers worth watching while a model trains; a schedule always is.
+_SHOWN = ("learning_rate", "weight_decay")
 
 
 class Shown(NamedTuple):
@@ -37,13 +40,15 @@ def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
         groups = places.get(id(mine), ())
         body = link.body
         if not isinstance(body, Rule):
-            around = around_of(body)
-            if around is not None:
-                for one in shown(around.tx, around.inner(mine)):
+            info = wrapper_info(body)
+            if info is not None:
+                for one in shown(info.tx, info.inner(mine)):
                     yield one._replace(groups=(*groups, *one.groups))
-        elif body.shows is not None:
-            found = body.shows(*(getattr(mine, name) for name in body.shared))
-            yield from (Shown(groups, name, value) for name, value in found.items())
+            continue
+        count = before(mine.count) if "count" in body.shared else None
+        for name, x in body.numbers.items():
+            if name in _SHOWN or callable(x):
+                yield Shown(groups, name, x(count) if callable(x) else x)
 
 
 def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
@@ -67,18 +72,17 @@ def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
 def _inside(link: Link, params: Params) -> list[list[str]]:
     """For each leaf that a link sees, what it does to it."""
     body, size = link.body, len(Leaves(params).arrays)
-    around = None if isinstance(body, Rule) else around_of(body)
-    if around is None:
+    info = None if isinstance(body, Rule) else wrapper_info(body)
+    if info is None:
         return [[link.name]] * size
-    inner = handlers(around.tx, params)
-    return [[f"{around.name}({', '.join(names)})"] for names in inner]
+    inner = handlers(info.tx, params)
+    return [[f"{info.name}({', '.join(names)})"] for names in inner]
 
 
-def around_of(tx: GradientTransformationExtraArgs) -> Around | None:
+def wrapper_info(tx: AnyTransformation) -> WrapperInfo | None:
     """What `tx` is a wrapper of, where it says so."""
-    # A class such as `MultiSteps` says it for its method `update`.
-    owner = getattr(tx.update, "__self__", None)
-    return getattr(tx.update, "around", None) or getattr(owner, "around", None)
+    info = getattr(tx, "info", None)
+    return info if isinstance(info, WrapperInfo) else None
 
 
 def _places(state: OptState) -> Mapping[int, tuple[str, ...]]:

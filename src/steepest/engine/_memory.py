@@ -1,13 +1,13 @@
-"""What the rules of a sweep keep of each leaf, out of their states and back."""
+"""What the rules of a pass keep of each leaf, out of their states and back."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from ..core import has_fields, OptState, Rule
+from ..core import has_fields, OptState, Rule, Static
 from ._formula import Row
 from ._leaves import Leaves
 from ._masks import View
@@ -33,8 +33,8 @@ class Memory:
         for rule, state, view, seen in zip(
             rules, states, views, self._seen, strict=True
         ):
-            for found in _columns(rule, state, seen):
-                rest = iter(found)
+            for column in _columns(rule, state, seen):
+                rest = iter(column)
                 columns.append([next(rest) if on else None for on in view.on])
         size = len(leaves.arrays)
         self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
@@ -47,7 +47,7 @@ class Memory:
             self._rules, self._views, self._seen, shared, strict=True
         ):
             memory = {}
-            for name in rule.remember:
+            for name in rule.memory:
                 pairs = zip(self.rows, view.on, strict=True)
                 memory[name] = seen.like([row[column] for row, on in pairs if on])
                 column += 1
@@ -58,17 +58,20 @@ class Memory:
         """That the rules take leaf `k`, and that what is kept of it has its shape."""
         column = 0
         for rule, seen in zip(self._rules, on, strict=True):
-            wrong = rule.refuse(leaves.arrays[k]) if seen and rule.refuse else None
+            wrong = (
+                rule.check_leaf(leaves.arrays[k]) if seen and rule.check_leaf else None
+            )
             if wrong is not None:
                 raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
-            for name, begin in rule.remember.items():
+            for name, begin in rule.memory.items():
                 kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
                 if not seen:
                     continue
                 wanted = [g.shape]
-                if rule.kind != "elementwise":
-                    wanted = _begun(begin, g.shape, g.dtype)
+                if not rule.is_elementwise:
+                    numbers = Static(rule.asked_by(begin).items())
+                    wanted = _shapes(begin, numbers, g.shape, g.dtype)
                 shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
                 if kept is not None and shapes == wanted:
                     continue
@@ -83,10 +86,13 @@ class Memory:
 
 
 @lru_cache(maxsize=1024)
-def _begun(begin: Callable[[Any], Any], shape: Any, dtype: Any) -> list[Any]:
+def _shapes(
+    begin: Callable[..., Any], numbers: Static, shape: Any, dtype: Any
+) -> list[Any]:
     """The shapes of what a rule begins with for a leaf like this one."""
-    first = jax.eval_shape(begin, jax.ShapeDtypeStruct(shape, dtype))
-    return [x.shape for x in jax.tree.leaves(first)]
+    first = partial(begin, **dict(numbers.values))
+    memory = jax.eval_shape(first, jax.ShapeDtypeStruct(shape, dtype))
+    return [x.shape for x in jax.tree.leaves(memory)]
 
 
 def _seen(view: View, leaves: Leaves) -> Leaves:
@@ -98,13 +104,13 @@ def _seen(view: View, leaves: Leaves) -> Leaves:
 def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
     """For each thing `rule` keeps, its leaves."""
     advice = "Make the state with `tx.init` of the params the updates are for."
-    if not has_fields(state, (*rule.shared, *rule.remember)):
+    if not has_fields(state, (*rule.shared, *rule.memory)):
         raise TypeError(
             f"{rule.name}: the state is a {type(state).__name__}, and a "
             f"{rule.State.__name__} is wanted. {advice}"
         )
-    deep = rule.kind != "elementwise"
+    deep = not rule.is_elementwise
     return [
         seen.match(rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep)
-        for x in rule.remember
+        for x in rule.memory
     ]

@@ -1,4 +1,4 @@
-"""Whether a function runs nothing but code of steepest and JAX.
+"""Whether a transformation runs nothing but code of steepest and JAX.
 
 Such code is pure, so it can be compiled once and called many times. A schedule,
 condition or mask of the user's may read an object that changes, or use `if` on a
@@ -6,79 +6,62 @@ number. Outside `jit` it must run in every step and on concrete values, as in Op
 """
 
 import functools
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from enum import Enum
-from inspect import Signature
-from re import Pattern
-from types import FunctionType, MethodType
+from types import FunctionType
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array
 
-from ..core import Recent
+from ..core import Call
 
-_PURE = {__name__.partition(".")[0], "jax", "jaxlib"}
-# These wrap functions of ours to check their types: what counts is what they wrap.
-_CHECKERS = {"jaxtyping", "beartype"}
-_CLASSES = {*_PURE, "numpy", "ml_dtypes", "builtins", "collections"}
-_CASTS = (bool, int, float, complex)  # a user's condition may be called `bool`
-_DATA = (bool, int, float, complex, str, bytes, type(None), Enum, Pattern, Signature)
-_ARRAYS = (Array, np.ndarray, np.generic, np.dtype, jax.ShapeDtypeStruct)
+_HOME = __name__.partition(".")[0]
+_PURE = {_HOME, "jax", "jaxlib"}
+_CLASSES = {*_PURE, "numpy", "ml_dtypes"}
+_DATA = (bool, int, float, complex, str, bytes, type(None), Enum, re.Pattern)
+_ARRAYS = (jax.Array, np.ndarray, np.generic, np.dtype, jax.ShapeDtypeStruct)
 
 
-def only_own_code(x: Any) -> bool:
-    """Whether no code but that of steepest and JAX can be reached from `x`.
+def only_own_code(call: Call, apart_from: Collection[str] = ()) -> bool:
+    """Whether `call` reaches no code but that of steepest and JAX.
 
     Args:
-        x: a function. What it captures, its defaults, and the attributes of the objects
-            among them are followed; what cannot be followed is taken for a user's.
+        call: how a transformation or a schedule was made.
+        apart_from: arguments of it that are not looked at.
     """
-    return _is_own(x, set())
+    others = (x for name, x in call.arguments.items() if name not in apart_from)
+    return _is_own(call.function) and all(map(_is_own, others))
 
 
-def _is_own(x: Any, seen: set[int]) -> bool:
-    if isinstance(x, (*_DATA, *_ARRAYS)) or id(x) in seen:
+def _is_own(x: Any) -> bool:
+    if isinstance(x, (*_DATA, *_ARRAYS)):
         return True
-    seen.add(id(x))
-    parts = _parts(x)
-    return parts is not None and all(_is_own(part, seen) for part in parts)
-
-
-def _parts(x: Any) -> list[Any] | None:
-    """What `x` can call or hold; `None` if `x` itself is somebody else's."""
+    call = getattr(x, "call", None)
+    if isinstance(call, Call):
+        return only_own_code(call)
     if isinstance(x, type):
-        return [] if x not in _CASTS and _root(x.__module__) in _CLASSES else None
+        return _root(x.__module__) in _CLASSES
     if isinstance(x, FunctionType):
-        # Not `x.__module__`, which `functools.wraps` copies from what is wrapped.
-        home = _root(x.__globals__.get("__name__"))
-        if home in _CHECKERS:
-            return [getattr(x, "__wrapped__", None)]
-        return captured(x) if home in _PURE else None
-    if isinstance(x, MethodType):
-        return [x.__self__, x.__func__]
+        return _root(x.__module__) in _PURE and _captures_nothing(x)
     if isinstance(x, functools.partial):
-        return [x.func, *x.args, *x.keywords.values()]
+        return all(map(_is_own, (x.func, *x.args, *x.keywords.values())))
     if isinstance(x, Mapping):
-        return [*x.keys(), *x.values()]
+        return all(map(_is_own, (*x.keys(), *x.values())))
     if isinstance(x, list | tuple | set | frozenset):
-        return list(x)
-    if hasattr(x, "__wrapped__"):  # a function under `jax.jit`
-        return [x.__wrapped__]
-    if isinstance(x, Recent):  # made of the rest, and can be made again
-        return []
+        return all(map(_is_own, x))
     if _root(type(x).__module__) in _PURE:
-        return list(getattr(x, "__dict__", {}).values())
+        return all(map(_is_own, getattr(x, "__dict__", {}).values()))
     if not callable(x) and not jax.tree_util.all_leaves([x]):
-        return jax.tree.leaves(x)  # a tree of labels or booleans in the user's classes
-    return None
+        return all(map(_is_own, jax.tree.leaves(x)))  # a tree of labels or booleans
+    return False
 
 
-def captured(f: FunctionType) -> list[Any]:
-    """What a function holds besides its code: variables and defaults."""
-    cells = [cell.cell_contents for cell in f.__closure__ or ()]
-    return [*cells, *(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()]
+def _captures_nothing(f: FunctionType) -> bool:
+    """Whether a function is one of module level, perhaps under a decorator of ours."""
+    inner = getattr(f, "__wrapped__", None)
+    return f.__closure__ is None or (inner is not None and _is_own(inner))
 
 
 def _root(module: Any) -> str:

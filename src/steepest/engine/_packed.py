@@ -14,6 +14,8 @@ from ..core import (
     period,
     Recent,
     Rule,
+    Transformation,
+    transformation,
     Updates,
 )
 from ..numerics import is_inexact
@@ -22,8 +24,8 @@ from ._layout import Layout, layout_of, Packed, unpack
 from ._leaves import Leaves
 from ._masks import Mask
 from ._plan import Plan, plan_of
-from ._stages import Link
-from ._wrap import Around, seen_through
+from ._segments import Link
+from ._wrap import WrapperInfo
 
 SMALL = 65536  # elements: a leaf smaller than that is done as soon as begun
 _ENOUGH = 16  # leaves: with fewer there is little to win
@@ -72,6 +74,7 @@ def packing(params: Params, below: int = SMALL) -> Packing:
     return Packing(pays, len(arrays), small, why)
 
 
+@transformation
 def packed(
     tx: AnyTransformation, below: int | None = None
 ) -> GradientTransformationExtraArgs:
@@ -115,7 +118,8 @@ def pack(tx: AnyTransformation, params: Params) -> Params:
             weight decay, lie in different vectors.
         params: the params.
     """
-    owner = getattr(getattr(tx, "init", None), "__self__", None)
+    owner = getattr(getattr(getattr(tx, "call", None), "made", None), "init", None)
+    owner = getattr(owner, "__self__", None)
     if not isinstance(owner, _Packer):
         raise TypeError(
             f"pack: tx is a {type(tx).__name__}, and one that `packed` made is wanted: "
@@ -135,7 +139,7 @@ class _Packer:
         self._below = below
         self._plans: Recent[Plan] = Recent(_LAYOUTS)
         for link in self._plan.links:
-            if not isinstance(link.body, Rule) or link.body.kind != "elementwise":
+            if not isinstance(link.body, Rule) or not link.body.is_elementwise:
                 raise ValueError(
                     f"packed: {link.name} may look at whole leaves, and a "
                     "transformation that does the same to every number is wanted. Pack "
@@ -145,9 +149,8 @@ class _Packer:
     @property
     def pair(self) -> GradientTransformationExtraArgs:
         """The transformation; `pack` finds its maker there again."""
-        update = lambda *args, **extra: self.update(*args, **extra)
-        pair = GradientTransformationExtraArgs(self.init, update)
-        return seen_through(pair, Around("packed", self._tx, ""))
+        info = WrapperInfo("packed", self._tx, "")
+        return Transformation(self.init, self.update, info)
 
     def init(self, params: Params) -> OptState:
         """The state before the first step."""

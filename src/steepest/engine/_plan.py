@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from ..core import (
     AnyTransformation,
@@ -22,11 +23,14 @@ from ..core import (
     OptState,
     Params,
     Rule,
+    Transformation,
+    transformation,
     Updates,
 )
+from ..numerics import zero_count
 from ._leaves import Leaves
 from ._masks import Mask, MaskedState
-from ._stages import Detour, Link, Run, stages
+from ._segments import Detour, Link, Segment, segments
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +42,8 @@ class Plan:
     join: Callable[[list[OptState]], OptState]  # and back
 
     @cached_property
-    def _stages(self) -> list[Run | Detour]:
-        return stages(self.links)
+    def _segments(self) -> list[Segment | Detour]:
+        return segments(self.links)
 
     def init(self, params: Params) -> OptState:
         """The state before the first step."""
@@ -56,16 +60,16 @@ class Plan:
         """One step."""
         old = iter(self.split(state))
         new: list[OptState] = []
-        for stage in self._stages:
-            mine = list(islice(old, stage.size))
-            updates, kept = stage.update(updates, mine, params, extra_args)
+        for segment in self._segments:
+            mine = list(islice(old, segment.size))
+            updates, kept = segment.update(updates, mine, params, extra_args)
             new += kept
         return updates, self.join(new)
 
     @property
-    def pair(self) -> GradientTransformationExtraArgs:
+    def pair(self) -> Transformation:
         """The plan as a transformation; `plan_of` finds it there again."""
-        return GradientTransformationExtraArgs(self.init, self.update)
+        return Transformation(self.init, self.update, info=self)
 
 
 def plan_of(who: str, place: str, tx: AnyTransformation) -> Plan:
@@ -77,12 +81,11 @@ def plan_of(who: str, place: str, tx: AnyTransformation) -> Plan:
         tx: any transformation, also of another library.
     """
     tx = as_inner(who, place, tx)
-    owner = getattr(tx.init, "__self__", None)
-    if isinstance(owner, Plan) and getattr(tx.update, "__self__", None) is owner:
-        return owner
-    return _single(tx)
+    info = getattr(tx, "info", None)
+    return info if isinstance(info, Plan) else _single(tx)
 
 
+@transformation
 def lift(rule: Rule) -> GradientTransformationExtraArgs:
     """The transformation that does to every leaf of a tree what `rule` does to one.
 
@@ -92,21 +95,42 @@ def lift(rule: Rule) -> GradientTransformationExtraArgs:
     if not isinstance(rule, Rule):
         raise TypeError(
             f"lift: rule is a {type(rule).__name__}, and a `Rule` is wanted: "
-            "`lift(Rule(name, State, leaf))`."
+            "`lift(Rule(name, formula, State))`."
         )
-    rule.check()
-    return _single(rule).pair
+    return _single(counting(rule) if rule.schedules else rule).pair
 
 
+def counting(rule: Rule) -> Rule:
+    """`rule`, which counts its steps, whether or not one of its numbers needs it.
+
+    Args:
+        rule: one with `counted`, or one that counts already, which stays as it is.
+    """
+    if "count" in rule.shared:
+        return rule
+    if rule.counted is None:
+        raise TypeError(
+            f"{rule.name}: {', '.join(rule.schedules)} is a schedule, but the rule has "
+            "no count. Pass `counted`, a State with the field `count`."
+        )
+    return replace(rule, State=rule.counted, shared={"count": zero_count})
+
+
+@transformation
 def nothing() -> GradientTransformationExtraArgs:
     """The transformation without links: updates pass as they are."""
     return Plan((), lambda state: [], lambda states: EmptyState()).pair
 
 
+@transformation
 def still() -> GradientTransformationExtraArgs:
     """The transformation under which nothing moves, whatever follows it in a chain."""
-    hold = lambda n, g, p: jnp.zeros_like(g)
-    return lift(Rule("freeze", EmptyState, hold, lasting=True))
+    return lift(Rule("freeze", freeze_formula, repeated=True))
+
+
+def freeze_formula(g: Array) -> Array:
+    """`u = 0`."""
+    return jnp.zeros_like(g)
 
 
 def sequence(

@@ -1,13 +1,12 @@
-"""Matrices of one shape go through a heavy formula together, in one stack.
+"""Matrices of one shape go through a matrix formula together, in one stack.
 
 Twenty products of a stack of a hundred matrices are compiled as twenty products, and
 keep an accelerator busy where those of one small matrix would not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from itertools import pairwise
+from functools import lru_cache
 from math import prod
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -15,12 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
 
-from ..core import Rule
+from ..core import names_of, Rule
 from ..numerics import sharded_like, wide_dtype
 from ._batches import alike
 from ._dtypes import mixing, restore, widen
-from ._formula import Numbers
-from ._templates import shared
+from ._formula import COMPILED, Numbers, Part, part_of, result, Row
+from ._memory import Memory
+from ._per_step import Step
 
 # The bytes a stack may take. Beyond a few large matrices nothing is won: on an H200
 # twelve of 1600 x 6400, in float32, are each as fast as one of ninety-six.
@@ -32,29 +32,34 @@ MOST = 1 << 29
 ON_CPU, ELSEWHERE, SMALL_ONES = 16, 8, 256
 SMALL = 1 << 26  # bytes
 
-Heavy = Callable[[Sequence[Any], Numbers], list[Any]]
 
-
-def stacks(arrays: Sequence[Any], kinds: Sequence[Hashable]) -> list[list[int]]:
+def stacks(
+    arrays: Sequence[Any],
+    kinds: Sequence[Hashable],
+    shapes: Sequence[Any] | None = None,
+) -> list[list[int]]:
     """The places of matrices that are treated in one stack, and of each other alone.
 
     Args:
         arrays: each with two axes or more, or `None` for one that is left out. Whether
             a matrix is tall or wide does not matter.
         kinds: what else must be equal.
+        shapes: as what shapes the arrays are taken, if not as their own.
     """
+    if shapes is None:
+        shapes = [None if x is None else x.shape for x in arrays]
     rows: dict[Hashable, list[int]] = {}
-    for k, (x, kind) in enumerate(zip(arrays, kinds, strict=True)):
+    for k, (x, kind, shape) in enumerate(zip(arrays, kinds, shapes, strict=True)):
         if x is not None:
             _, dtype, where = alike(x)
             alone = AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
-            key = _lying(x.shape), dtype, where, kind, k if alone else None
+            key = _lying(shape), dtype, where, kind, k if alone else None
             rows.setdefault(key, []).append(k)
     found = []
     for row in rows.values():
         largest = max(arrays[k].size * arrays[k].dtype.itemsize for k in row)
         size = _most(max(largest, 1))
-        for part in [row] if len(row) <= size else _by_shape(row, arrays):
+        for part in [row] if len(row) <= size else _by_shape(row, shapes):
             pieces = np.array_split(part, _parts(len(part), size))
             found += [piece.tolist() for piece in pieces]
     return found
@@ -68,10 +73,10 @@ def _most(size: int) -> int:
     return max(1, min(many, MOST // size))
 
 
-def _by_shape(row: Sequence[int], arrays: Sequence[Any]) -> list[list[int]]:
+def _by_shape(row: Sequence[int], of: Sequence[Any]) -> list[list[int]]:
     """Tall ones and wide ones apart: to turn a large matrix is a pass over it."""
-    shapes = dict.fromkeys(arrays[k].shape for k in row)
-    return [[k for k in row if arrays[k].shape == shape] for shape in shapes]
+    shapes = dict.fromkeys(of[k] for k in row)
+    return [[k for k in row if of[k] == shape] for shape in shapes]
 
 
 def _parts(n: int, most: int) -> int:
@@ -80,57 +85,140 @@ def _parts(n: int, most: int) -> int:
     return next((k for k in range(least, min(2 * least, n) + 1) if n % k == 0), least)
 
 
-def stacking(rule: Rule, names: tuple[str, ...], dtype: Any) -> Heavy:
-    """The heavy formula of `rule`, for arrays that `stacks` has put together.
+def run_stacks(
+    step: Step,
+    updates: list[Any],
+    memory: Memory,
+    dtypes: Sequence[Any],
+    on: Sequence[bool],
+    eager: bool,
+) -> None:
+    """Send what the last rule of a pass sees through its matrix formula, in place.
 
-        ([x, ...], numbers) -> [u, ...]
+    Args:
+        step: the last rule of the pass, with its numbers.
+        updates: the leaves, as its `formula` has left them.
+        memory: what the rules of the pass keep of each leaf.
+        dtypes: what the results are returned in; `None` to leave one wide.
+        on: for each leaf, whether the rule sees it.
+        eager: whether Python numbers that only multiply are arguments.
+    """
+    rule = step.rule
+    assert rule.matrix is not None
+    part, numbers = part_of(rule, rule.matrix, step.numbers, operands=eager)
+    every, more, due = None, [], None
+    asked = names_of(rule.matrix).arrays
+    if rule.every is not None:
+        every, more = part_of(rule, rule.every.formula, step.numbers, operands=eager)
+        due = step.begun["count"] % step.numbers[rule.every.k] == 0
+        asked += names_of(rule.every.formula).arrays
+    # Memory that only the other formula of the rule uses is not put into stacks.
+    used = tuple(name for name in rule.memory if name in asked)
+    part = part._replace(memory=used)
+    mine = [x if seen else None for x, seen in zip(updates, on, strict=True)]
+    shapes = [None if x is None else _folded(rule, x.shape) for x in mine]
+    kinds = list(dtypes)
+    if used:
+        # Rows and columns have memories of their own: matrices are not transposed.
+        pairs = zip(dtypes, shapes, strict=True)
+        kinds = [(dtype, shape and shape[-2:]) for dtype, shape in pairs]
+    columns = [
+        k - len(rule.memory) for k, name in enumerate(rule.memory) if name in used
+    ]
+    for row in stacks(mine, kinds, shapes):
+        formula = stacking(part, every, tuple(shapes[k] for k in row), dtypes[row[0]])
+        rows = [tuple(memory.rows[k][c] for c in columns) for k in row]
+        arrays = [mine[k] for k in row]
+        results = formula(arrays, rows, tuple(numbers), tuple(more), due)
+        for k, (u, new) in zip(row, results, strict=True):
+            updates[k], kept = u, list(memory.rows[k])
+            for c, x in zip(columns, new, strict=True):
+                kept[c] = x
+            memory.rows[k] = tuple(kept)
+
+
+def _folded(rule: Rule, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How a leaf of this shape is a stack of matrices."""
+    if rule.fold is None:
+        return shape
+    return tuple(rule.fold(shape, **rule.asked_by(rule.fold)))
+
+
+@lru_cache(maxsize=COMPILED)
+def stacking(
+    part: Part, every: Part | None, shapes: tuple[tuple[int, ...], ...], dtype: Any
+) -> Callable[..., list[Any]]:
+    """A matrix formula, for arrays that `stacks` has put together.
+
+        ([x, ...], [row, ...], numbers, more, due) -> [(u, row), ...]
 
     Where tall and wide matrices share a stack, the tall ones are laid on their sides,
     and their results set up again. Of more than two axes the last two are a matrix's.
 
     Args:
-        rule: one with a heavy formula.
-        names: those of its numbers.
+        part: the matrix formula.
+        every: what happens to the memory in some steps, before the formula.
+        shapes: of the arrays, as stacks of matrices: (*stack, m, n).
         dtype: what the results are returned in; `None` to leave them wide.
     """
-    return shared(_stacking, (rule.name, names, dtype), rule.heavy)
+    lying = {shape[-2:] for shape in shapes}
+    m, n = lying.pop() if len(lying) == 1 else _lying(shapes[0])
+    turned = lambda x, shape: x if shape[-2:] == (m, n) else x.mT
+    sizes = [prod(shape[:-2]) for shape in shapes]
+    ends = np.cumsum([0, *sizes]).tolist()
+    alone = len(shapes) == 1 and len(shapes[0]) == 2
 
+    def one(x: Any, row: Row, numbers: Numbers, more: Numbers, due: Any) -> Any:
+        real = wide_dtype(jax.tree.leaves((x, row)))
+        wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
+        kept = dict(zip(part.memory, row, strict=True))
+        with mixing([x]):
+            if every is not None:
+                refresh = lambda: every.renewed(
+                    kept, result(every({"g": x, **wide(kept)}, wide(more)))
+                )
+                kept = jax.lax.cond(due, refresh, lambda: kept)
+            u, *new = result(part({"g": x, **wide(kept)}, wide(numbers)))
+        return u, tuple(part.renewed(kept, new).values())
 
-def _stacking(layout: tuple[str, tuple[str, ...], Any], heavy: Any) -> Heavy:
-    """`stacking`, of the heavy formula and what else it needs to know."""
-    rule, names, dtype = layout
+    def stacked(x: Any, shape: tuple[int, ...], size: int) -> Any:
+        return turned(x.reshape(shape), shape).reshape(size, m, n)
 
-    def one(x: Any, numbers: Numbers) -> Any:
-        pairs = zip(names, numbers, strict=True)
-        n = SimpleNamespace(**{name: widen(a, wide_dtype([x])) for name, a in pairs})
-        with mixing([x]), jax.named_scope(rule):
-            return heavy(n, x)
+    def apart(found: Any, k: int, x: Any, row: Row) -> Any:
+        a, b = ends[k], ends[k + 1]
+        u, new = jax.tree.map(lambda y: y[a:b], found)
+        u = turned(u.reshape(*shapes[k][:-2], m, n), shapes[k]).reshape(x.shape)
+        return u, jax.tree.map(lambda y, was: y.reshape(was.shape), new, row)
 
-    def stack(xs: Sequence[Any], numbers: Numbers) -> list[Any]:
-        if len(xs) == 1 and xs[0].ndim == 2:
-            return [one(xs[0], numbers)]
-        shapes = {x.shape[-2:] for x in xs}
-        m, n = shapes.pop() if len(shapes) == 1 else _lying(xs[0].shape)
-        turned = lambda x, like: x if like.shape[-2:] == (m, n) else x.mT
-        sizes = [prod(x.shape[:-2]) for x in xs]
-        pairs = zip(xs, sizes, strict=True)
-        rows = [turned(x, x).reshape(size, m, n) for x, size in pairs]
-        ends = np.cumsum([0, *sizes])
-        found = jax.vmap(one, (0, None))(jnp.concatenate(rows), numbers)
+    def stack(xs: Any, rows: Any, *rest: Any) -> list[Any]:
+        if alone:
+            u, row = one(xs[0].reshape(m, n), rows[0], *rest)
+            return [(u.reshape(xs[0].shape), row)]
+        flat = jnp.concatenate(list(map(stacked, xs, shapes, sizes)))
+        join = lambda *ys: jnp.concatenate(
+            [
+                y.reshape(size, *y.shape[len(shape) - 2 :])
+                for y, shape, size in zip(ys, shapes, sizes, strict=True)
+            ]
+        )
+        memory = jax.tree.map(join, *rows)
+        found = jax.vmap(one, (0, 0, None, None, None))(flat, memory, *rest)
         return [
-            turned(found[a:b], x).reshape(x.shape)
-            for (a, b), x in zip(pairwise(ends.tolist()), xs, strict=True)
+            apart(found, k, x, row)
+            for k, (x, row) in enumerate(zip(xs, rows, strict=True))
         ]
 
-    def each(xs: Sequence[Any], numbers: Numbers) -> list[Any]:
-        if len(xs) > 1:
-            found = stack(xs, numbers)
+    def each(xs: Any, rows: Any, *rest: Any) -> list[Any]:
+        if len(xs) > 1 or part.memory:
+            results = stack(xs, rows, *rest)
         else:
-            alone = lambda x, numbers: stack([x], numbers)[0]
-            found = [sharded_like(xs[0], alone, xs[0], numbers)]
-        return found if dtype is None else [restore(u, dtype) for u in found]
+            only = lambda x, *rest: stack([x], rows, *rest)[0][0]
+            results = [(sharded_like(xs[0], only, xs[0], *rest), ())]
+        if dtype is None:
+            return results
+        return [(restore(u, dtype), row) for u, row in results]
 
-    return each
+    return jax.jit(each)
 
 
 def _lying(shape: tuple[int, ...]) -> tuple[int, int]:

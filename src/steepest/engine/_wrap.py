@@ -1,23 +1,25 @@
 """What a transformation around another one needs: to compile, and to be inspected."""
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Collection
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
+from jax.core import Tracer
 
 from ..core import (
     AnyTransformation,
-    GradientTransformationExtraArgs,
+    Call,
     OptState,
     Params,
-    Updates,
+    Static,
+    Transformation,
 )
 from ._hold import Step
 from ._own_code import only_own_code
 
 
-class Around(NamedTuple):
+class WrapperInfo(NamedTuple):
     """What a wrapper says of itself, for `describe` and `read`."""
 
     name: str
@@ -29,17 +31,26 @@ class Around(NamedTuple):
         return getattr(state, self.at) if self.at else state
 
 
+class Decide(NamedTuple):
+    """The part of a wrapper's step that runs functions of the user's."""
+
+    function: Callable[..., Any]  # (updates, state, params, **extra) -> arrays
+    asks: tuple[str, ...]  # the arguments of the wrapper that only it calls
+
+
 def wrapping(
     init: Callable[[Params], OptState],
     update: Callable[..., Step],
-    around: Around | None = None,
-    decide: Callable[..., Any] | None = None,
-) -> GradientTransformationExtraArgs:
+    info: WrapperInfo | None = None,
+    decide: Decide | None = None,
+    ready: Callable[..., OptState] | None = None,
+) -> Transformation:
     """The pair of `init` and `update`, where `update` compiles as a whole if it can.
 
     A wrapper makes new functions in every step (the branches of a condition, an
     optimizer with the current hyperparameters), and JAX compiles what is new. Under one
-    `jit` they are made once for each structure.
+    `jit` they are made once for each structure. The optimizer is an argument of that
+    `jit`, so one program serves every learning rate.
 
     Code of the user's is never compiled here: a schedule, a condition, a mask, a
     transformation or a function among the extra arguments runs as it is, and sees
@@ -50,46 +61,76 @@ def wrapping(
         init: of the wrapper.
         update: of the wrapper. Its first argument is what `decide` returned, if there
             is such a function.
-        around: what it is a wrapper of, for those who look inside.
-        decide: calls the user's functions: `decide(updates, state, params, **extra)`.
-            It returns a pytree of arrays.
+        info: what it is a wrapper of.
+        decide: what runs functions of the user's.
+        ready: `(updates, state, params) -> state`, before all else and never compiled.
     """
 
     def whole(
-        updates: Updates, state: OptState, params: Params | None, **extra_args: Any
+        updates: Any, state: OptState, params: Params | None = None, **extra_args: Any
     ) -> Step:
-        first = (
-            () if decide is None else (decide(updates, state, params, **extra_args),)
-        )
-        return update(*first, updates, state, params, **extra_args)
-
-    if_own = cache(lambda f: jax.jit(f) if only_own_code(f) else None)  # at first use
-
-    def either(
-        updates: Updates,
-        state: OptState,
-        params: Params | None = None,
-        **extra_args: Any,
-    ) -> Step:
+        if ready is not None:
+            state = ready(updates, state, params)
         args = updates, state, params
-        if not all(map(_may_be_traced, jax.tree.leaves((args, extra_args)))):
-            return whole(*args, **extra_args)
-        if compiled := if_own(whole):
-            return compiled(*args, **extra_args)
-        if decide is not None and (compiled := if_own(update)):
-            return compiled(decide(*args, **extra_args), *args, **extra_args)
-        return whole(*args, **extra_args)
+        first = () if decide is None else (decide.function(*args, **extra_args),)
+        return update(*first, *args, **extra_args)
 
-    either.__qualname__ = update.__qualname__
-    return seen_through(GradientTransformationExtraArgs(init, either), around)
+    step = partial(_step, _Wrapper(whole, update, decide, ready))
+    return Transformation(init, whole, info, step)
 
 
-def seen_through(
-    tx: GradientTransformationExtraArgs, around: Around | None
-) -> GradientTransformationExtraArgs:
-    """`tx`, in which `describe` and `read` see what it is around."""
-    tx.update.around = around  # pyright: ignore[reportFunctionMemberAccess]
-    return tx
+class _Wrapper(NamedTuple):
+    """The functions of a wrapper."""
+
+    whole: Callable[..., Step]
+    rest: Callable[..., Step]  # after `decide`
+    decide: Decide | None
+    ready: Callable[..., OptState] | None
+
+
+def _step(
+    wrapper: _Wrapper,
+    call: Call,
+    updates: Any,
+    state: OptState,
+    params: Params | None,
+    extra_args: dict[str, Any],
+) -> Step:
+    if wrapper.ready is not None:
+        state = wrapper.ready(updates, state, params)
+    args = updates, state, params
+    leaves = jax.tree.leaves((args, extra_args))
+    if any(isinstance(x, Tracer) or not _may_be_traced(x) for x in leaves):
+        return wrapper.whole(*args, **extra_args)
+    decide = wrapper.decide
+    if _compiles(call, ()):
+        arrays, static = call.with_operands.flatten()
+        return _compiled(static, "whole")(arrays, (), *args, **extra_args)
+    if decide is not None and _compiles(call, decide.asks):
+        first = (decide.function(*args, **extra_args),)
+        arrays, static = call.with_operands.flatten()
+        return _compiled(static, "rest")(arrays, first, *args, **extra_args)
+    return wrapper.whole(*args, **extra_args)
+
+
+def _compiles(call: Call, apart_from: Collection[str]) -> bool:
+    """`only_own_code`, asked once for each call."""
+    known = call.__dict__.setdefault("compiles", {})
+    if apart_from not in known:
+        known[apart_from] = only_own_code(call, apart_from)
+    return known[apart_from]
+
+
+# A compiled step of two small leaves takes about 3.5 MB.
+@lru_cache(maxsize=128)
+def _compiled(static: Static, part: str) -> Callable[..., Step]:
+    """The step of a wrapper, or what comes after `decide`, with its arrays first."""
+
+    def run(arrays: Any, first: Any, *args: Any, **extra_args: Any) -> Step:
+        wrapper = Call.unflatten(static, arrays).made.step.args[0]
+        return getattr(wrapper, part)(*first, *args, **extra_args)
+
+    return jax.jit(run)
 
 
 def _may_be_traced(x: Any) -> bool:

@@ -14,6 +14,7 @@ from ..core import (
     Params,
     period,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import map_leaves
@@ -32,6 +33,7 @@ class AccumulateAvgUpdatesState(NamedTuple):
     avg_grad: Updates
 
 
+@transformation
 def accumulate_avg_updates(
     accumulation_steps: int,
 ) -> GradientTransformationExtraArgs:
@@ -69,6 +71,7 @@ def accumulate_avg_updates(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def average_incrementally_updates(
     per_elt_axis: Axis | None, accumulation_steps: int
 ) -> GradientTransformationExtraArgs:

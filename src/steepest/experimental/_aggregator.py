@@ -19,6 +19,7 @@ from ..core import (
     OptState,
     Params,
     Rule,
+    transformation,
     Updates,
 )
 from ..engine import Leaves, plan_of, restore, update_dtype, widen
@@ -49,6 +50,7 @@ class Aggregator(GradientTransformationExtraArgs):
     """
 
 
+@transformation
 def process(
     preprocessor: AnyTransformation,
     aggregator: AnyTransformation,

@@ -20,6 +20,7 @@ from ..core import (
     period,
     Real,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import map_leaves
@@ -140,6 +141,7 @@ def get_per_element_mean_and_sum_sq_diff_grads(
     return Aggregator(init, update)
 
 
+@transformation
 def track_per_element_mean_and_variance_with_ema(
     ema_decay: Real = 0.9,
 ) -> GradientTransformationExtraArgs:
@@ -223,6 +225,7 @@ def get_unbiased_mean_and_variance_ema(state: OptState) -> tuple[Updates, Update
     return mean, variance
 
 
+@transformation
 def add_mean_variance_to_opt(
     opt: AnyTransformation,
     ema_decay: Real = 0.9,

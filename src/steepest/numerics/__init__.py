@@ -8,8 +8,8 @@ from ._axes import (
 )
 from ._beginnings import (
     copy_of as copy_of,
+    number_or_schedule as number_or_schedule,
     scalar as scalar,
-    scheduled as scheduled,
     wide_moment as wide_moment,
 )
 from ._devices import (
@@ -22,10 +22,10 @@ from ._devices import (
     varying as varying,
 )
 from ._estimates import (
-    beginning_at as beginning_at,
-    counted as counted,
+    bias_corrections as bias_corrections,
+    nesterov_corrections as nesterov_corrections,
+    nesterov_mean as nesterov_mean,
     spread as spread,
-    unbiased as unbiased,
 )
 from ._gram import (
     gram_newton_schulz as gram_newton_schulz,
@@ -51,11 +51,13 @@ from ._moments import (
     is_chosen as is_chosen,
     second_moment as second_moment,
     zero_count as zero_count,
+    Zeros as Zeros,
 )
 from ._nnls import nnls as nnls
 from ._normal import multi_normal as multi_normal, MultiNormal as MultiNormal
 from ._norms import (
     cube_root as cube_root,
+    gradient_norm_squared as gradient_norm_squared,
     root as root,
     sum_of_squares as sum_of_squares,
 )
@@ -83,3 +85,5 @@ from ._safe import (
 )
 from ._sharding import sharded_like as sharded_like
 from ._simplex import simplex as simplex
+
+beginning_at = counted = unbiased = scheduled = None  # TRANSITION

@@ -1,14 +1,15 @@
 """Where memories begin that are neither means nor mean squares."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
-from ..core import Real, ScalarOrSchedule, Schedule
-from ._moments import chosen
+from ..core import Real, ScalarOrSchedule
+from ._moments import Zeros
 from ._precision import wide_dtype
 
 Leaf = Inexact[Array, "..."]
@@ -21,45 +22,49 @@ def copy_of(p: Any) -> Any:
     return jnp.array(p, dtype=p.dtype, copy=True)
 
 
-def wide_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
+def wide_moment(dtype: Any = None) -> Zeros:
     """Where a sum of gradients begins: zeros like `p`, in float32 or wider.
 
     So also a mean with decay 0.9999, and one of gradients times a tiny number: in half
     precision the first cannot move and the others vanish. Only a given `dtype` makes
     them narrower.
     """
-
-    def begin(p: Any) -> Leaf:
-        real = wide_dtype([p])
-        whole = jnp.issubdtype(p.dtype, jnp.complexfloating)
-        return jnp.zeros_like(p, dtype=dtype or (p.dtype if whole else real))
-
-    return chosen(dtype, begin)
+    return Zeros(_wide_or_complex, dtype)
 
 
-def scalar(value: Real = 0.0) -> Callable[[], Inexact[Array, ""]]:
+@dataclass(frozen=True)
+class scalar:  # it is called like a function
     """Where a number kept for the whole tree begins: in float32, or float64 if enabled.
 
     Args:
         value: the number.
     """
-    return lambda: jnp.asarray(value, float)
+
+    value: Real = 0.0
+
+    def __call__(self) -> Inexact[Array, ""]:
+        return jnp.asarray(self.value, float)
 
 
-def scheduled(
+def number_or_schedule(
     check: Callable[..., list[Any]], who: str, **value: ScalarOrSchedule
-) -> Schedule:
-    """A function of the count: one that was given, or the constant one of a number.
+) -> Any:
+    """A schedule as it is; a number checked.
 
-        rate = scheduled(nonnegative, "prodigy", learning_rate=learning_rate)
+        rate = number_or_schedule(finite, "prodigy", learning_rate=learning_rate)
 
     Args:
         check: what the number must be, such as `nonnegative`.
-        who: who speaks in an error.
+        who: name used in error messages.
         value: one number or function, by its name.
     """
-    ((name, found),) = value.items()
-    if callable(found):
-        return lambda count: jnp.asarray(found(count), float)
-    (constant,) = check(who, **{name: found})
-    return lambda count: jnp.asarray(constant)
+    ((name, x),) = value.items()
+    if callable(x):
+        return x
+    (number,) = check(who, **{name: x})
+    return number
+
+
+def _wide_or_complex(p: Any) -> Any:
+    is_complex = jnp.issubdtype(p.dtype, jnp.complexfloating)
+    return p.dtype if is_complex else wide_dtype([p])

@@ -1,45 +1,40 @@
 """What Adam and its kin share: the count, and a mean of gradients read without bias."""
 
-from collections.abc import Callable
 from typing import Any
 
 from jaxtyping import Array
 
-from ..core import Real, Step
+from ..core import gives, Real
 from ._moments import abs_sq, debias, ema, increment, Leaf
 
 
-def counted(b1: Real, b2: Real) -> Callable[..., tuple[dict[str, Array], Array]]:
-    """The `prepare` of a rule with a count `t` and two averages of decay `b1` and `b2`.
-
-        c1 = 1 - b1^t,   c2 = 1 - b2^t,   next_c1 = 1 - b1^(t+1)
-
-    Args:
-        b1: the decay of the mean.
-        b2: the decay of the mean square.
-    """
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        t = increment(count)
-        c1, c2, next_c1 = debias(b1, t), debias(b2, t), debias(b1, increment(t))
-        return {"c1": c1, "c2": c2, "next_c1": next_c1}, t
-
-    return prepare
+@gives("c1", "c2")
+def bias_corrections(count: Array, *, b1: Real, b2: Real) -> Any:
+    """`c1 = 1 - b1^t` and `c2 = 1 - b2^t`, for averages of decay `b1` and `b2`."""
+    t = increment(count)
+    return {"c1": debias(b1, t), "c2": debias(b2, t)}, t
 
 
-def unbiased(n: Any, mu: Leaf, g: Leaf, b1: Real, nesterov: bool = False) -> Leaf:
-    """`mu / (1 - b1^t)`, or with `nesterov` what it would be one step ahead.
+@gives("c1", "c2", "next_c1")
+def nesterov_corrections(count: Array, *, b1: Real, b2: Real) -> Any:
+    """The same, and `next_c1 = 1 - b1^(t+1)`, to look one step ahead."""
+    t = increment(count)
+    c1, c2, next_c1 = debias(b1, t), debias(b2, t), debias(b1, increment(t))
+    return {"c1": c1, "c2": c2, "next_c1": next_c1}, t
+
+
+def nesterov_mean(mu: Leaf, g: Leaf, b1: Real, c1: Leaf, next_c1: Leaf) -> Leaf:
+    """What `mu / (1 - b1^t)` would be one step ahead, with the same gradient again.
 
         b1 mu / (1 - b1^(t+1)) + (1 - b1) g / (1 - b1^t)
 
     Args:
-        n: the numbers of `counted`.
         mu: the mean, `g` included.
         g: the last gradient.
         b1: the decay of `mu`.
-        nesterov: whether to look ahead.
+        c1, next_c1: the numbers of `nesterov_corrections`.
     """
-    return ema(mu / n.next_c1, g / n.c1, b1) if nesterov else mu / n.c1
+    return ema(mu / next_c1, g / c1, b1)
 
 
 def spread(nu: Leaf, away: Leaf, b2: Real, eps_root: Real) -> Leaf:
@@ -55,13 +50,3 @@ def spread(nu: Leaf, away: Leaf, b2: Real, eps_root: Real) -> Leaf:
         eps_root: added at every step.
     """
     return b2 * nu + ((1 - b2) * abs_sq(away) + eps_root)
-
-
-def beginning_at(value: Real, begin: Callable[[Any], Leaf]) -> Callable[[Any], Leaf]:
-    """Where `begin` begins, plus `value`: a memory that is not empty at first.
-
-    Args:
-        value: what to add.
-        begin: `p -> array`, such as `second_moment()`.
-    """
-    return lambda p: begin(p) + value

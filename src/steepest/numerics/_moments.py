@@ -1,6 +1,7 @@
 """Running averages of one array: how they begin, how they move, how they are read."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,43 +13,45 @@ from ._precision import is_inexact, wide_dtype
 Leaf = Inexact[Array, "..."]
 
 
-def first_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
+@dataclass(frozen=True)
+class Zeros:
+    """Where a memory begins: zeros like `p`."""
+
+    usual: Callable[[Any], Any]  # p -> the dtype, if none was chosen
+    dtype: Any = None  # the dtype that the user chose
+
+    def __call__(self, p: Any) -> Leaf:
+        return jnp.zeros_like(p, dtype=self.dtype or self.usual(p))
+
+
+def first_moment(dtype: Any = None) -> Zeros:
     """Where a mean of gradients begins: zeros like `p`, in `dtype` where given.
 
     Of integers in float32: a mean kept as an integer would lose what is below one.
     """
-
-    def begin(p: Any) -> Leaf:
-        own = jnp.result_type(p)
-        return jnp.zeros_like(
-            p, dtype=dtype or (own if is_inexact(p) else wide_dtype([p]))
-        )
-
-    return chosen(dtype, begin)
+    return Zeros(_own_or_wide, dtype)
 
 
-def second_moment(dtype: Any = None) -> Callable[[Any], Leaf]:
+def second_moment(dtype: Any = None) -> Zeros:
     """Where a mean of squares begins: real zeros like `p`, in float32 or wider.
 
     In bfloat16 an average with decay 0.999 cannot move: it has 8 bits, and a step is
     a thousandth. So only a given `dtype` makes it narrower than float32.
     """
-
-    def begin(p: Any) -> Leaf:
-        return jnp.zeros_like(p, dtype=dtype or wide_dtype([p]))
-
-    return chosen(dtype, begin)
+    return Zeros(_wide, dtype)
 
 
-def chosen(dtype: Any, begin: Callable[[Any], Leaf]) -> Callable[[Any], Leaf]:
-    """`begin`, which is known by `is_chosen` if somebody chose the dtype."""
-    begin.chosen = dtype is not None  # pyright: ignore[reportFunctionMemberAccess]
-    return begin
-
-
-def is_chosen(begin: Callable[[Any], Leaf]) -> bool:
+def is_chosen(begin: Callable[..., Any]) -> bool:
     """Whether the dtype of what begins here was chosen by the user."""
-    return getattr(begin, "chosen", False)
+    return isinstance(begin, Zeros) and begin.dtype is not None
+
+
+def _own_or_wide(p: Any) -> Any:
+    return jnp.result_type(p) if is_inexact(p) else wide_dtype([p])
+
+
+def _wide(p: Any) -> Any:
+    return wide_dtype([p])
 
 
 def ema(mean: Leaf, x: Leaf, decay: Real) -> Leaf:

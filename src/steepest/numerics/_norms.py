@@ -47,6 +47,11 @@ def _cube_root_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     return y, t * (y / x / 3)
 
 
+def gradient_norm_squared(g: Inexact[Array, "..."]) -> Float[Array, ""]:
+    """`sum |g|^2`: the `measure` of a rule that needs the norm of the gradient."""
+    return jnp.sum(abs_sq(g))
+
+
 def sum_of_squares(
     x: Inexact[Array, "..."], axes: MeshAxes | None = None
 ) -> Float[Array, ""]:

@@ -4,7 +4,7 @@ Zhuang et al., AdaBelief optimizer: adapting stepsizes by the belief in observed
 gradients, 2020, arXiv:2010.07468
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
@@ -18,9 +18,10 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     counted,
     ema,
@@ -43,6 +44,7 @@ class ScaleByBeliefState(NamedTuple):
     nu: Updates  # mean of |g - mu|^2
 
 
+@transformation
 def scale_by_belief(
     b1: Real = 0.9,
     b2: Real = 0.999,
@@ -100,7 +102,8 @@ def adabelief(
     eps_root: Real = 1e-16,
     *,
     nesterov: bool = False,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaBelief: `p <- p - learning_rate u`, with `u` from `scale_by_belief`.
 

@@ -3,7 +3,7 @@
 Zeiler, ADADELTA: an adaptive learning rate method, 2012, arXiv:1212.5701
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
@@ -16,9 +16,10 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import abs_sq, ema, root, second_moment
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
@@ -31,6 +32,7 @@ class ScaleByAdaDeltaState(NamedTuple):
     e_x: Updates  # mean of |u|^2
 
 
+@transformation
 def scale_by_adadelta(
     rho: Real = 0.9, eps: Real = 1e-6
 ) -> GradientTransformationExtraArgs:
@@ -64,7 +66,9 @@ def adadelta(
     eps: Real = 1e-6,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaDelta: `p <- p - learning_rate u`, with `u` of `g + weight_decay p`.
 

@@ -5,7 +5,7 @@ arXiv:1804.04235
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -24,9 +24,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import abs_sq, ema as average, increment, root, wide_dtype, zero_count
 from ..transforms import (
     add_decayed_weights,
@@ -57,6 +58,7 @@ def _decay_rate_pow(i: Any, exponent: Real = 0.8) -> Array:
     return 1 - t**-exponent
 
 
+@transformation
 def scale_by_factored_rms(
     factored: bool = True,
     decay_rate: Real = 0.8,
@@ -166,7 +168,9 @@ def adafactor(
     eps: Real = 1e-30,
     factored: bool = True,
     weight_decay_mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adafactor: `p <- p - (learning_rate rms(p) clipped(u) + weight_decay_rate p)`.
 

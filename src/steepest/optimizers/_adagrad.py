@@ -4,7 +4,7 @@ Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and st
 optimization, 2011, jmlr.org/papers/v12/duchi11a
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -18,9 +18,10 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import abs_sq, beginning_at, root, second_moment
 from ._descend import descend
 
@@ -32,6 +33,7 @@ class ScaleByRssState(NamedTuple):
     sum_of_squares: Updates  # of all gradients, |g|^2
 
 
+@transformation
 def scale_by_rss(
     initial_accumulator_value: Real = 0.1, eps: Real = 1e-7
 ) -> GradientTransformationExtraArgs:
@@ -62,7 +64,9 @@ def adagrad(
     learning_rate: ScalarOrSchedule,
     initial_accumulator_value: Real = 0.1,
     eps: Real = 1e-7,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaGrad: `p <- p - learning_rate u`, with `u` from `scale_by_rss`.
 

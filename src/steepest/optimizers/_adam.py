@@ -5,7 +5,7 @@ Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.0
 Dozat, Incorporating Nesterov momentum into Adam, 2016, openreview OM0jvwB8jIp57ZJjtNEZ
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
@@ -20,17 +20,19 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
-    counted,
+    bias_corrections,
     ema,
     first_moment,
+    nesterov_corrections,
+    nesterov_mean,
     root,
     second_moment,
-    unbiased,
     zero_count,
 )
 from ..transforms import add_decayed_weights
@@ -46,6 +48,45 @@ class ScaleByAdamState(NamedTuple):
     nu: Updates  # mean of |g|^2, in `nu_dtype`
 
 
+def adam_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of Adam for one array, where `c = 1 - b^t`."""
+    mu = ema(mu, g, b1)
+    nu = ema(nu, abs_sq(g), b2)
+    return mu / c1 / (root(nu / c2 + eps_root) + eps), mu, nu
+
+
+def nadam_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+    next_c1: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of Adam that looks one step ahead."""
+    mu = ema(mu, g, b1)
+    nu = ema(nu, abs_sq(g), b2)
+    m = nesterov_mean(mu, g, b1, c1, next_c1)
+    return m / (root(nu / c2 + eps_root) + eps), mu, nu
+
+
+@transformation
 def scale_by_adam(
     b1: Real = 0.9,
     b2: Real = 0.999,
@@ -67,36 +108,29 @@ def scale_by_adam(
     With `nesterov`, `m = b1 mu / (1 - b1^(t+1)) + (1 - b1) g / (1 - b1^t)`.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        mu_dtype: the dtype of `mu`; by default that of the params.
         nesterov: whether `m` looks one step ahead.
-        nu_dtype: the dtype `nu` is kept in; by default that of the params, or float32
-            where they are in half precision.
+        nu_dtype: the dtype of `nu`; by default that of the params, or float32 if they
+            are in half precision.
     """
     b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
     (eps,) = nonnegative("scale_by_adam", eps=eps)
     (eps_root,) = nonnegative.must("scale_by_adam", eps_root=eps_root)
     dtype("scale_by_adam", mu_dtype=mu_dtype, nu_dtype=nu_dtype)
     flag("scale_by_adam", nesterov=nesterov)
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
-        mu = ema(mu, g, b1)
-        nu = ema(nu, abs_sq(g), b2)
-        m = unbiased(n, mu, g, b1, nesterov)
-        v = nu / n.c2
-        return m / (root(v + eps_root) + eps), mu, nu
-
     return lift(
         Rule(
             "scale_by_adam",
+            nadam_formula if nesterov else adam_formula,
             ScaleByAdamState,
-            leaf,
-            remember={"mu": first_moment(mu_dtype), "nu": second_moment(nu_dtype)},
+            memory={"mu": first_moment(mu_dtype), "nu": second_moment(nu_dtype)},
             shared={"count": zero_count},
-            prepare=counted(b1, b2),
+            numbers={"b1": b1, "b2": b2, "eps": eps, "eps_root": eps_root},
+            per_step=nesterov_corrections if nesterov else bias_corrections,
         )
     )
 
@@ -112,7 +146,8 @@ def adam(
     *,
     nesterov: bool = False,
     nu_dtype: Any = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adam: `p <- p - learning_rate u`, with `u` from `scale_by_adam`.
 
@@ -149,7 +184,8 @@ def adamw(
     *,
     nesterov: bool = False,
     nu_dtype: Any = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdamW: `p <- p - learning_rate (u + weight_decay p)`.
 
@@ -180,7 +216,8 @@ def nadam(
     *,
     nesterov: bool = True,
     nu_dtype: Any = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NAdam: `adam` that looks one step ahead.
 
@@ -214,7 +251,8 @@ def nadamw(
     *,
     nesterov: bool = True,
     nu_dtype: Any = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NAdamW: `adamw` that looks one step ahead.
 

@@ -4,7 +4,7 @@ Kingma and Ba, Adam: a method for stochastic optimization, 2015, arXiv:1412.6980
 Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.05101
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -17,14 +17,16 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import counted, ema, first_moment, second_moment, unbiased, zero_count
 from ..transforms import add_decayed_weights
 from ._adam import ScaleByAdamState
 from ._descend import descend
 
 
+@transformation
 def scale_by_adamax(
     b1: Real = 0.9, b2: Real = 0.999, eps: Real = 1e-8
 ) -> GradientTransformationExtraArgs:
@@ -67,7 +69,9 @@ def adamax(
     b1: Real = 0.9,
     b2: Real = 0.999,
     eps: Real = 1e-8,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaMax: `p <- p - learning_rate u`, with `u` from `scale_by_adamax`.
 
@@ -97,7 +101,9 @@ def adamaxw(
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaMaxW: `p <- p - learning_rate (u + weight_decay p)`.
 

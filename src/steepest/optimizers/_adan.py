@@ -4,7 +4,7 @@ Xie et al., Adan: adaptive Nesterov momentum algorithm for faster optimizing dee
 models, 2022, arXiv:2208.06677
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -19,9 +19,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     abs_sq,
     after,
@@ -48,6 +49,7 @@ class ScaleByAdanState(NamedTuple):
     t: Int[Array, ""]  # the steps taken
 
 
+@transformation
 def scale_by_adan(
     b1: Real = 0.98,
     b2: Real = 0.92,
@@ -121,7 +123,9 @@ def adan(
     eps_root: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adan: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_adan`.
 

@@ -23,7 +23,6 @@ from ..core import (
     Params,
     Rule,
     said_of,
-    Step,
     Updates,
 )
 from ..engine import apply_updates, FUNCTIONS_OF_PARAMS, lift, same_shapes
@@ -213,15 +212,12 @@ def beginning(learning_rate: Array) -> Array:
     return jnp.where(learning_rate > 0, learning_rate, jnp.ones_like(learning_rate))
 
 
-def _prepare(step: Step) -> dict[str, Any]:
-    return {"a": step.extra["a"]}
+def line_formula(g: Array, *, a: Array) -> Array:
+    """`a g`, which is zero for `a = 0` even if `g` is infinite."""
+    return jnp.where(a == 0, 0, a * g)
 
 
-def _leaf(n: Any, u: Array, p: Array | None) -> Array:
-    return jnp.where(n.a == 0, 0, n.a * u)
-
-
-_times = lift(Rule("line search", EmptyState, _leaf, prepare=_prepare))
+_times = lift(Rule("line search", line_formula, extra=("a",)))
 
 
 def _is_number(x: Any) -> bool:

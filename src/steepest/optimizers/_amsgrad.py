@@ -3,7 +3,7 @@
 Reddi, Kale and Kumar, On the convergence of Adam and beyond, 2018, arXiv:1904.09237
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -19,9 +19,10 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     counted,
@@ -45,6 +46,7 @@ class ScaleByAmsgradState(NamedTuple):
     nu_max: Updates  # the largest v so far
 
 
+@transformation
 def scale_by_amsgrad(
     b1: Real = 0.9,
     b2: Real = 0.999,
@@ -116,7 +118,9 @@ def amsgrad(
     mu_dtype: Any = None,
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AMSGrad: `p <- p - learning_rate u`, with `u` from `scale_by_amsgrad`.
 

@@ -26,6 +26,7 @@ from ..core import (
     Real,
     share,
     state_of,
+    transformation,
     Updates,
     whole,
 )
@@ -69,6 +70,7 @@ class _Trial(NamedTuple):
     error: Array
 
 
+@transformation
 def scale_by_backtracking_linesearch(
     max_backtracking_steps: Real,
     slope_rtol: Real = 1e-4,

@@ -1,6 +1,10 @@
 """The last link of an optimizer: down, by the learning rate."""
 
-from ..core import GradientTransformationExtraArgs, rate_given, ScalarOrSchedule
+from ..core import (
+    GradientTransformationExtraArgs,
+    rate_given,
+    ScalarOrSchedule,
+)
 from ..transforms import scale_by_learning_rate
 
 

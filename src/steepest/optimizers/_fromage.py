@@ -4,7 +4,7 @@ Bernstein et al., On the distance between two neural networks and the stability 
 learning, 2020, arXiv:2002.03432
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -19,7 +19,7 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..transforms import (
     add_decayed_weights,
     scale_by_learning_rate,
@@ -34,7 +34,8 @@ def fromage(
     min_norm: Real = 1e-6,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Fromage: `p <- (p - learning_rate |p| g / |g|) / sqrt(1 + learning_rate^2)`.
 

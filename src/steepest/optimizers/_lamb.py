@@ -4,11 +4,11 @@ You et al., Large batch optimization for deep learning: training BERT in 76 minu
 2020, arXiv:1904.00962
 """
 
-from typing import Unpack
+from typing import Any
 
 from ..combine import chain
 from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, MaskOrFn, optimizer
+from ..engine import MaskOrFn, optimizer
 from ..transforms import (
     add_decayed_weights,
     scale_by_trust_ratio,
@@ -28,7 +28,8 @@ def lamb(
     mask: MaskOrFn | None = None,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """LAMB: AdamW, with each leaf's step as long as the leaf.
 

@@ -4,11 +4,11 @@ You, Gitman and Ginsburg, Large batch training of convolutional networks, 2017,
 arXiv:1708.03888
 """
 
-from typing import Unpack
+from typing import Any
 
 from ..combine import chain, masked
 from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, MaskOrFn, optimizer
+from ..engine import MaskOrFn, optimizer
 from ..transforms import (
     add_decayed_weights,
     scale_by_trust_ratio,
@@ -29,7 +29,8 @@ def lars(
     nesterov: bool = False,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """LARS: momentum, with each leaf's step in proportion to the leaf.
 

@@ -30,6 +30,7 @@ from ..core import (
     Params,
     ScalarOrSchedule,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import keeping, optimizer, restore, same_shapes, update_dtype
@@ -66,6 +67,7 @@ class ScaleByLBFGSState(NamedTuple):
     weights_memory: Float[Array, " memory_size"]  # rho = 1 / <s, y>
 
 
+@transformation
 def scale_by_lbfgs(
     memory_size: int = 10,
     scale_init_precond: bool = True,

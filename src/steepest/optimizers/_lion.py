@@ -3,7 +3,7 @@
 Chen et al., Symbolic discovery of optimization algorithms, 2023, arXiv:2302.06675
 """
 
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -21,9 +21,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import ema, first_moment, increment, zero_count
 from ..transforms import add_decayed_weights
 from ._descend import descend
@@ -37,6 +38,7 @@ class ScaleByLionState(NamedTuple):
     mu: Updates  # mean of g, in `mu_dtype`
 
 
+@transformation
 def scale_by_lion(
     b1: Real = 0.9,
     b2: Real = 0.99,
@@ -109,7 +111,9 @@ def lion(
     mu_dtype: Any = None,
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: MaskOrFn | None = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Lion: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_lion`.
 

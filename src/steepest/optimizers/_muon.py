@@ -9,7 +9,7 @@ Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple
 
 from jaxtyping import Array
 
@@ -27,9 +27,10 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, MaskOrFn, optimizer
+from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import ema, first_moment, orthogonal, polynomials, quick_dtype
 from ..transforms import add_decayed_weights
 from ._adam import adamw
@@ -46,6 +47,7 @@ class ScaleByPolarState(NamedTuple):
     mu: Updates  # mean of g, in `mu_dtype`
 
 
+@transformation
 def scale_by_polar(
     beta: Real = 0.95,
     eps: Real = 1e-8,
@@ -106,7 +108,8 @@ def muon(
     adam_b2: Real = 0.95,
     adam_eps: Real = 1e-8,
     adam_weight_decay: ScalarOrSchedule | None = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Muon for the matrices of hidden layers, AdamW for all else.
 

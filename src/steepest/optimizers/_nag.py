@@ -4,7 +4,7 @@ Nesterov, A method for solving the convex programming problem with convergence r
 O(1/k^2), 1983
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Num
@@ -18,7 +18,7 @@ from ..core import (
     ScalarOrSchedule,
     Step,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import first_moment, increment, zero_count
 
 
@@ -33,7 +33,9 @@ class NagState(NamedTuple):
 def nag(
     learning_rate: ScalarOrSchedule,
     momentum: ScalarOrSchedule = 0.9,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Step down to `phi`, then on along the line from the last `phi` to this one.
 

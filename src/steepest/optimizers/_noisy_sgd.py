@@ -4,11 +4,11 @@ Neelakantan et al., Adding gradient noise improves learning for very deep networ
 2015, arXiv:1511.06807
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, optimizer
+from ..engine import optimizer
 from ..transforms import add_noise
 from ._descend import descend
 
@@ -21,7 +21,8 @@ def noisy_sgd(
     key: Any = None,
     *,
     seed: int | None = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Noisy descent: `p <- p - learning_rate u`, with `u` from `add_noise`.
 

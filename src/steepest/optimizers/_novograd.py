@@ -4,7 +4,7 @@ Ginsburg et al., Stochastic gradient methods with layer-wise adaptive moments fo
 training of deep networks, 2019, arXiv:1905.11286
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -23,9 +23,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     ema,
     first_moment,
@@ -47,6 +48,7 @@ class ScaleByNovogradState(NamedTuple):
     nu: Updates  # for each leaf one number, the mean of |g|^2
 
 
+@transformation
 def scale_by_novograd(
     b1: Real = 0.9,
     b2: Real = 0.25,
@@ -120,7 +122,8 @@ def novograd(
     weight_decay: Real = 0.0,
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NovoGrad: `p <- p - learning_rate u`, with `u` from `scale_by_novograd`.
 

@@ -5,7 +5,7 @@ gradient methods for saddle point problems, 2020, arXiv:1901.08511
 Daskalakis et al., Training GANs with optimism, 2018, arXiv:1711.00141
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
@@ -19,9 +19,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import first_moment
 from ._adam import scale_by_adam
 from ._descend import descend
@@ -35,6 +36,7 @@ class ScaleByOptimisticGradientState(NamedTuple):
     previous_gradient: Updates
 
 
+@transformation
 def scale_by_optimistic_gradient(
     alpha: Real = 1.0, beta: Real = 1.0
 ) -> GradientTransformationExtraArgs:
@@ -72,7 +74,9 @@ def optimistic_gradient_descent(
     learning_rate: ScalarOrSchedule,
     alpha: Real = 1.0,
     beta: Real = 1.0,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """`p <- p - learning_rate u`, with `u` from `scale_by_optimistic_gradient`.
 
@@ -108,7 +112,8 @@ def optimistic_adam(
     mu_dtype: Any = None,
     *,
     nesterov: bool = True,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """`p <- p - learning_rate u - optimism (u - previous u)`, `u` from `scale_by_adam`.
 
@@ -149,7 +154,8 @@ def optimistic_adam_v2(
     eps_root: Real = 0.0,
     mu_dtype: Any = None,
     nesterov: bool = True,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """`p <- p - learning_rate (alpha u + beta (u - previous u))`, Adam's `u`.
 

@@ -7,7 +7,7 @@ Garrigos, Gower and Schaipp, Function value learning: adaptive learning rates ba
 the Polyak stepsize and function splitting in ERM, 2023, arXiv:2307.14528 (SPS+)
 """
 
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -25,13 +25,15 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import quotient, sum_of_squares
 from ._along import one_number
 from ._sgd import sgd
 
 
+@transformation
 def scale_by_polyak(
     f_min: Real = 0.0,
     max_learning_rate: Real = 1.0,
@@ -91,7 +93,8 @@ def polyak_sgd(
     variant: Literal["sps", "sps+"] = "sps",
     *,
     axis_name: AxisName = None,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Polyak's step: `p <- p - u`, with `u` from `scale_by_polyak` of `scaling g`.
 

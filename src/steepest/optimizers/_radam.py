@@ -4,7 +4,7 @@ Liu et al., On the variance of the adaptive learning rate and beyond, 2020,
 arXiv:1908.03265
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -20,8 +20,9 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     counted,
@@ -36,6 +37,7 @@ from ._adam import ScaleByAdamState
 from ._descend import descend
 
 
+@transformation
 def scale_by_radam(
     b1: Real = 0.9,
     b2: Real = 0.999,
@@ -118,7 +120,8 @@ def radam(
     threshold: Real = 5.0,
     *,
     nesterov: bool = False,
-    **keep: Unpack[Keep],
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """RAdam: `p <- p - learning_rate u`, with `u` from `scale_by_radam`.
 

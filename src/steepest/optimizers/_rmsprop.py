@@ -5,7 +5,7 @@ magnitude, 2012, www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pd
 Graves, Generating sequences with recurrent neural networks, 2013, arXiv:1308.0850
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -22,9 +22,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Step,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     beginning_at,
@@ -72,6 +73,7 @@ class ScaleByRStdDevWithCountState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
+@transformation
 def scale_by_rms(
     decay: Real = 0.9,
     eps: Real = 1e-8,
@@ -98,6 +100,7 @@ def scale_by_rms(
     )
 
 
+@transformation
 def scale_by_stddev(
     decay: Real = 0.9,
     eps: Real = 1e-8,
@@ -181,7 +184,9 @@ def rmsprop(
     momentum: Real | None = None,
     nesterov: bool = False,
     bias_correction: bool = False,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """RMSProp: `p <- p - learning_rate u`, with `u` from `scale_by_rms`.
 

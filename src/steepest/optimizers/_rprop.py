@@ -6,7 +6,7 @@ Igel and Huesken, Empirical evaluation of the improved Rprop learning algorithms
 doi:10.1016/S0925-2312(01)00700-7
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -23,10 +23,11 @@ from ..core import (
     Real,
     Rule,
     share,
+    transformation,
     unusual,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import beginning_at, first_moment, second_moment
 from ..transforms import scale
 
@@ -39,6 +40,7 @@ class ScaleByRpropState(NamedTuple):
     prev_updates: Updates  # the step to be taken next, if the sign stays
 
 
+@transformation
 def scale_by_rprop(
     learning_rate: Real,
     eta_minus: Real = 0.5,
@@ -106,7 +108,9 @@ def rprop(
     eta_plus: Real = 1.2,
     min_step_size: Real = 1e-6,
     max_step_size: Real = 50.0,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Rprop: `p <- p - u`, with `u` from `scale_by_rprop`. For full batches.
 

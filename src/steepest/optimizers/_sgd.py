@@ -4,7 +4,7 @@ Robbins and Monro, A stochastic approximation method, 1951,
 doi:10.1214/aoms/1177729586
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 from ..combine import chain
 from ..core import (
@@ -14,7 +14,7 @@ from ..core import (
     Real,
     ScalarOrSchedule,
 )
-from ..engine import Keep, optimizer
+from ..engine import optimizer
 from ..transforms import identity, trace
 from ._descend import descend
 
@@ -25,7 +25,9 @@ def sgd(
     momentum: Real | None = None,
     nesterov: bool = False,
     accumulator_dtype: Any = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Gradient descent: `p <- p - learning_rate u`, with `u = g` or from `trace`.
 

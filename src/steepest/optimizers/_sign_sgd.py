@@ -4,7 +4,7 @@ Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018
 arXiv:1802.04434
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -15,11 +15,13 @@ from ..core import (
     GradientTransformationExtraArgs,
     Rule,
     ScalarOrSchedule,
+    transformation,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ._descend import descend
 
 
+@transformation
 def scale_by_sign() -> GradientTransformationExtraArgs:
     """`u = sign(g)`, element by element; of a complex `g`, `g / |g|`."""
 
@@ -32,7 +34,9 @@ def scale_by_sign() -> GradientTransformationExtraArgs:
 @optimizer
 def sign_sgd(
     learning_rate: ScalarOrSchedule,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SignSGD: `p <- p - learning_rate sign(g)`.
 

@@ -4,11 +4,11 @@ Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018
 arXiv:1802.04434
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
-from ..engine import Keep, optimizer
+from ..engine import optimizer
 from ..transforms import ema
 from ._descend import descend
 from ._sign_sgd import scale_by_sign
@@ -19,7 +19,9 @@ def signum(
     learning_rate: ScalarOrSchedule,
     beta: Real = 0.9,
     accumulator_dtype: Any = None,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Signum: `p <- p - learning_rate sign(m)`, where `m` is a mean of the gradients.
 

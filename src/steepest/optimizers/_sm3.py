@@ -4,7 +4,7 @@ Anil, Gupta, Koren and Singer, Memory-efficient adaptive optimization, 2019,
 arXiv:1901.11150
 """
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -19,9 +19,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     share,
+    transformation,
     Updates,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import abs_sq, ema, first_moment, root, wide_dtype
 from ._descend import descend
 
@@ -34,6 +35,7 @@ class ScaleBySM3State(NamedTuple):
     nu: Updates  # mean of the updates
 
 
+@transformation
 def scale_by_sm3(
     b1: Real = 0.9, b2: Real = 1.0, eps: Real = 1e-8
 ) -> GradientTransformationExtraArgs:
@@ -100,7 +102,9 @@ def _least(bounds: list[Array]) -> Array:
 def sm3(
     learning_rate: ScalarOrSchedule,
     momentum: Real = 0.9,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SM3: `p <- p - learning_rate u`, with `u` from `scale_by_sm3`.
 

@@ -4,7 +4,7 @@ Zaheer et al., Adaptive methods for nonconvex optimization, 2018,
 papers.nips.cc/paper/8186-adaptive-methods-for-nonconvex-optimization
 """
 
-from typing import Any, Unpack
+from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -18,8 +18,9 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    transformation,
 )
-from ..engine import Keep, lift, optimizer
+from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
     beginning_at,
@@ -35,6 +36,7 @@ from ._adam import ScaleByAdamState
 from ._descend import descend
 
 
+@transformation
 def scale_by_yogi(
     b1: Real = 0.9,
     b2: Real = 0.999,
@@ -93,7 +95,9 @@ def yogi(
     b1: Real = 0.9,
     b2: Real = 0.999,
     eps: Real = 1e-3,
-    **keep: Unpack[Keep],
+    *,
+    memory_dtype: Any = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Yogi: `p <- p - learning_rate u`, with `u` from `scale_by_yogi`.
 

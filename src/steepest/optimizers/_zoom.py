@@ -24,6 +24,7 @@ from ..core import (
     Real,
     share,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import branch, same_shapes
@@ -59,6 +60,7 @@ class ScaleByZoomLinesearchState(NamedTuple):
     info: ZoomLinesearchInfo
 
 
+@transformation
 def scale_by_zoom_linesearch(
     max_linesearch_steps: Real,
     max_learning_rate: Real | None = None,

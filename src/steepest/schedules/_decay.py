@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..core import finite, nonnegative, positive, Real, real, Schedule
+from ..core import finite, nonnegative, positive, Real, real, Schedule, schedule
 from ._counts import among, as_float, of_count, reachable
 
 _log = logging.getLogger(__name__)
 
 
+@schedule
 def constant_schedule(value: Any) -> Schedule:
     """`value`, at every step.
 
@@ -32,6 +33,7 @@ def constant_schedule(value: Any) -> Schedule:
     return lambda count: value
 
 
+@schedule
 def polynomial_schedule(
     init_value: Real,
     end_value: Real,
@@ -100,6 +102,7 @@ def polynomial(
     return of_count(formula)
 
 
+@schedule
 def linear_schedule(
     init_value: Real,
     end_value: Real,
@@ -125,6 +128,7 @@ def linear_schedule(
     )
 
 
+@schedule
 def cosine_decay_schedule(
     init_value: Real, decay_steps: Real, alpha: Real = 0.0, exponent: Real = 1.0
 ) -> Schedule:

@@ -5,11 +5,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import finite, flag, Real, real, Schedule
+from ..core import finite, flag, Real, real, Schedule, schedule
 from ._counts import among, as_float, of_count, reachable
 from ._decay import from_zero, some_steps
 
 
+@schedule
 def exponential_decay(
     init_value: Real,
     transition_steps: Real,

@@ -10,19 +10,21 @@ import numpy as np
 from jaxtyping import Array, Int
 
 from ..core import (
+    Call,
     dtype as check_dtype,
     GradientTransformation,
     GradientTransformationExtraArgs,
-    knowing,
     like_optax,
     OptState,
     Params,
     state_of,
     StatefulSchedule,
+    transformation,
     Updates,
     with_extra_args_support,
+    written,
 )
-from ..engine import wrapping
+from ..engine import Decide, wrapping
 from ..numerics import increment, wide_dtype, zero_count
 from ._wrapped import WrappedSchedule
 
@@ -79,111 +81,152 @@ def inject_hyperparams(
     >>> float(updates[0])
     -0.5
     """
-    who = "inject_hyperparams"
-    if not callable(inner_factory):
-        raise TypeError(
-            f"{who}: inner_factory is a {type(inner_factory).__name__}, and a function "
-            "that makes a transformation is wanted. Pass it uncalled, and its "
-            f"arguments afterwards: `{who}(steepest.adam)(learning_rate=0.1)`."
-        )
-    if not isinstance(static_args, Iterable):
-        raise TypeError(
-            f"{who}: static_args is a {type(static_args).__name__}, and a name or "
-            "several are wanted."
-        )
-    check_dtype(who, hyperparam_dtype=hyperparam_dtype)
+    _check(inner_factory, static_args, hyperparam_dtype)
     static = {static_args} if isinstance(static_args, str) else set(static_args)
     signature = inspect.signature(inner_factory)
-    fixed = _fixed(inner_factory, signature)
-    unknown = sorted(static - set(signature.parameters))
-    if unknown:
-        raise ValueError(
-            f"{who}: static_args names {unknown}, and "
-            f"{getattr(inner_factory, '__name__', 'the factory')} has the arguments "
-            f"{list(signature.parameters)}. Name some of those."
-        )
+    fixed = static | _fixed(inner_factory, signature)
+    title = getattr(inner_factory, "__name__", "inner_factory")
 
     def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(
-                f"{who}: {make.__name__} was called with wrong arguments: {error}. It "
-                f"has {list(signature.parameters)}."
+                f"inject_hyperparams: {title} was called with wrong arguments: {error}."
+                f" It has {list(signature.parameters)}."
             ) from None
         bound.apply_defaults()
-        numbers, schedules = _sorted(bound.arguments, static | fixed)
-        # In the order of the signature; a schedule's value takes its place.
-        rest = {k: None if k in schedules else x for k, x in bound.arguments.items()}
-
-        def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
-            given = {**rest, **hyperparams}
-            now = inspect.BoundArguments(signature, given)  # pyright: ignore
-            with knowing(rest, hyperparams):
-                return with_extra_args_support(inner_factory(*now.args, **now.kwargs))
-
-        def kept(found: Mapping[str, Any], tree: Params) -> dict[str, Any]:
-            dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
-            return {name: _as_array(found[name], dtype) for name in numbers}
-
-        def init(params: Params) -> InjectStatefulHyperparamsState:
-            values = kept(numbers, params)
-            memories = {name: f.init() for name, f in schedules.items()}
-            for name, schedule in schedules.items():
-                values[name] = jnp.asarray(schedule(memories[name]))
-            state = inner(values).init(params)
-            return InjectStatefulHyperparamsState(zero_count(), values, memories, state)
-
-        def scheduled(
-            updates: Updates,
-            state: InjectStatefulHyperparamsState,
-            params: Params | None,
-            **extra_args: Any,
-        ) -> tuple[dict[str, Any], dict[str, Any]]:
-            """The hyperparameters of this step, and the memories of the schedules."""
-            values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
-            for name, schedule in schedules.items():
-                values[name] = jnp.asarray(schedule(memories[name], **extra_args))
-                memories[name] = schedule.update(memories[name], **extra_args)
-            return values, memories
-
-        def update(
-            decided: tuple[dict[str, Any], dict[str, Any]],
-            updates: Updates,
-            state: InjectStatefulHyperparamsState,
-            params: Params | None,
-            **extra_args: Any,
-        ) -> tuple[Updates, InjectStatefulHyperparamsState]:
-            values, memories = decided
-            updates, inner_state = inner(values).update(
-                updates, state.inner_state, params, **extra_args
-            )
-            count = increment(state.count)
-            return updates, InjectStatefulHyperparamsState(
-                count, values, memories, inner_state
-            )
-
-        def normal(
-            updates: Updates,
-            state: InjectStatefulHyperparamsState,
-            params: Params | None = None,
-            **extra_args: Any,
-        ) -> tuple[Updates, InjectStatefulHyperparamsState]:
-            """Whoever puts in a Python number does not compile again for it."""
-            state_of(who, InjectStatefulHyperparamsState, state)
-            values = {**state.hyperparams, **kept(state.hyperparams, (updates, params))}
-            state = state._replace(hyperparams=values)
-            return compiled.update(updates, state, params, **extra_args)
-
-        # Once as it was given: what is impossible is said now, before it is an array.
-        inner({name: f(f.init()) for name, f in schedules.items()})
-        compiled = wrapping(init, update, decide=scheduled)
-        return GradientTransformationExtraArgs(init, normal)
+        numbers, schedules, rest = _sorted(bound.arguments, fixed)
+        options = tuple(sorted(static)), hyperparam_dtype
+        return injected(inner_factory, numbers, schedules, rest, *options)
 
     make.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-    make.__name__ = getattr(inner_factory, "__name__", "inner_factory")
-    make.__doc__ = inner_factory.__doc__
+    make.__name__, make.__doc__ = title, inner_factory.__doc__
     return make
+
+
+@transformation
+def injected(
+    inner_factory: Factory,
+    numbers: dict[str, Any],
+    schedules: dict[str, Any],
+    rest: dict[str, Any],
+    static_args: tuple[str, ...] = (),
+    hyperparam_dtype: Any = None,
+) -> GradientTransformationExtraArgs:
+    """What `inject_hyperparams(inner_factory)` makes of its arguments.
+
+    In every step the factory is called with the numbers of the step, as in Optax: one
+    of your own may compute with them, or use `if`.
+
+    Args:
+        inner_factory: makes a transformation.
+        numbers, schedules, rest: its arguments, sorted by what they are.
+        static_args, hyperparam_dtype: as for `inject_hyperparams`.
+    """
+    signature = inspect.signature(inner_factory)
+
+    def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
+        given: Any = {**rest, **numbers, **hyperparams}
+        bound = inspect.BoundArguments(signature, given)
+        return with_extra_args_support(inner_factory(*bound.args, **bound.kwargs))
+
+    def as_arrays(values: Mapping[str, Any], tree: Params) -> dict[str, Any]:
+        dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
+        return {name: _as_array(values[name], dtype) for name in numbers}
+
+    def init(params: Params) -> InjectStatefulHyperparamsState:
+        values = as_arrays(numbers, params)
+        memories = {name: f.init() for name, f in schedules.items()}
+        for name, schedule in schedules.items():
+            values[name] = jnp.asarray(schedule(memories[name]))
+        state = inner(values).init(params)
+        return InjectStatefulHyperparamsState(zero_count(), values, memories, state)
+
+    def ready(updates: Updates, state: Any, params: Params | None) -> Any:
+        """The state without Python numbers: one that was put in compiles nothing."""
+        state_of("inject_hyperparams", InjectStatefulHyperparamsState, state)
+        values = as_arrays(state.hyperparams, (updates, params))
+        return state._replace(hyperparams={**state.hyperparams, **values})
+
+    def scheduled(
+        updates: Updates,
+        state: InjectStatefulHyperparamsState,
+        params: Params | None,
+        **extra_args: Any,
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The hyperparameters of this step, and the memories of the schedules."""
+        values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
+        for name, schedule in schedules.items():
+            values[name] = jnp.asarray(schedule(memories[name], **extra_args))
+            memories[name] = schedule.update(memories[name], **extra_args)
+        return values, memories
+
+    def update(
+        decided: tuple[dict[str, Any], dict[str, Any]],
+        updates: Updates,
+        state: InjectStatefulHyperparamsState,
+        params: Params | None,
+        **extra_args: Any,
+    ) -> tuple[Updates, InjectStatefulHyperparamsState]:
+        values, memories = decided
+        updates, inner_state = inner(values).update(
+            updates, state.inner_state, params, **extra_args
+        )
+        count = increment(state.count)
+        return updates, InjectStatefulHyperparamsState(
+            count, values, memories, inner_state
+        )
+
+    # Once with Python numbers: what is impossible is said now, not in the first step.
+    inner({name: f(f.init()) for name, f in schedules.items()})
+    asked = Decide(scheduled, ("schedules",))
+    return wrapping(init, update, decide=asked, ready=ready)
+
+
+def _written(call: Call) -> str:
+    """The call that a person would type, in its two parts."""
+    given = {k: x for k, x in call.arguments.items() if k in ("numbers", "schedules")}
+    numbers, schedules = given["numbers"], given["schedules"]
+    factory, rest = call.arguments["inner_factory"], call.arguments["rest"]
+    parameters = inspect.signature(factory).parameters
+    schedules = {k: getattr(f, "schedule_fn", f) for k, f in schedules.items()}
+    found = {**rest, **numbers, **schedules}
+    items = [
+        f"{k}={written(found[k])}"
+        for k, x in parameters.items()
+        if k in found and (k in numbers or found[k] is not x.default)
+    ]
+    return f"inject_hyperparams({written(factory)})({', '.join(items)})"
+
+
+injected.written = _written  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
+    """Check the arguments of `inject_hyperparams`."""
+    name = "inject_hyperparams"
+    if not callable(inner_factory):
+        raise TypeError(
+            f"{name}: inner_factory is a {type(inner_factory).__name__}, and a function"
+            " that makes a transformation is wanted. Pass it uncalled, and its "
+            f"arguments afterwards: `{name}(steepest.adam)(learning_rate=0.1)`."
+        )
+    if not isinstance(static_args, Iterable):
+        raise TypeError(
+            f"{name}: static_args is a {type(static_args).__name__}, and a name or "
+            "several are wanted."
+        )
+    check_dtype(name, hyperparam_dtype=hyperparam_dtype)
+    known = list(inspect.signature(inner_factory).parameters)
+    static = [static_args] if isinstance(static_args, str) else static_args
+    unknown = sorted(set(static) - set(known))
+    if unknown:
+        raise ValueError(
+            f"{name}: static_args names {unknown}, and "
+            f"{getattr(inner_factory, '__name__', 'the factory')} has the arguments "
+            f"{known}. Name some of those."
+        )
 
 
 def inject_stateful_hyperparams(
@@ -201,20 +244,23 @@ def inject_stateful_hyperparams(
 
 def _sorted(
     arguments: Mapping[str, Any], static: set[str]
-) -> tuple[dict[str, Any], dict[str, StatefulSchedule]]:
-    """Of the arguments, the numbers and the schedules."""
+) -> tuple[dict[str, Any], dict[str, StatefulSchedule], dict[str, Any]]:
+    """The arguments: the numbers, the schedules, and the rest."""
     numbers: dict[str, Any] = {}
     schedules: dict[str, StatefulSchedule] = {}
+    rest: dict[str, Any] = {}
     for name, x in arguments.items():
         if name in static or isinstance(x, bool | np.bool_) or _is_key(x):
-            continue
-        if isinstance(x, int | float | complex | np.generic | np.ndarray | Array):
+            rest[name] = x
+        elif isinstance(x, int | float | complex | np.generic | np.ndarray | Array):
             numbers[name] = x
         elif isinstance(x, StatefulSchedule) and not inspect.isclass(x):
             schedules[name] = x
         elif callable(x) and not _is_something_else(name, x):
             schedules[name] = WrappedSchedule(x)
-    return numbers, schedules
+        else:
+            rest[name] = x
+    return numbers, schedules, rest
 
 
 def _fixed(factory: Factory, signature: inspect.Signature) -> set[str]:
@@ -232,7 +278,8 @@ def _is_key(x: Any) -> bool:
 
 def _is_something_else(name: str, x: Any) -> bool:
     """Whether a callable is not a schedule: a mask, a dtype, a module."""
-    is_tree = not jax.tree_util.all_leaves([x])
+    made = isinstance(getattr(x, "call", None), Call)  # one of our own schedules
+    is_tree = not made and not jax.tree_util.all_leaves([x])
     return inspect.isclass(x) or name.endswith("mask") or is_tree
 
 

@@ -6,10 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..core import function, Real, real, Schedule
+from ..core import function, Real, real, Schedule, schedule
 from ._counts import exact, reachable
 
 
+@schedule
 def join_schedules(
     schedules: Sequence[Schedule], boundaries: Sequence[Real]
 ) -> Schedule:

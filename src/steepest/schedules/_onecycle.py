@@ -6,10 +6,11 @@ learning rates, 2017, arXiv:1708.07120
 
 from typing import Any
 
-from ..core import finite, positive, Real, Schedule, share
+from ..core import finite, positive, Real, Schedule, schedule, share
 from ._piecewise import interpolated
 
 
+@schedule
 def linear_onecycle_schedule(
     transition_steps: int | float,
     peak_value: Real,
@@ -59,6 +60,7 @@ def linear_onecycle_schedule(
     )
 
 
+@schedule
 def cosine_onecycle_schedule(
     transition_steps: int | float,
     peak_value: Real,

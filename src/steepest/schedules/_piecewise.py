@@ -8,13 +8,14 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import choice, finite, nonnegative, Real, Schedule
+from ..core import choice, finite, nonnegative, Real, Schedule, schedule
 from ..numerics import at_least_float32
 from ._counts import among, as_float, exact, of_count, reachable
 
 BoundariesAndScales = Mapping[Any, Any]
 
 
+@schedule
 def piecewise_constant_schedule(
     init_value: Real, boundaries_and_scales: BoundariesAndScales | None = None
 ) -> Schedule:
@@ -45,6 +46,7 @@ def piecewise_constant_schedule(
     return of_count(formula)
 
 
+@schedule
 def piecewise_interpolate_schedule(
     interpolate_type: str,
     init_value: Real,

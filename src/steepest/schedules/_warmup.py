@@ -13,13 +13,14 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..core import finite, nonnegative, Real, Schedule
+from ..core import finite, nonnegative, Real, Schedule, schedule
 from ._counts import as_float
 from ._decay import cosine, polynomial
 from ._exponential import exponential
 from ._join import join_schedules
 
 
+@schedule
 def warmup_constant_schedule(
     init_value: Real, peak_value: Real, warmup_steps: Real
 ) -> Schedule:
@@ -33,6 +34,7 @@ def warmup_constant_schedule(
     return _warmup("warmup_constant_schedule", init_value, peak_value, warmup_steps)
 
 
+@schedule
 def warmup_cosine_decay_schedule(
     init_value: Real,
     peak_value: Real,
@@ -87,6 +89,7 @@ def _warmup_cosine(
     return join_schedules([up, down], [warmup])
 
 
+@schedule
 def warmup_exponential_decay_schedule(
     init_value: Real,
     peak_value: Real,
@@ -120,6 +123,7 @@ def warmup_exponential_decay_schedule(
     return join_schedules([up, down], nonnegative(who, warmup_steps=warmup_steps))
 
 
+@schedule
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """Cosine decays with warm restarts, one after the other.
 

@@ -30,6 +30,13 @@ class WrappedSchedule:
     def __init__(self, schedule_fn: Schedule):
         (self.schedule_fn,) = function("WrappedSchedule", schedule_fn=schedule_fn)
 
+    def __eq__(self, other: object) -> bool:
+        mine = isinstance(other, WrappedSchedule)
+        return mine and self.schedule_fn == other.schedule_fn
+
+    def __hash__(self) -> int:
+        return hash(self.schedule_fn)
+
     def init(self) -> WrappedScheduleState:
         """No step taken."""
         return WrappedScheduleState(zero_count())

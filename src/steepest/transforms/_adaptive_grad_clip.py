@@ -20,6 +20,7 @@ from ..core import (
     nonnegative,
     Real,
     Rule,
+    transformation,
 )
 from ..engine import lift
 from ..numerics import split_over, sqrt_or_zero, squares, sum_over
@@ -76,6 +77,7 @@ def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -
         return jnp.where(g_norm < max_norm, grad, clipped)
 
 
+@transformation
 def adaptive_grad_clip(
     clipping: Real,
     eps: Real = 1e-3,

@@ -12,6 +12,7 @@ from ..core import (
     Real,
     Rule,
     Step,
+    transformation,
     Updates,
 )
 from ..engine import lift
@@ -26,6 +27,7 @@ class ApplyEvery(NamedTuple):
     grad_acc: Updates  # their sum
 
 
+@transformation
 def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
     """The sum of `k` updates in every `k`-th step, and zero in the others.
 

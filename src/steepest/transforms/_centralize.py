@@ -15,11 +15,13 @@ from ..core import (
     GradientTransformationExtraArgs,
     mesh_axes,
     Rule,
+    transformation,
 )
 from ..engine import lift
 from ..numerics import parts_over, split_over, sum_over
 
 
+@transformation
 def centralize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g - mean(g)`, the mean over all axes but the first; vectors stay.
 

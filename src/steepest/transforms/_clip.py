@@ -11,19 +11,25 @@ from jaxtyping import Array
 
 from ..core import (
     AxisName,
-    EmptyState,
+    gives,
     GradientTransformationExtraArgs,
     mesh_axes,
     nonnegative,
     only_real,
     Real,
     Rule,
-    Step,
+    transformation,
 )
 from ..engine import lift
-from ..numerics import root, sum_of_squares
+from ..numerics import gradient_norm_squared, root
 
 
+def clip_formula(g: Array, *, max_delta: Real) -> Array:
+    """`u = min(max(g, -max_delta), max_delta)`."""
+    return jnp.clip(g, -max_delta, max_delta)
+
+
+@transformation
 def clip(max_delta: Real) -> GradientTransformationExtraArgs:
     """`u = min(max(g, -max_delta), max_delta)`, element by element.
 
@@ -31,13 +37,25 @@ def clip(max_delta: Real) -> GradientTransformationExtraArgs:
         max_delta: the largest size an element may have, which must be real.
     """
     (max_delta,) = nonnegative("clip", max_delta=max_delta)
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return jnp.clip(g, -max_delta, max_delta)
-
-    return lift(Rule("clip", EmptyState, leaf, refuse=only_real))
+    numbers = {"max_delta": max_delta}
+    return lift(Rule("clip", clip_formula, numbers=numbers, check_leaf=only_real))
 
 
+def scaling_formula(g: Array, *, factor: Array) -> Array:
+    """`u = factor g`."""
+    return factor * g
+
+
+@gives("factor")
+def clipping_factor(*, total: Array, max_norm: Real) -> dict[str, Any]:
+    """`min(1, max_norm / |g|)`, where `total` is the sum of squares of all leaves."""
+    norm = root(total)
+    short = norm <= max_norm
+    # The inner `where` keeps 0 / 0 out, also of the derivative.
+    return {"factor": jnp.where(short, 1.0, max_norm / jnp.where(short, 1.0, norm))}
+
+
+@transformation
 def clip_by_global_norm(
     max_norm: Real, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
@@ -55,25 +73,15 @@ def clip_by_global_norm(
     >>> round(float(u["w"][0]), 3), round(float(u["b"][0]), 3)
     (0.6, 0.8)
     """
-    who = "clip_by_global_norm"
-    (max_norm,) = nonnegative(who, max_norm=max_norm)
-
-    def prepare(step: Step) -> dict[str, Any]:
-        norm = root(step.total)
-        short = norm <= max_norm
-        # The inner `where` keeps 0 / 0 out, also of the derivative.
-        return {"factor": jnp.where(short, 1.0, max_norm / jnp.where(short, 1.0, norm))}
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return n.factor * g
-
+    name = "clip_by_global_norm"
+    (max_norm,) = nonnegative(name, max_norm=max_norm)
     return lift(
         Rule(
-            who,
-            EmptyState,
-            leaf,
-            prepare=prepare,
-            measure=lambda n, g, p: sum_of_squares(g),
-            axes=mesh_axes(who, axis_name),
+            name,
+            scaling_formula,
+            numbers={"max_norm": max_norm},
+            per_step=clipping_factor,
+            measure=gradient_norm_squared,
+            axes=mesh_axes(name, axis_name),
         )
     )

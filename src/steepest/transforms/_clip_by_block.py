@@ -17,11 +17,13 @@ from ..core import (
     nonnegative,
     Real,
     Rule,
+    transformation,
 )
 from ..engine import lift
 from ..numerics import rms
 
 
+@transformation
 def clip_by_block_rms(
     threshold: Real, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:

@@ -20,6 +20,7 @@ from ..core import (
     Real,
     real,
     Rule,
+    transformation,
     Updates,
 )
 from ..engine import lift
@@ -35,6 +36,7 @@ class ScaleByDistanceOverGradientsState(NamedTuple):
     init_params: Params  # where the leaf began, in `param_dtype`
 
 
+@transformation
 def scale_by_distance_over_gradients(
     reps_rel: Real = 1e-6,
     eps: Real = 1e-8,

@@ -14,6 +14,7 @@ from ..core import (
     Real,
     Rule,
     Step,
+    transformation,
     Updates,
 )
 from ..engine import lift
@@ -35,6 +36,7 @@ class EmaState(NamedTuple):
     ema: Updates  # mean of g, in `accumulator_dtype`
 
 
+@transformation
 def ema(
     decay: Real, debias: bool = True, accumulator_dtype: Any = None
 ) -> GradientTransformationExtraArgs:

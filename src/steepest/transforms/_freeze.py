@@ -5,10 +5,17 @@ from typing import Any
 import jax
 
 from ..combine import masked, partition
-from ..core import AnyTransformation, as_inner, GradientTransformationExtraArgs, Params
+from ..core import (
+    AnyTransformation,
+    as_inner,
+    GradientTransformationExtraArgs,
+    Params,
+    transformation,
+)
 from ..engine import Mask, MaskOrFn, still
 
 
+@transformation
 def freeze(mask: MaskOrFn) -> GradientTransformationExtraArgs:
     """Hold still the leaves where `mask` is true; the others pass as they are.
 
@@ -22,6 +29,7 @@ def freeze(mask: MaskOrFn) -> GradientTransformationExtraArgs:
     return masked(still(), mask)
 
 
+@transformation
 def selective_transform(
     optimizer: AnyTransformation, *, freeze_mask: MaskOrFn
 ) -> GradientTransformationExtraArgs:

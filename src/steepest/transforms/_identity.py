@@ -13,11 +13,13 @@ from ..core import (
     Params,
     Rule,
     stateless,
+    transformation,
     Updates,
 )
 from ..engine import lift, map_leaves, nothing
 
 
+@transformation
 def identity() -> GradientTransformationExtraArgs:
     """`u = g`. In a chain it costs nothing.
 
@@ -28,6 +30,7 @@ def identity() -> GradientTransformationExtraArgs:
     return nothing()
 
 
+@transformation
 def set_to_zero() -> GradientTransformationExtraArgs:
     """`u = 0`: what it is applied to does not move."""
 
@@ -37,6 +40,7 @@ def set_to_zero() -> GradientTransformationExtraArgs:
     return lift(Rule("set_to_zero", EmptyState, leaf))
 
 
+@transformation
 def stateless_with_tree_map(
     f: Callable[[Array, Array | None], Array],
 ) -> GradientTransformationExtraArgs:

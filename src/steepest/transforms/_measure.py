@@ -18,6 +18,7 @@ from ..core import (
     Real,
     state_of,
     stateless,
+    transformation,
     Updates,
     with_extra_args_support,
 )
@@ -41,6 +42,7 @@ class MonitorState(NamedTuple):
     measure_states: tuple[OptState, ...]
 
 
+@transformation
 def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtraArgs:
     """`u = g`, and `measure(g)` is kept in the state, under its name.
 
@@ -77,6 +79,7 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def measure_with_ema(
     measure: Measure, decay: Real, debias: bool = True, accumulator_dtype: Any = None
 ) -> GradientTransformationExtraArgs:
@@ -107,6 +110,7 @@ def measure_with_ema(
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def monitor(
     measures: Mapping[str, Measure | AnyTransformation],
 ) -> GradientTransformationExtraArgs:

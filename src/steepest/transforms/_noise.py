@@ -19,6 +19,7 @@ from ..core import (
     real,
     Rule,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import Leaves, lift, update_dtype
@@ -41,6 +42,7 @@ class _Noise(NamedTuple):
     noise: Updates
 
 
+@transformation
 def add_noise(
     eta: Real, gamma: Real, key: Any = None, *, seed: int | None = None
 ) -> GradientTransformationExtraArgs:

@@ -5,10 +5,11 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import EmptyState, GradientTransformationExtraArgs, Rule
+from ..core import EmptyState, GradientTransformationExtraArgs, Rule, transformation
 from ..engine import lift
 
 
+@transformation
 def keep_params_nonnegative() -> GradientTransformationExtraArgs:
     """`u = g`, but `-p` where `p + g` would be negative: such a param lands on zero.
 

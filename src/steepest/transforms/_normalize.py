@@ -14,11 +14,13 @@ from ..core import (
     real,
     Rule,
     Step,
+    transformation,
 )
 from ..engine import lift
 from ..numerics import root, sum_of_squares
 
 
+@transformation
 def normalize_by_update_norm(
     scale_factor: Real = 1.0, eps: Real = 1e-6, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:

@@ -20,11 +20,13 @@ from ..core import (
     mesh_axes,
     Real,
     Rule,
+    transformation,
 )
 from ..engine import lift
 from ..numerics import length, rms
 
 
+@transformation
 def scale_by_param_block_norm(
     min_scale: Real = 1e-3, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
@@ -44,6 +46,7 @@ def scale_by_param_block_norm(
     return _scale_by("scale_by_param_block_norm", length, min_scale, axis_name)
 
 
+@transformation
 def scale_by_param_block_rms(
     min_scale: Real = 1e-3, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:

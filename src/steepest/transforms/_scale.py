@@ -1,12 +1,10 @@
 """Multiplying by a number: a constant, a schedule, the learning rate."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
-    EmptyState,
     finite,
     flag,
     function,
@@ -17,10 +15,10 @@ from ..core import (
     Rule,
     ScalarOrSchedule,
     Schedule,
-    Step,
+    transformation,
 )
 from ..engine import lift, nothing
-from ..numerics import before, increment, zero_count
+from ..numerics import number_or_schedule
 
 
 @like_optax
@@ -30,6 +28,12 @@ class ScaleByScheduleState(NamedTuple):
     count: Int[Array, ""]
 
 
+def scale_formula(g: Array, *, step_size: Real) -> Array:
+    """`u = step_size g`."""
+    return step_size * g
+
+
+@transformation
 def scale(step_size: Real) -> GradientTransformationExtraArgs:
     """`u = step_size g`.
 
@@ -37,13 +41,10 @@ def scale(step_size: Real) -> GradientTransformationExtraArgs:
         step_size: any number.
     """
     (step_size,) = real("scale", step_size=step_size)
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return step_size * g
-
-    return lift(Rule("scale", EmptyState, leaf))
+    return lift(Rule("scale", scale_formula, numbers={"step_size": step_size}))
 
 
+@transformation
 def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationExtraArgs:
     """`u = step_size_fn(t) g`, where `t` counts the updates from 0.
 
@@ -58,20 +59,38 @@ def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationEx
     >>> float(u[0])
     0.5
     """
-
-    if step_size_fn is None:  # as in Optax, an error only if it is used
-
-        def later(count: Any) -> Any:
-            raise TypeError(
-                "scale_by_schedule: step_size_fn is None, expected a function of the "
-                "count. Pass a schedule, such as `steepest.constant_schedule(0.1)`."
-            )
-
-        return scale_by_schedule(later)
+    if step_size_fn is None:
+        step_size_fn = _no_schedule
     function("scale_by_schedule", step_size_fn=step_size_fn)
-    return lift(_scheduled("scale_by_schedule", step_size_fn, "step_size", 1))
+    return lift(
+        Rule(
+            "scale_by_schedule",
+            scale_formula,
+            numbers={"step_size": step_size_fn},
+            counted=ScaleByScheduleState,
+        )
+    )
 
 
+def _no_schedule(count: Array) -> Array:
+    """As in Optax, it is an error only if it is used."""
+    raise TypeError(
+        "scale_by_schedule: step_size_fn is None, expected a function of the "
+        "count. Pass a schedule, such as `steepest.constant_schedule(0.1)`."
+    )
+
+
+def descent_formula(g: Array, *, learning_rate: Real) -> Array:
+    """`u = -learning_rate g`."""
+    return -learning_rate * g
+
+
+def ascent_formula(g: Array, *, learning_rate: Real) -> Array:
+    """`u = learning_rate g`."""
+    return learning_rate * g
+
+
+@transformation
 def scale_by_learning_rate(
     learning_rate: ScalarOrSchedule | None = None, *, flip_sign: bool = True
 ) -> GradientTransformationExtraArgs:
@@ -82,43 +101,16 @@ def scale_by_learning_rate(
             the updates pass as they are.
         flip_sign: whether to go down, `-`, or up.
     """
-    who = "scale_by_learning_rate"
-    flag(who, flip_sign=flip_sign)
-    sign = -1 if flip_sign else 1
+    name = "scale_by_learning_rate"
+    flag(name, flip_sign=flip_sign)
     if learning_rate is None:
         return nothing()
-    if callable(learning_rate):
-        return lift(_scheduled(who, learning_rate, "learning_rate", sign))
-    (rate,) = finite(who, learning_rate=learning_rate)
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return sign * rate * g
-
+    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
     return lift(
         Rule(
-            who,
-            EmptyState,
-            leaf,
-            shows=lambda: {"learning_rate": rate},
-            Counted=ScaleByScheduleState,
+            name,
+            descent_formula if flip_sign else ascent_formula,
+            numbers={"learning_rate": rate},
+            counted=ScaleByScheduleState,
         )
-    )
-
-
-def _scheduled(who: str, f: Schedule, name: str, sign: int) -> Rule:
-    """Multiply by `sign f(t)`, which is shown by this name."""
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
-        return {"step_size": sign * jnp.asarray(f(count), float)}, increment(count)
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return n.step_size * g
-
-    return Rule(
-        who,
-        ScaleByScheduleState,
-        leaf,
-        shared={"count": zero_count},
-        prepare=prepare,
-        shows=lambda count: {name: f(before(count))},
     )

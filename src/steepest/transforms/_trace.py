@@ -18,6 +18,7 @@ from ..core import (
     Real,
     Rule,
     share,
+    transformation,
     Updates,
 )
 from ..engine import lift
@@ -31,6 +32,7 @@ class TraceState(NamedTuple):
     trace: Updates  # decayed sum of g, in `accumulator_dtype`
 
 
+@transformation
 def trace(
     decay: Real, nesterov: bool = False, accumulator_dtype: Any = None
 ) -> GradientTransformationExtraArgs:

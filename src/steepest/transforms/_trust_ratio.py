@@ -18,11 +18,13 @@ from ..core import (
     Real,
     real,
     Rule,
+    transformation,
 )
 from ..engine import lift
 from ..numerics import length
 
 
+@transformation
 def scale_by_trust_ratio(
     min_norm: Real = 0.0,
     trust_coefficient: Real = 1.0,

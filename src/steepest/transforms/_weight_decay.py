@@ -3,24 +3,22 @@
 Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.05101
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..combine import masked
 from ..core import (
-    EmptyState,
     finite,
     GradientTransformationExtraArgs,
     like_optax,
+    Real,
     Rule,
     ScalarOrSchedule,
-    Schedule,
-    Step,
+    transformation,
 )
 from ..engine import lift, MaskOrFn
-from ..numerics import before, increment, zero_count
+from ..numerics import number_or_schedule
 
 
 @like_optax
@@ -30,6 +28,17 @@ class WeightDecaySchedule(NamedTuple):
     count: Int[Array, ""]
 
 
+def decay_formula(g: Array, p: Array, *, weight_decay: Real) -> Array:
+    """`u = g + weight_decay p`."""
+    return g + weight_decay * p
+
+
+def no_decay_formula(g: Array, p: Array) -> Array:
+    """`u = g`. XLA does not leave out `0 p`, since `p` could be infinite."""
+    return g
+
+
+@transformation
 def add_decayed_weights(
     weight_decay: ScalarOrSchedule = 0.0, mask: MaskOrFn | None = None
 ) -> GradientTransformationExtraArgs:
@@ -46,46 +55,15 @@ def add_decayed_weights(
     >>> float(u[0])
     1.5
     """
-    tx = _scheduled(weight_decay) if callable(weight_decay) else _fixed(weight_decay)
+    name = "add_decayed_weights"
+    decay = number_or_schedule(finite, name, weight_decay=weight_decay)
+    is_off = isinstance(decay, int | float) and decay == 0
+    tx = lift(
+        Rule(
+            name,
+            no_decay_formula if is_off else decay_formula,
+            numbers={"weight_decay": decay},
+            counted=WeightDecaySchedule,
+        )
+    )
     return tx if mask is None else masked(tx, mask)
-
-
-def _fixed(weight_decay: Any) -> GradientTransformationExtraArgs:
-    (weight_decay,) = finite("add_decayed_weights", weight_decay=weight_decay)
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        # XLA does not leave out `0 p`, for `p` could be infinite: it would be read.
-        off = isinstance(weight_decay, int | float) and weight_decay == 0
-        return g if off else g + weight_decay * p
-
-    return lift(
-        Rule(
-            "add_decayed_weights",
-            EmptyState,
-            leaf,
-            needs=("params",),
-            shows=lambda: {"weight_decay": weight_decay},
-        )
-    )
-
-
-def _scheduled(weight_decay: Schedule) -> GradientTransformationExtraArgs:
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
-        return {"weight_decay": jnp.asarray(weight_decay(count), float)}, increment(
-            count
-        )
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        return g + n.weight_decay * p
-
-    return lift(
-        Rule(
-            "add_decayed_weights",
-            WeightDecaySchedule,
-            leaf,
-            shared={"count": zero_count},
-            prepare=prepare,
-            needs=("params",),
-            shows=lambda count: {"weight_decay": weight_decay(before(count))},
-        )
-    )

@@ -11,6 +11,7 @@ from ..core import (
     like_optax,
     mesh_axes,
     Rule,
+    transformation,
     Updates,
 )
 from ..engine import lift
@@ -24,6 +25,7 @@ class ZeroNansState(NamedTuple):
     found_nan: Updates
 
 
+@transformation
 def zero_nans(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g`, with 0 where `g` is NaN.
 

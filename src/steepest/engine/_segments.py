@@ -1,4 +1,4 @@
-"""The stages of a plan: runs of rules, and detours through other transformations."""
+"""The parts of a plan: segments of rules, and detours through other transformations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from ..core import (
 from ._dtypes import update_dtype
 from ._leaves import Leaves
 from ._masks import Mask, View, view_through
-from ._sweep import Sweep
+from ._pass import Pass
 from ._window import Window
 
 _ADVICE = "Pass the params the updates are for."
@@ -38,8 +38,13 @@ class Link:
         """What it is called."""
         if isinstance(self.body, Rule):
             return self.body.name
+        call = getattr(self.body, "call", None)
+        if call is not None:
+            return call.name
         # A function inside `scale_by_x` is called `scale_by_x.<locals>.update`.
-        return self.body.update.__qualname__.split(".")[0]
+        update = self.body.update
+        name = getattr(update, "__qualname__", type(update).__name__)
+        return name.split(".")[0]
 
     def view(self, leaves: Leaves) -> View:
         """The leaves this link may touch."""
@@ -51,26 +56,26 @@ class Link:
         if not isinstance(self.body, Rule):
             return self.body.init(tree)
         seen = Leaves(tree, params.name)
-        if self.body.remember:
+        if self.body.memory:
             seen.check(self.body.name)
-        shared = {name: begin() for name, begin in self.body.shared.items()}
+        rows = [None if p is None else self.body.begin(p) for p in seen.arrays]
         memory = {
-            name: seen.like([p if p is None else begin(p) for p in seen.arrays])
-            for name, begin in self.body.remember.items()
+            name: seen.like([row and row[name] for row in rows])
+            for name in self.body.memory
         }
-        return self.body.State(**shared, **memory)
+        return self.body.State(**self.body.begin_shared(), **memory)
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Neighbouring rules, in sweeps over the leaves.
+class Segment:
+    """Neighbouring rules, in passes over the leaves.
 
-    A rule that measures begins a new one, and one with a heavy formula ends it.
+    A rule that measures begins a new pass, and one with a matrix formula ends it.
     """
 
     links: tuple[Link, ...]
     strict: bool  # whether the params must match although no rule needs them
-    again: tuple[Link, ...] = ()  # of the whole plan, those with the last word
+    again: tuple[Link, ...] = ()  # of the whole plan, those that are repeated
 
     @property
     def size(self) -> int:
@@ -84,15 +89,15 @@ class Run:
         return [link.body for link in links if isinstance(link.body, Rule)]
 
     @cached_property
-    def sweeps(self) -> list[Sweep]:
-        """The rules, in as few passes as can be."""
+    def passes(self) -> list[Pass]:
+        """The rules, in as few passes as possible."""
         rows: list[list[Rule]] = []
         for rule in self.rules:
-            ended = not rows or rows[-1][-1].heavy is not None
+            ended = not rows or rows[-1][-1].matrix is not None
             if ended or rule.measure is not None:
                 rows.append([])
             rows[-1].append(rule)
-        return [Sweep(row) for row in rows]
+        return [Pass(row) for row in rows]
 
     def update(
         self,
@@ -101,7 +106,7 @@ class Run:
         params: Params | None,
         extra: Mapping[str, Any],
     ) -> tuple[Updates, list[OptState]]:
-        """Run the sweeps; a leaf stays wide until the last that sees it."""
+        """Run the passes; a leaf stays wide until the last that sees it."""
         who = ", ".join(rule.name for rule in self.rules)
         if updates is None and any(map(_is_tree, (params, *self._memory(states)))):
             raise ValueError(
@@ -118,14 +123,14 @@ class Run:
         views = _views([*self.links, *self.again], leaves)
         states = [*states, *(EmptyState() for _ in self.again)]
         new: list[OptState] = []
-        for sweep in self.sweeps:
-            mine = slice(len(new), len(new) + len(sweep.rules))
+        for one in self.passes:
+            mine = slice(len(new), len(new) + len(one.rules))
             later = views[mine.stop :]
             dtypes = [
                 None if any(view.on[k] for view in later) else dtype
                 for k, dtype in enumerate(narrow)
             ]
-            leaves.arrays, kept = sweep.run(
+            leaves.arrays, kept = one.run(
                 leaves, ps, dtypes, states[mine], views[mine], extra
             )
             new += kept
@@ -134,7 +139,7 @@ class Run:
     def _memory(self, states: Sequence[OptState]) -> list[Any]:
         """What the rules remember of the leaves."""
         pairs = zip(self.rules, states, strict=False)
-        return [getattr(s, x, None) for rule, s in pairs for x in rule.remember]
+        return [getattr(s, x, None) for rule, s in pairs for x in rule.memory]
 
     def _params_of(
         self, leaves: Leaves, params: Params | None, extra: Mapping[str, Any]
@@ -198,20 +203,22 @@ class Detour:
         return window.back(found), [state]
 
 
-def stages(links: Sequence[Link]) -> list[Run | Detour]:
+def segments(links: Sequence[Link]) -> list[Segment | Detour]:
     """The links in their order, neighbouring rules together."""
-    found: list[Run | Detour] = []
+    found: list[Segment | Detour] = []
     alone = all(isinstance(link.body, Rule) for link in links)
     for of_rules, group in groupby(links, lambda link: isinstance(link.body, Rule)):
         row = tuple(group)
         if of_rules:
-            found.append(Run(row, strict=alone))
+            found.append(Segment(row, strict=alone))
         for link in row:
             if not isinstance(link.body, Rule):
                 found.append(Detour(link, link.body))
     again = _moved_again(links)
     if again:
-        last = found.pop() if isinstance(found[-1], Run) else Run((), strict=False)
+        last = (
+            found.pop() if isinstance(found[-1], Segment) else Segment((), strict=False)
+        )
         found.append(replace(last, again=again))
     return found
 
@@ -235,12 +242,12 @@ def _views(links: Sequence[Link], leaves: Leaves) -> list[View]:
 
 
 def _moved_again(links: Sequence[Link]) -> tuple[Link, ...]:
-    """The links whose word is the last, and that others follow."""
+    """The links that are applied again after those that follow."""
     rest = list(links)
-    while rest and _is_lasting(rest[-1]):
+    while rest and _is_repeated(rest[-1]):
         rest.pop()
-    return tuple(filter(_is_lasting, rest))
+    return tuple(filter(_is_repeated, rest))
 
 
-def _is_lasting(link: Link) -> bool:
-    return isinstance(link.body, Rule) and link.body.lasting
+def _is_repeated(link: Link) -> bool:
+    return isinstance(link.body, Rule) and link.body.repeated
