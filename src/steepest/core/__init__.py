@@ -3,6 +3,7 @@
 from ._call import (
     Call as Call,
     OPERANDS as OPERANDS,
+    shown_arguments as shown_arguments,
     written as written,
 )
 from ._deprecated import deprecated as deprecated

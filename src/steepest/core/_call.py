@@ -85,8 +85,7 @@ class Call:
         rest = iter(arrays)
         filled = [next(rest) if x is _ARRAY else x for x in leaves]
         trees = treedef.unflatten(filled)
-        opened = {k: x.thing if isinstance(x, _Opaque) else x for k, x in trees.items()}
-        call = cls(function, opened)
+        call = cls(function, {k: _from_tree(x) for k, x in trees.items()})
         call.__dict__["_parts"] = static, tuple(arrays)
         return call
 
@@ -114,7 +113,7 @@ class Call:
         return written(self)
 
 
-def shown(call: Call) -> Iterator[tuple[str | None, Any]]:
+def shown_arguments(call: Call) -> Iterator[tuple[str | None, Any]]:
     """The arguments worth showing: by name, or without one if they come from `*args`.
 
     That is every number, and of the rest what is not the default.
@@ -143,7 +142,7 @@ def written(x: Any) -> str:
         show = getattr(call.function, "written", None)
         if show is not None:
             return show(call)
-        items = list(shown(call))
+        items = list(shown_arguments(call))
         texts = [f"{name}={written(x)}" if name else written(x) for name, x in items]
         return f"{call.name}({_listed(texts, [x for _, x in items])})"
     if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.ndim == 0:
@@ -229,27 +228,50 @@ class _Array:
 _ARRAY = _Array()
 
 
+class _Dict:
+    """A dict whose keys stay in their order; JAX sorts those of a plain one.
+
+    The order matters: `route` tries its patterns in turn. And keys of two types cannot
+    be sorted.
+    """
+
+    def __init__(self, keys: Static, values: Any):
+        self.keys, self.values = keys, values
+
+
 class _Opaque:
-    """An argument that JAX cannot take apart, such as a dict with keys of two types."""
+    """An argument that JAX cannot take apart, or whose structure cannot be hashed."""
 
     def __init__(self, thing: Any):
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Opaque) and bool(self.thing == other.thing)
+        return isinstance(other, _Opaque) and self.thing is other.thing
 
     def __hash__(self) -> int:
         return hash(_Opaque)
 
 
 def _as_tree(x: Any) -> Any:
-    """`x`, if JAX can take it apart."""
+    """An argument, made fit to be taken apart by JAX."""
+    if type(x) is dict:
+        return _Dict(Static(x), [_as_tree(value) for value in x.values()])
+    if type(x) in (list, tuple):
+        return type(x)(map(_as_tree, x))
     try:
-        treedef = jax.tree.structure(x)
-        hash(treedef)
+        hash(jax.tree.structure(x))
         return x
     except Exception:  # a class of the user's may raise anything
         return _Opaque(x)
+
+
+def _from_tree(x: Any) -> Any:
+    """What `_as_tree` was given."""
+    if isinstance(x, _Dict):
+        return dict(zip(x.keys.values, map(_from_tree, x.values), strict=True))
+    if type(x) in (list, tuple):
+        return type(x)(map(_from_tree, x))
+    return x.thing if isinstance(x, _Opaque) else x
 
 
 def _with_operands(x: Any, name: str = "") -> Any:
@@ -287,4 +309,16 @@ def _is_same(x: Any, default: Any) -> bool:
 
 jax.tree_util.register_pytree_with_keys(
     Call, Call.flatten_with_keys, Call.unflatten, Call.flatten
+)
+jax.tree_util.register_pytree_with_keys(
+    _Dict,
+    lambda x: (
+        [
+            (jax.tree_util.DictKey(k), v)
+            for k, v in zip(x.keys.values, x.values, strict=True)
+        ],
+        x.keys,
+    ),
+    lambda keys, values: _Dict(keys, list(values)),
+    lambda x: (x.values, x.keys),
 )
