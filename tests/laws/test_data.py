@@ -1,4 +1,4 @@
-"""An optimizer is data: it prints, compares, copies, travels, and passes through `jit`."""
+"""An optimizer is data: it prints, compares, copies, and passes through `jit`."""
 
 import copy
 import json
@@ -74,7 +74,7 @@ def test_it_goes_through_json(row: Row):
 
 @over([row for row in ROWS if row.hyper])
 def test_as_an_argument_of_jit_it_is_traced_once(row: Row):
-    """Arrays among the hyperparameters are arguments: other values, the same program."""
+    """Arrays among the hyperparameters are arguments: one program for all values."""
     p, traces = few_params(), []
 
     @jax.jit
