@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ._errors import said_before
 from ._static import Static
@@ -145,7 +146,7 @@ def written(x: Any) -> str:
         items = list(shown_arguments(call))
         texts = [f"{name}={written(x)}" if name else written(x) for name, x in items]
         return f"{call.name}({_listed(texts, [x for _, x in items])})"
-    if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.ndim == 0:
+    if isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.ndim == 0:
         return f"array({x.item()!r}, {x.dtype})"
     if type(x) is dict:
         texts = [f"{written(k)}: {written(v)}" for k, v in x.items()]
@@ -203,7 +204,7 @@ def recorded(function: Callable[..., Any], cls: Any, check: Callable[..., Any]) 
         return cls.of(call)
 
     make.__wrapped__ = made  # pyright: ignore[reportFunctionMemberAccess]
-    make.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    make.__signature__ = signature  # pyright: ignore
     return make
 
 
@@ -279,18 +280,18 @@ def _with_operands(x: Any, name: str = "") -> Any:
         return jnp.asarray(x)  # weakly typed, as the number was
     if type(x) is dict:
         return {k: _with_operands(v, k) for k, v in x.items()}
-    if type(x) in (list, tuple):
-        return type(x)(_with_operands(v, name) for v in x)
-    call = getattr(x, "call", None)
-    return type(x).of(call.with_operands) if isinstance(call, Call) else x
+    if type(x) is list:
+        return [_with_operands(v, name) for v in x]
+    if type(x) is tuple:
+        return tuple(_with_operands(v, name) for v in x)
+    call, cls = getattr(x, "call", None), type(x)
+    return cls.of(call.with_operands) if isinstance(call, Call) else x  # pyright: ignore
 
 
 def _same_array(a: Any, b: Any) -> bool:
     if a is b:
         return True
-    if any(
-        isinstance(x, jax.core.Tracer) or not isinstance(x, jax.Array) for x in (a, b)
-    ):
+    if any(isinstance(x, Tracer) or not isinstance(x, jax.Array) for x in (a, b)):
         return False
     if (a.shape, a.dtype, a.weak_type) != (b.shape, b.dtype, b.weak_type):
         return False
