@@ -5,6 +5,8 @@ import json
 import pickle
 import re
 
+import equinox as eqx
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -178,3 +180,32 @@ def test_grad_with_respect_to_an_optimizer():
     slope = jax.grad(length)(steepest.sgd(jnp.array(0.5)))
     assert isinstance(slope, steepest.Transformation)
     assert slope.call.arguments["learning_rate"] == -7.0
+
+
+def test_equinox_compiles_once_for_other_arrays():
+    p, traces = few_params(), []
+
+    @eqx.filter_jit
+    def step(tx, p):
+        traces.append(1)
+        return tx.update(gradients(p), tx.init(p), p)[0]
+
+    for rate in (1e-3, 1e-2, 1e-1):
+        u = step(steepest.adamw(jnp.array(rate)), p)
+        v = step(eqxi.closure_to_pytree(steepest.adamw(jnp.array(rate))), p)
+        jax.tree.map(np.testing.assert_array_equal, u, v)
+    assert len(traces) == 1
+
+
+def test_the_two_functions_alone_are_pytrees_too():
+    """Some libraries keep `tx.update`, and not the pair."""
+    p, traces = few_params(), []
+
+    @jax.jit
+    def step(init, update, p):
+        traces.append(1)
+        return update(gradients(p), init(p), p)[0]
+
+    for rate in (0.1, 0.2):
+        step(*steepest.adamw(jnp.array(rate)), p)
+    assert len(traces) == 1
