@@ -113,7 +113,8 @@ def run_stacks(
         due = step.begun["count"] % step.numbers[rule.every.k] == 0
         asked += names_of(rule.every.formula).arrays
     # Memory that only the other formula of the rule uses is not put into stacks.
-    used = tuple(name for name in rule.memory if name in asked)
+    names = rule.memory_names
+    used = tuple(name for name in names if name in asked)
     part = part._replace(memory=used)
     mine = [x if seen else None for x, seen in zip(updates, on, strict=True)]
     shapes = [None if x is None else _folded(rule, x.shape) for x in mine]
@@ -122,9 +123,7 @@ def run_stacks(
         # Rows and columns have memories of their own: matrices are not transposed.
         pairs = zip(dtypes, shapes, strict=True)
         kinds = [(dtype, shape and shape[-2:]) for dtype, shape in pairs]
-    columns = [
-        k - len(rule.memory) for k, name in enumerate(rule.memory) if name in used
-    ]
+    columns = [k - len(names) for k, name in enumerate(names) if name in used]
     for row in stacks(mine, kinds, shapes):
         formula = stacking(part, every, tuple(shapes[k] for k in row), dtypes[row[0]])
         rows = [tuple(memory.rows[k][c] for c in columns) for k in row]
