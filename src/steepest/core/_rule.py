@@ -172,6 +172,14 @@ class Rule:
         """Of the numbers, those that are functions of the count."""
         return {name: x for name, x in self.numbers.items() if callable(x)}
 
+    @property
+    def memory_names(self) -> tuple[str, ...]:
+        """What functions call the memory: its name, but `last_g` where that is `g`.
+
+        For `g` and `p` are the gradient and the param.
+        """
+        return tuple(f"last_{k}" if k in ("g", "p") else k for k in self.memory)
+
     def begin(self, p: Any) -> dict[str, Any]:
         """The memory of a leaf before the first step, by name.
 
@@ -217,7 +225,8 @@ class Rule:
                 )
         before = self.before_measure.gives if self.before_measure else ()
         given = self.per_step.gives if self.per_step else ()
-        leaf, matrix = ("g", "p", *self.memory), ("g", *self.memory)
+        names = self.memory_names
+        leaf, matrix = ("g", "p", *names), ("g", *names)
         first = (*self.numbers, *self.extra)
         numbers = (*first, *before)
         total = ("total",) if self.measure is not None else ()

@@ -113,13 +113,12 @@ def run_stacks(
         due = step.begun["count"] % step.numbers[rule.every.k] == 0
         asked += names_of(rule.every.formula).arrays
     # Memory that only the other formula of the rule uses is not put into stacks.
-    used = tuple(name for name in rule.memory if name in asked)
+    names = rule.memory_names
+    used = tuple(name for name in names if name in asked)
     part = part._replace(memory=used)
     mine = [x if seen else None for x, seen in zip(updates, on, strict=True)]
     shapes = [None if x is None else _folded(rule, x.shape) for x in mine]
-    columns = [
-        k - len(rule.memory) for k, name in enumerate(rule.memory) if name in used
-    ]
+    columns = [k - len(names) for k, name in enumerate(names) if name in used]
     rows = [tuple(row[c] for c in columns) for row in memory.rows]
     kinds = [
         None if x is None else (dtype, *_memory_kind(shape, row))
