@@ -210,7 +210,8 @@ class Rule:
     def _functions(self) -> list[Callable[..., Any]]:
         """All that is called in a step."""
         steps = [x.function for x in (self.per_step, self.before_measure) if x]
-        others = [self.formula, self.measure, self.matrix]
+        every = self.every.formula if self.every is not None else None
+        others = [self.formula, self.measure, self.matrix, every]
         return [*steps, *(f for f in others if f is not None)]
 
     def _check_names(self) -> None:
@@ -224,7 +225,8 @@ class Rule:
                 )
         before = self.before_measure.gives if self.before_measure else ()
         given = self.per_step.gives if self.per_step else ()
-        leaf = ("g", "p", *self.memory_names)
+        names = self.memory_names
+        leaf, matrix = ("g", "p", *names), ("g", *names)
         first = (*self.numbers, *self.extra)
         numbers = (*first, *before)
         total = ("total",) if self.measure is not None else ()
@@ -233,7 +235,7 @@ class Rule:
             "measure": (leaf, numbers),
             "per_step": (self.shared, (*numbers, *total)),
             "formula": (leaf, (*numbers, *given)),
-            "matrix": (leaf, (*numbers, *given)),
+            "matrix": (matrix, (*numbers, *given)),
             "fold": (("shape",), self.numbers),
         }
         for part, (arrays, scalars) in known.items():
@@ -243,7 +245,19 @@ class Rule:
         for begin in (*self.memory.values(), *self.shared.values()):
             self._check_function(begin, None, self.numbers)
         if self.every is not None:
-            self._check_function(self.every.formula, leaf, (*numbers, *given))
+            self._check_every(self.every)
+            self._check_function(self.every.formula, matrix, (*numbers, *given))
+
+    def _check_every(self, every: Every) -> None:
+        problem = None
+        if self.matrix is None:
+            problem = "there is no matrix formula. Pass `matrix`"
+        elif every.k not in self.numbers:
+            problem = f"there is no number `{every.k}`. Pass it in `numbers`"
+        elif "count" not in self.shared:
+            problem = "there is no count. Pass `shared` with a `count`"
+        if problem is not None:
+            raise TypeError(f"{self.name}: every: {problem}.")
 
     def _check_function(self, f: Any, arrays: Any, numbers: Any) -> None:
         names, title = names_of(f), getattr(f, "__name__", type(f).__name__)

@@ -118,18 +118,23 @@ def run_stacks(
     part = part._replace(memory=used)
     mine = [x if seen else None for x, seen in zip(updates, on, strict=True)]
     shapes = [None if x is None else _folded(rule, x.shape) for x in mine]
-    kinds = list(dtypes)
-    if used:
-        # Rows and columns have memories of their own: matrices are not transposed.
-        pairs = zip(dtypes, shapes, strict=True)
-        kinds = [(dtype, shape and shape[-2:]) for dtype, shape in pairs]
     columns = [k - len(names) for k, name in enumerate(names) if name in used]
-    for row in stacks(mine, kinds, shapes):
-        formula = stacking(part, every, tuple(shapes[k] for k in row), dtypes[row[0]])
-        rows = [tuple(memory.rows[k][c] for c in columns) for k in row]
-        arrays = [mine[k] for k in row]
-        results = formula(arrays, rows, tuple(numbers), tuple(more), due)
-        for k, (u, new) in zip(row, results, strict=True):
+    rows = [tuple(row[c] for c in columns) for row in memory.rows]
+    kinds = [
+        None if x is None else (dtype, *_memory_kind(shape, row))
+        for x, dtype, shape, row in zip(mine, dtypes, shapes, rows, strict=True)
+    ]
+    for group in stacks(mine, kinds, shapes):
+        together = tuple(shapes[k] for k in group)
+        formula = stacking(part, every, together, dtypes[group[0]])
+        results = formula(
+            [mine[k] for k in group],
+            [rows[k] for k in group],
+            tuple(numbers),
+            tuple(more),
+            due,
+        )
+        for k, (u, new) in zip(group, results, strict=True):
             updates[k], kept = u, list(memory.rows[k])
             for c, x in zip(columns, new, strict=True):
                 kept[c] = x
@@ -141,6 +146,15 @@ def _folded(rule: Rule, shape: tuple[int, ...]) -> tuple[int, ...]:
     if rule.fold is None:
         return shape
     return tuple(rule.fold(shape, **rule.asked_by(rule.fold)))
+
+
+def _memory_kind(shape: Any, row: Row) -> tuple[Hashable, ...]:
+    """What two matrices must have in common for their memories to share a stack."""
+    if not row:
+        return ()
+    arrays, treedef = jax.tree.flatten(row)
+    # Rows and columns have memories of their own: matrices are not transposed.
+    return shape[-2:], treedef, tuple(x.dtype for x in arrays)
 
 
 @lru_cache(maxsize=COMPILED)
@@ -208,11 +222,11 @@ def stacking(
         ]
 
     def each(xs: Any, rows: Any, *rest: Any) -> list[Any]:
-        if len(xs) > 1 or part.memory:
+        if len(xs) > 1:
             results = stack(xs, rows, *rest)
         else:
-            only = lambda x, *rest: stack([x], rows, *rest)[0][0]
-            results = [(sharded_like(xs[0], only, xs[0], *rest), ())]
+            like = list(zip(xs, rows, strict=True))
+            results = sharded_like(like, stack, xs, rows, *rest)
         if dtype is None:
             return results
         return [(restore(u, dtype), row) for u, row in results]
