@@ -121,7 +121,7 @@ class Rule:
     memory: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     # For the whole tree. (*, numbers) -> an array
     shared: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    # Hyperparameters. A function is a schedule: its value at `count` takes its place.
+    # Hyperparameters. A function is a schedule: its value at the count takes its place.
     numbers: Mapping[str, Any] = field(default_factory=dict)
     per_step: PerStep | None = None  # (*shared, *, numbers) -> (numbers, *shared)
     # (g, p, *memory, *, numbers) -> scalars. Their sum over all leaves is `total`.
@@ -144,6 +144,7 @@ class Rule:
     fold: Callable[..., Any] | None = None  # (shape, *, numbers) -> (*stack, m, n)
     every: Every | None = None
     counted: type | None = None  # the State, with a count, if a number is a schedule
+    counter: str = "count"  # of `shared`, what schedules are functions of
     # Whether it is applied again after all that follows it in a chain. Only for a rule
     # without memory, which needs nothing.
     repeated: bool = False

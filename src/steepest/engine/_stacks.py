@@ -110,7 +110,7 @@ def run_stacks(
     asked = names_of(rule.matrix).arrays
     if rule.every is not None:
         every, more = part_of(rule, rule.every.formula, step.numbers, operands=eager)
-        due = step.begun["count"] % step.numbers[rule.every.k] == 0
+        due = step.begun[rule.counter] % step.numbers[rule.every.k] == 0
         asked += names_of(rule.every.formula).arrays
     # Memory that only the other formula of the rule uses is not put into stacks.
     names = rule.memory_names
