@@ -1,5 +1,8 @@
 """Gradients of single elements, against Optax and against NumPy."""
 
+import copy
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -129,12 +132,22 @@ def test_the_state_waits_bit_for_bit():
 
 def test_an_aggregator_stays_one():
     mean = aggregating.average_per_element_updates()
-    assert type(mean) is aggregating.Aggregator
+    assert isinstance(mean, aggregating.Aggregator)
     assert isinstance(mean, optax.experimental.aggregating.Aggregator)
     sgd = steepest.sgd(0.1)
-    assert type(aggregating.process(sgd, mean, sgd)) is aggregating.Aggregator
+    for tx in (
+        aggregating.process(sgd, mean, sgd),
+        aggregating.get_per_element_mean_and_sum_sq_diff_grads(),
+        aggregating.average_incrementally_updates(0, 2),
+        aggregating.add_mean_variance_to_opt(sgd),
+    ):
+        for same in (tx, copy.copy(tx), pickle.loads(pickle.dumps(tx))):
+            assert isinstance(same, aggregating.Aggregator)
+            assert same == tx and repr(same) == repr(tx)
+        assert isinstance(jax.tree.map(lambda x: x, tx), aggregating.Aggregator)
     whole = aggregating.process(sgd, steepest.identity(), sgd)
-    assert type(whole) is steepest.GradientTransformationExtraArgs
+    assert isinstance(whole, steepest.GradientTransformationExtraArgs)
+    assert not isinstance(whole, aggregating.Aggregator)
 
 
 def test_extra_arguments_reach_all():
@@ -158,7 +171,7 @@ def test_what_optax_aggregates():
     """An aggregator of Optax between two of ours."""
     mean = optax.experimental.aggregating.average_per_element_updates()
     tx = aggregating.process(steepest.identity(), mean, steepest.sgd(0.1))
-    assert type(tx) is aggregating.Aggregator
+    assert isinstance(tx, aggregating.Aggregator)
     want = _run(_pieces(steepest)["at once"], _batches(1))[0][0]
     tx = aggregating.process(steepest.clip(0.5), mean, steepest.sgd(0.1))
     assert_same(_run(tx, _batches(1))[0][0], want)

@@ -1,4 +1,4 @@
-"""GaLore: the optimizer sees the gradient in few dimensions.
+"""GaLore: an optimizer for gradients that are projected to few dimensions.
 
 Zhao et al., GaLore: memory-efficient LLM training by gradient low-rank projection,
 2024, arXiv:2403.03507
@@ -59,15 +59,15 @@ _ADVICE = "Pass the params and the state that the updates are for."
 
 @like_optax
 class GaLoreDimensionNumbers(NamedTuple):
-    """How a tensor is a matrix: its layer computes `y = x W`."""
+    """Which axes make a tensor the matrix `W` of a layer `y = x W`."""
 
     reduction_axis: int | Sequence[int] = 0  # summed over; the rows
-    output_axis: int | Sequence[int] = 1  # left over; the columns
+    output_axis: int | Sequence[int] = 1  # the columns
 
 
 @like_optax
 class GaLoreState(NamedTuple):
-    """What GaLore remembers: a count, the optimizer's state, and a basis each leaf."""
+    """What GaLore keeps: a count, the optimizer's state, and a basis for each leaf."""
 
     count: Int[Array, ""]  # the steps taken
     base_optimizer_state: OptState  # in few dimensions
@@ -82,45 +82,45 @@ def scale_by_galore(
     base_optimizer: AnyTransformation | None = None,
     weight_dimension_numbers: NumbersOrFn | None = None,
 ) -> GradientTransformationExtraArgs:
-    """Let `base_optimizer` see the gradient in its main directions alone.
+    """Run `base_optimizer` on the gradient, projected to its main directions.
 
         P <- the first `rank` left singular vectors of g, every `update_proj_gap` steps
         u  = scale P base(P^T g)
 
-    A matrix with more columns than rows has right singular vectors, and
-    `u = scale base(g P) P^T`. Other leaves go to `base_optimizer` as they are. Nothing
-    is differentiated through `P`.
+    For a matrix with more columns than rows, `P` has right singular vectors, and
+    `u = scale base(g P) P^T`. Other leaves go to `base_optimizer` as they are.
+    Derivatives do not pass through `P`.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Inside `jax.shard_map` each device would treat its own part as a whole matrix.
     Gather matrices before, or leave the mesh axes that split them to `jit`.
 
     Args:
-        rank: how many directions; no more than the matrix has.
-        update_proj_gap: how many steps `P` is kept. What the optimizer remembers in the
-            old directions, it takes for the new ones.
-        scale: the size of a step in them.
-        base_optimizer: any transformation that does without params; by default
+        rank: the number of directions. A matrix with fewer keeps all of them.
+        update_proj_gap: the number of steps between two updates of `P`. The state of
+            the optimizer is not converted to the new directions.
+        scale: multiplies the steps of projected leaves.
+        base_optimizer: any transformation that does not need params; by default
             `scale_by_adam()`.
         weight_dimension_numbers: `GaLoreDimensionNumbers` in the structure of the
-            params, `None` where a leaf is not projected, or a function that makes them
-            of the params. By default every leaf with two axes is a matrix. Vectors and
-            scalars are never projected.
+            params, `None` where a leaf is not projected, or a function of the params
+            that returns them. By default every leaf with two axes is a matrix. Vectors
+            and scalars are never projected.
     """
-    who = "scale_by_galore"
-    rank, gap = period(who, rank=rank, update_proj_gap=update_proj_gap)
-    (scale,) = finite(who, scale=scale)
+    name = "scale_by_galore"
+    rank, gap = period(name, rank=rank, update_proj_gap=update_proj_gap)
+    (scale,) = finite(name, scale=scale)
     base = scale_by_adam() if base_optimizer is None else base_optimizer
-    base = as_inner(who, "base_optimizer", base)
+    base = as_inner(name, "base_optimizer", base)
     numbers = _all_matrices
     if weight_dimension_numbers is not None:
-        numbers = partial(_of_two_axes, who, weight_dimension_numbers)
+        numbers = partial(_of_two_axes, name, weight_dimension_numbers)
 
     def init(params: Params) -> GaLoreState:
         leaves = Leaves(params, "params")
-        leaves.check(who)
+        leaves.check(name)
         treedef = leaves.treedef
         few, bases = [], []
-        for axes, p in _rows(who, numbers, params):
+        for axes, p in _rows(name, numbers, params):
             if p is None or axes is None:
                 few.append(p)
                 bases.append(None if p is None else jnp.zeros((0, 0), p.dtype))
@@ -139,19 +139,19 @@ def scale_by_galore(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, GaLoreState]:
-        state = state_of(who, GaLoreState, state)
+        state = state_of(name, GaLoreState, state)
         leaves = Leaves(updates)
-        leaves.check(who)
+        leaves.check(name)
         treedef = leaves.treedef
-        rows = _rows(who, numbers, updates)
-        old = leaves.match(who, state.projector, "state's `projector`", _ADVICE)
+        rows = _rows(name, numbers, updates)
+        old = leaves.match(name, state.projector, "state's `projector`", _ADVICE)
         xs: list[Any] = [None] * len(rows)
         for k, ((axes, g), basis) in enumerate(zip(rows, old, strict=True)):
             if g is None or axes is None:
                 continue
             if basis.shape[:1] != (max(_shape(g, axes)),):
                 raise ValueError(
-                    f"{who}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
+                    f"{name}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
                     f"and {basis.shape} in the state's `projector`. {_ADVICE}"
                 )
             xs[k] = widen(g, wide_dtype([g, basis]), integers=True)
@@ -167,7 +167,7 @@ def scale_by_galore(
         found = []
         ps: list[Any] = [None] * len(rows)
         if params is not None:
-            ps = leaves.match(who, params, "params", _ADVICE)
+            ps = leaves.match(name, params, "params", _ADVICE)
         small = treedef.flatten_up_to(inner)
         for (axes, g), p, basis, u in zip(rows, ps, bases, small, strict=True):
             if g is not None and axes is not None:
@@ -195,7 +195,7 @@ def galore(
 ) -> GradientTransformationExtraArgs:
     """GaLore: `p <- p - learning_rate (u + weight_decay p)`, `u` of `scale_by_galore`.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
+    Inside `jax.shard_map` each device would treat its own part as a whole matrix.
     Gather matrices before, or leave the mesh axes that split them to `jit`.
 
     Args:
@@ -223,7 +223,7 @@ def galore(
 
 
 def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[Any]:
-    """The bases, new ones if they are due; those of equal matrices in one stack."""
+    """The bases, new ones if due. Matrices of one shape go through the SVD together."""
 
     def new() -> list[Any]:
         found = list(old)
@@ -247,7 +247,7 @@ def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[
 
 
 def _coordinates(basis: Array, x: Array, axes: Axes) -> Array:
-    """The gradient in a basis."""
+    """The coordinates of the gradient in a basis."""
 
     def product(basis: Array, x: Array) -> Array:
         x = as_matrices(x, axes)[0]
@@ -257,7 +257,7 @@ def _coordinates(basis: Array, x: Array, axes: Axes) -> Array:
 
 
 def _back(basis: Array, u: Array, g: Array, axes: Axes) -> Array:
-    """A step in the basis, as a step of the leaf."""
+    """The step of a leaf with these coordinates `u` in a basis."""
     real = wide_dtype([basis, u])
 
     def product(basis: Array, u: Array) -> Array:
@@ -283,13 +283,13 @@ def _shape(x: Any, axes: Axes) -> tuple[int, int]:
     return m, n
 
 
-def _rows(who: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
-    """Each leaf and its axes, none of which is left over."""
-    rows = axes_by_leaf(who, numbers, tree)
+def _rows(name: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
+    """The axes of each leaf, and the leaf. Every axis must have a role."""
+    rows = axes_by_leaf(name, numbers, tree)
     for k, (axes, x) in enumerate(rows):
         if axes is not None and axes.batch:
             raise ValueError(
-                f"{who}: leaf {leaf_paths(tree)[k]} of shape {x.shape} has reduction "
+                f"{name}: leaf {leaf_paths(tree)[k]} of shape {x.shape} has reduction "
                 f"axes {axes.reduction} and output axes {axes.output}, and every axis "
                 "is wanted in one of them."
             )
@@ -301,6 +301,6 @@ def _all_matrices(tree: Params) -> Any:
     return jax.tree.map(numbers, tree)
 
 
-def _of_two_axes(who: str, numbers: NumbersOrFn, tree: Params) -> Any:
-    """The numbers, but for vectors and scalars, which are no matrices."""
-    return map_numbers(who, lambda n, x: n if x.ndim > 1 else None, numbers, tree)
+def _of_two_axes(name: str, numbers: NumbersOrFn, tree: Params) -> Any:
+    """The numbers, with `None` for vectors and scalars, which are not matrices."""
+    return map_numbers(name, lambda n, x: n if x.ndim > 1 else None, numbers, tree)

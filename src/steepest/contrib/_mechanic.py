@@ -27,7 +27,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import Around, Leaves, map_wide, wide, widen, wrapping
+from ..engine import Leaves, map_wide, wide, widen, WrapperInfo, wrapping
 from ..numerics import (
     copy_of,
     increment,
@@ -63,7 +63,7 @@ def mechanize(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Multiply all that `base_optimizer` has done by a factor that is learned.
+    """Multiply the sum of all steps of `base_optimizer` by a factor that is learned.
 
         d  = (x0 - p) / (sum(s) + eps)              the way so far, without the factor
         h  = <g + weight_decay sum(s) |g| / (|p| + eps) p, d>
@@ -73,15 +73,15 @@ def mechanize(
         s <- (s_init / k m' + max(r, 0)) / (sqrt(v) + eps)
         p <- x0 - sum(s) (d - base(g))
 
-    for `k` values of beta, 1 - 0.1, 1 - 0.01, ...: how long each memory is.
+    for `k` decay rates beta: 1 - 0.1, 1 - 0.01, ...
 
     Args:
-        base_optimizer: any transformation; it hears the extra arguments. A learning
-            rate of its own only says how its first steps compare with later ones.
+        base_optimizer: any transformation; it is passed the extra arguments. Of its
+            learning rate, only the ratio of later steps to the first ones matters.
         weight_decay: the pull of the factor towards zero; in the paper, lambda.
         eps: keeps divisions finite, above 0.
-        s_init: where the factor begins, above 0.
-        num_betas: `k`, how many memories.
+        s_init: the first value of the factor, above 0.
+        num_betas: `k`, the number of decay rates.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
 
@@ -92,15 +92,15 @@ def mechanize(
     >>> state.s.shape
     (6,)
     """
-    who = "mechanize"
-    base = as_inner(who, "base_optimizer", base_optimizer)
-    (decay,) = finite(who, weight_decay=weight_decay)
-    eps, s_init = measurable(who, eps=eps, s_init=s_init)
-    (k,) = period(who, num_betas=num_betas)
-    axes = mesh_axes(who, axis_name)
+    name = "mechanize"
+    base = as_inner(name, "base_optimizer", base_optimizer)
+    (decay,) = finite(name, weight_decay=weight_decay)
+    eps, s_init = measurable(name, eps=eps, s_init=s_init)
+    (k,) = period(name, num_betas=num_betas)
+    axes = mesh_axes(name, axis_name)
 
     def init(params: Params) -> MechanicState:
-        Leaves(params, "params").check(who)
+        Leaves(params, "params").check(name)
         real = wide_dtype(jax.tree.leaves(params))
         zeros = lambda: jnp.zeros((k,), real)  # each its own, so that all are donated
         return MechanicState(
@@ -120,14 +120,14 @@ def mechanize(
         **extra_args: Any,
     ) -> tuple[Updates, MechanicState]:
         if params is None:
-            raise missing(who, "params")
-        state = state_of(who, MechanicState, state)
+            raise missing(name, "params")
+        state = state_of(name, MechanicState, state)
         real = state.s.dtype
         us, base_state = base.update(
             updates, state.base_optimizer_state, params, **extra_args
         )
         first = state.count == 0
-        x0 = map_wide(who, _choose, [first], params=params, x0=state.x0)
+        x0 = map_wide(name, _choose, [first], params=params, x0=state.x0)
         total = jnp.sum(state.s)
         columns = _side_by_side(real, updates, params=params, x0=x0)
         rows = list(zip(*columns, strict=True))
@@ -143,11 +143,11 @@ def mechanize(
         s = (s_init / k * m + jnp.maximum(r, 0)) / (root(v) + eps)
 
         numbers = [total + eps, jnp.sum(s)]
-        moved = map_wide(who, _move, numbers, x0=x0, params=params, updates=us)
+        moved = map_wide(name, _move, numbers, x0=x0, params=params, updates=us)
         count = increment(state.count)
         return moved, MechanicState(base_state, count, r, m, v, s, x0)
 
-    return wrapping(init, update, Around("mechanize", base, "base_optimizer_state"))
+    return wrapping(init, update, WrapperInfo(name, base, "base_optimizer_state"))
 
 
 def _measured(row: tuple[Array, Array, Array]) -> Float[Array, "4"]:

@@ -1,4 +1,4 @@
-"""Differential privacy: nobody's example shows in the update.
+"""Differential privacy: the update reveals little about any single example.
 
 Abadi et al., Deep learning with differential privacy, 2016, arXiv:1607.00133
 """
@@ -46,27 +46,27 @@ def differentially_private_aggregate(
     *,
     seed: int | None = None,
 ) -> GradientTransformationExtraArgs:
-    """The mean of the gradients of single examples, clipped, with noise.
+    """The mean of the clipped gradients of single examples, with noise.
 
         u = (sum over i of g_i min(1, l2_norm_clip / |g_i|) + sigma normal) / size
         sigma = l2_norm_clip noise_multiplier
 
     Every leaf of the gradients has one more axis than its param, in front: the
     examples, as `jax.vmap(jax.grad(loss), (None, 0))` makes them. `|g_i|` is the length
-    of all leaves together. It must be the first to see them.
+    of all leaves together. This must be the first transformation in a chain.
 
     Inside `jax.shard_map` all devices draw the same noise for their parts, and each
     measures its own part: leave the mesh axes that split the params to `jit`.
 
     Args:
         l2_norm_clip: the largest length that the gradient of an example may have.
-        noise_multiplier: the noise, in units of that length.
-        key: a key of `jax.random`, or a number to make one of.
-        seed: the same, as it was once called.
+        noise_multiplier: the size of the noise, in units of `l2_norm_clip`.
+        key: a key of `jax.random`, or a seed for one.
+        seed: the former name of `key`.
     """
-    who = "differentially_private_aggregate"
-    clip, noise = _checked(who, l2_norm_clip, noise_multiplier)
-    first = key_from(who, key, seed)
+    name = "differentially_private_aggregate"
+    clip, noise = _checked(name, l2_norm_clip, noise_multiplier)
+    first = key_from(name, key, seed)
 
     def init(params: Params) -> DifferentiallyPrivateAggregateState:
         del params
@@ -79,18 +79,18 @@ def differentially_private_aggregate(
         **extra_args: Any,
     ) -> tuple[Updates, DifferentiallyPrivateAggregateState]:
         del params, extra_args
-        state = state_of(who, DifferentiallyPrivateAggregateState, state)
-        Leaves(updates).check(who)
+        state = state_of(name, DifferentiallyPrivateAggregateState, state)
+        Leaves(updates).check(name)
         leaves, treedef = jax.tree.flatten(updates)
         shapes = [jnp.shape(g) for g in leaves]
         if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
             raise ValueError(
-                f"{who}: the gradients have shapes {shapes}, and one axis of examples, "
-                "of one size in front of all, is wanted. Take them one by one, with "
-                "`jax.vmap(jax.grad(loss), (None, 0))`."
+                f"{name}: the gradients have shapes {shapes}, and one axis of "
+                "examples, of one size in front of all, is wanted. Take them one by "
+                "one, with `jax.vmap(jax.grad(loss), (None, 0))`."
             )
         if (0,) in [shape[:1] for shape in shapes]:
-            raise ValueError(f"{who}: got no examples, and one or more are wanted.")
+            raise ValueError(f"{name}: got no examples, and one or more are wanted.")
         rng, *keys = jax.random.split(state.rng_key, len(leaves) + 1)
         real = wide_dtype(leaves)
         gs = [widen(jnp.asarray(g), real, integers=True) for g in leaves]
@@ -129,7 +129,7 @@ def dpsgd(
     Args:
         learning_rate: a number, or a function of the count.
         l2_norm_clip, noise_multiplier: as for `differentially_private_aggregate`.
-        seed: its `key`: a number, or a key of `jax.random`.
+        seed: a key of `jax.random`, or a seed for one.
         momentum: the `decay` of `trace`; `None` for no momentum.
         nesterov: as for `trace`.
         memory_dtype, keep_count: as for `keeping`.
@@ -154,8 +154,8 @@ def dpsgd(
     )
 
 
-def _checked(who: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
-    """The two numbers: noise of an infinite size is none."""
+def _checked(name: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
+    """The two numbers: noise of infinite size is refused."""
     given = {"l2_norm_clip": l2_norm_clip, "noise_multiplier": noise_multiplier}
-    finite(who, **given)
-    return nonnegative(who, **given)
+    finite(name, **given)
+    return nonnegative(name, **given)

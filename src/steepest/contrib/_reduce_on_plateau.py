@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, Int
 
 from ..core import (
     amount,
+    gives,
     GradientTransformationExtraArgs,
     inside,
     like_optax,
@@ -15,7 +16,6 @@ from ..core import (
     Real,
     Rule,
     share,
-    Step,
     transformation,
     whole,
 )
@@ -35,6 +35,57 @@ class ReduceLROnPlateauState(NamedTuple):
     avg_value: Float[Array, ""]
 
 
+@gives("scale")
+def plateau_scale(
+    avg_value: Array,
+    best_value: Array,
+    cooldown_count: Array,
+    count: Array,
+    plateau_count: Array,
+    scale: Array,
+    *,
+    factor: Real,
+    patience: Real,
+    rtol: Real,
+    atol: Real,
+    cooldown: Real,
+    accumulation_size: Real,
+    min_scale: Real,
+    value: Any,
+) -> tuple[Any, ...]:
+    """The `scale` of this step, from the loss `value` and what was seen before."""
+    now = increment(count)
+    (value,) = loss("reduce_on_plateau", value=value)
+    sums = count.astype(avg_value.dtype) * avg_value + value
+    average = sums / now.astype(avg_value.dtype)
+    # At first the best is infinite, and of that there is no fraction.
+    bar = jnp.where(jnp.isinf(best_value), best_value, (1 - rtol) * best_value - atol)
+    better = average < bar
+    no_better = jnp.where(better, 0, increment(plateau_count))
+    cooling = cooldown_count > 0
+    fall = ~cooling & (no_better == patience)
+    pause = jnp.asarray(cooldown, cooldown_count.dtype)
+    pause = jnp.where(fall, pause, jnp.maximum(cooldown_count - 1, 0))
+    lower = jnp.maximum(jnp.where(fall, factor * scale, scale), min_scale)
+
+    due = now == accumulation_size
+    scale = jnp.where(due & ~cooling, lower, scale)
+    return (
+        {"scale": scale},
+        jnp.where(due, 0, average),
+        jnp.where(due & better, average, best_value),
+        jnp.where(due, pause, cooldown_count),
+        jnp.where(due, 0, now),
+        jnp.where(due, jnp.where(cooling | fall, 0, no_better), plateau_count),
+        scale,
+    )
+
+
+def plateau_formula(g: Array, *, scale: Array) -> Array:
+    """`u = scale g`."""
+    return scale * g
+
+
 @transformation
 def reduce_on_plateau(
     factor: Real = 0.1,
@@ -45,24 +96,24 @@ def reduce_on_plateau(
     accumulation_size: Real = 1,
     min_scale: Real = 0.0,
 ) -> GradientTransformationExtraArgs:
-    """`u = scale g`, with a `scale` that falls where the loss has stopped falling.
+    """`u = scale g`, with a `scale` that falls when the loss has stopped falling.
 
     Every `accumulation_size` steps their average loss is compared with the best:
 
         better                  if average < (1 - rtol) best - atol
         scale <- factor scale   if it was not, `patience` times in a row
 
-    and then it falls no more for `cooldown` averages. The loss is the extra argument
+    After that, `scale` stays for `cooldown` averages. The loss is the extra argument
     `value` of `update`.
 
     Args:
-        factor: by which `scale` falls, between 0 and 1.
-        patience: how many averages may be no better, at least 1.
-        rtol: how much better an average must be, of the best; at most 1.
-        atol: the same, in the units of the loss. One of the two is above 0.
-        cooldown: how many averages to wait after a fall.
-        accumulation_size: how many losses to average.
-        min_scale: below which `scale` does not fall.
+        factor: what `scale` is multiplied by, between 0 and 1.
+        patience: the number of averages without improvement, at least 1.
+        rtol: how much better an average must be, relative to the best; at most 1.
+        atol: the same, in the units of the loss. One of the two must be above 0.
+        cooldown: the number of averages to wait after a reduction.
+        accumulation_size: the number of losses in an average.
+        min_scale: the smallest `scale`.
 
     >>> import steepest
     >>> tx = steepest.contrib.reduce_on_plateau(factor=0.5, patience=1)
@@ -73,61 +124,25 @@ def reduce_on_plateau(
     >>> float(u[0])
     0.5
     """
-    who = "reduce_on_plateau"
-    (factor,) = inside.must(who, factor=factor)
-    (rtol,) = share.must(who, rtol=rtol)
-    (atol,) = amount.must(who, atol=atol)
-    (min_scale,) = amount(who, min_scale=min_scale)
+    name = "reduce_on_plateau"
+    (factor,) = inside.must(name, factor=factor)
+    (rtol,) = share.must(name, rtol=rtol)
+    (atol,) = amount.must(name, atol=atol)
+    (min_scale,) = amount(name, min_scale=min_scale)
     if not any(isinstance(x, Array) or x > 0 for x in (rtol, atol)):
         raise ValueError(
-            f"{who}: rtol and atol are both 0, and one of them above 0 is wanted."
+            f"{name}: rtol and atol are both 0, and one of them above 0 is wanted."
         )
-    patience, size = period(who, patience=patience, accumulation_size=accumulation_size)
-    (cooldown,) = whole(who, cooldown=cooldown)
-
-    def prepare(
-        step: Step,
-        average: Array,
-        best: Array,
-        waiting: Array,
-        count: Array,
-        plateau: Array,
-        scale: Array,
-    ) -> tuple[Any, ...]:
-        now = increment(count)
-        (value,) = loss(who, value=step.extra["value"])
-        sums = count.astype(average.dtype) * average + value
-        average = sums / now.astype(average.dtype)
-        # At first the best is infinite, and of that there is no fraction.
-        bar = jnp.where(jnp.isinf(best), best, (1 - rtol) * best - atol)
-        better = average < bar
-        no_better = jnp.where(better, 0, increment(plateau))
-        cooling = waiting > 0
-        fall = ~cooling & (no_better == patience)
-        pause = jnp.asarray(cooldown, waiting.dtype)
-        pause = jnp.where(fall, pause, jnp.maximum(waiting - 1, 0))
-        lower = jnp.maximum(jnp.where(fall, factor * scale, scale), min_scale)
-
-        due = now == size
-        scale = jnp.where(due & ~cooling, lower, scale)
-        return (
-            {"scale": scale},
-            jnp.where(due, 0, average),
-            jnp.where(due & better, average, best),
-            jnp.where(due, pause, waiting),
-            jnp.where(due, 0, now),
-            jnp.where(due, jnp.where(cooling | fall, 0, no_better), plateau),
-            scale,
-        )
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return n.scale * g
+    patience, size = period(
+        name, patience=patience, accumulation_size=accumulation_size
+    )
+    (cooldown,) = whole(name, cooldown=cooldown)
 
     return lift(
         Rule(
-            who,
+            name,
+            plateau_formula,
             ReduceLROnPlateauState,
-            leaf,
             shared={
                 "avg_value": scalar(0.0),
                 "best_value": scalar(float("inf")),
@@ -136,7 +151,16 @@ def reduce_on_plateau(
                 "plateau_count": zero_count,
                 "scale": scalar(1.0),
             },
-            prepare=prepare,
-            needs=("value",),
+            numbers={
+                "factor": factor,
+                "patience": patience,
+                "rtol": rtol,
+                "atol": atol,
+                "cooldown": cooldown,
+                "accumulation_size": size,
+                "min_scale": min_scale,
+            },
+            per_step=plateau_scale,
+            extra=("value",),
         )
     )

@@ -1,4 +1,4 @@
-"""Sharpness-aware minimization: the gradient from the worst place nearby.
+"""Sharpness-aware minimization: descend by the gradient at the worst point nearby.
 
 Foret et al., Sharpness-aware minimization for efficiently improving generalization,
 2021, arXiv:2010.01412
@@ -19,6 +19,7 @@ from ..core import (
     EmptyState,
     flag,
     function,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
@@ -29,34 +30,45 @@ from ..core import (
     Real,
     Rule,
     state_of,
-    Step,
     transformation,
     Updates,
 )
 from ..engine import (
     apply_updates,
-    Around,
     branch,
     Leaves,
     lift,
     map_leaves,
     map_wide,
     wide,
+    WrapperInfo,
     wrapping,
 )
-from ..numerics import copy_of, quotient, root, sum_of_squares, zero_count
+from ..numerics import copy_of, gradient_norm_squared, quotient, root, zero_count
 
 NormalizeState = EmptyState
 
 
 @like_optax
 class SAMState(NamedTuple):
-    """How far the climb has come, and from where."""
+    """The position in a round, and where the round began."""
 
     steps_since_sync: Int[Array, ""]
     opt_state: OptState
     adv_state: OptState
     cache: Params | None  # the params before the climb; none in opaque mode
+
+
+@gives("factor")
+def normalizing_factor(*, total: Array) -> dict[str, Any]:
+    """`1 / |g|`, or 0 if `g` is zero; `total` is the sum of squares of all leaves."""
+    norm = jnp.where(total > 0, root(total), 0)
+    return {"factor": quotient(jnp.ones_like(norm), norm)}
+
+
+def normalize_formula(g: Array, *, factor: Array) -> Array:
+    """`u = factor g`."""
+    return factor * g
 
 
 @transformation
@@ -73,21 +85,12 @@ def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     >>> [round(float(x), 1) for x in tx.update(g, tx.init(g))[0]]
     [0.6, 0.8]
     """
-
-    def prepare(step: Step) -> dict[str, Any]:
-        norm = jnp.where(step.total > 0, root(step.total), 0)
-        return {"factor": quotient(jnp.ones_like(norm), norm)}
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return n.factor * g
-
     return lift(
         Rule(
             "normalize",
-            EmptyState,
-            leaf,
-            prepare=prepare,
-            measure=lambda n, g, p: sum_of_squares(g),
+            normalize_formula,
+            per_step=normalizing_factor,
+            measure=gradient_norm_squared,
             axes=mesh_axes("normalize", axis_name),
         )
     )
@@ -102,21 +105,21 @@ def sam(
     opaque_mode: bool = False,
     batch_axis_name: str | None = None,
 ) -> GradientTransformationExtraArgs:
-    """Climb with `adv_optimizer`, and descend from where you were by what you saw.
+    """Climb with `adv_optimizer`; then descend with the gradient found there.
 
         p <- p - u      u of `adv_optimizer`, at p              sync_period - 1 times;
         p <- q + u      u of `optimizer`, with the gradient at p, and then this,
                         where q is where the climb began
 
-    So of every `sync_period` updates all but the last go up. In opaque mode each update
-    is the whole round, and the gradients on the way come from an extra argument
-    `grad_fn(params, step)`. A usual climb is `chain(normalize(), sgd(0.05))`.
+    Of every `sync_period` updates all but the last go up. In opaque mode each update
+    is a whole round, and the gradients within it come from the extra argument
+    `grad_fn(params, step)`. `adv_optimizer` is usually `chain(normalize(), sgd(0.05))`.
 
     Args:
-        optimizer: any transformation; it goes down.
-        adv_optimizer: any transformation; its steps are taken backwards.
-        sync_period: how many gradients make a round, at least 1; 1 is no climb.
-        reset_state: whether `adv_optimizer` forgets everything after a climb.
+        optimizer: any transformation; it descends.
+        adv_optimizer: any transformation; its updates are subtracted.
+        sync_period: the number of gradients in a round, at least 1; 1 for no climb.
+        reset_state: whether the state of `adv_optimizer` is reset after each round.
         opaque_mode: whether an update is a whole round. Then `sync_period` is an int.
         batch_axis_name: in opaque mode, the name of a mapped axis to average the
             gradients of `grad_fn` over.
@@ -197,7 +200,7 @@ def sam(
 
     if opaque_mode:
         return GradientTransformationExtraArgs(init, whole_round)
-    return wrapping(init, update, Around("sam", down, "opt_state"))
+    return wrapping(init, update, WrapperInfo("sam", down, "opt_state"))
 
 
 _choose = wide(lambda here, params, cache: jnp.where(here, params, cache))

@@ -3,6 +3,7 @@
 Defazio et al., The road less scheduled, 2024, arXiv:2405.15682
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ from ..core import (
     dtype,
     finite,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
@@ -26,7 +28,6 @@ from ..core import (
     ScalarOrSchedule,
     share,
     state_of,
-    Step,
     transformation,
     whole,
 )
@@ -39,7 +40,14 @@ from ..engine import (
     update_dtype,
     widen,
 )
-from ..numerics import copy_of, increment, scalar, scheduled, wide_dtype, zero_count
+from ..numerics import (
+    copy_of,
+    increment,
+    number_or_schedule,
+    scalar,
+    wide_dtype,
+    zero_count,
+)
 from ..optimizers import scale_by_rms, sgd
 from ..schedules import constant_schedule, linear_schedule
 from ..transforms import add_decayed_weights, scale_by_learning_rate
@@ -50,7 +58,7 @@ _ADVICE = "Pass the params that were trained with this state."
 
 @like_optax
 class ScheduleFreeState(NamedTuple):
-    """What is averaged how, and the state of the optimizer inside."""
+    """How the average is taken, and the state of the optimizer inside."""
 
     b1: Array
     weight_sum: Array  # the sum of the weights
@@ -70,6 +78,39 @@ class _Averages(NamedTuple):
     z: Params
 
 
+@gives("c")
+def averaging_weight(
+    max_lr: Array,
+    step_count: Array,
+    weight_sum: Array,
+    *,
+    rate: tuple[Any],
+    weight_lr_power: Real,
+) -> tuple[dict[str, Any], Array, Array, Array]:
+    """`c`, the weight of the new `z` in the average. `rate` holds a learning rate."""
+    (rate_or_schedule,) = rate
+    if callable(rate_or_schedule):
+        now = jnp.asarray(rate_or_schedule(step_count), float)
+    else:
+        now = jnp.asarray(rate_or_schedule)
+    max_lr = jnp.maximum(max_lr, now)
+    weight = max_lr**weight_lr_power
+    weight_sum = weight_sum + weight
+    # Until the learning rate rises above zero there is nothing to average.
+    some = (weight_sum != 0) & ~jnp.isinf(weight_sum)
+    c = jnp.where(some, weight / jnp.where(some, weight_sum, 1), 0)
+    return {"c": c}, max_lr, increment(step_count), weight_sum
+
+
+def averaging_formula(
+    g: Array, p: Array, z: Array, *, b1: Real, c: Array
+) -> tuple[Array, Array]:
+    """The update of `y`, which is `p`; `g` is the update of the optimizer inside."""
+    # Of the new `z`: XLA would copy the old one before it is overwritten.
+    z = z + g
+    return c * (z - p) + (1 - b1) * (1 - c) * g, z
+
+
 @transformation
 def schedule_free(
     base_optimizer: AnyTransformation,
@@ -78,7 +119,7 @@ def schedule_free(
     weight_lr_power: Real = 2.0,
     state_dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """Let `base_optimizer` run, average where it was, and train between the two.
+    """Average the iterates of `base_optimizer`, and train between the two.
 
         z <- z + base(gradient at y)
         x <- (1 - c) x + c z                c = w / (sum of all w until now)
@@ -90,12 +131,12 @@ def schedule_free(
         c (z - y) + (1 - b1) (1 - c) u              with the new z
 
     Args:
-        base_optimizer: any transformation, without momentum, for `b1` replaces it.
+        base_optimizer: any transformation, without momentum: `b1` replaces it.
         learning_rate: that of `base_optimizer`; a number, or a function of the count,
             which begins at 1. Only the weights depend on it.
-        b1: how near `y` is to the average, in [0, 1]; 0 for none.
-        weight_lr_power: how little the steps of a warm-up weigh.
-        state_dtype: the dtype `z` is kept in; by default that of the params.
+        b1: the weight of the average in `y`, in [0, 1]; 0 for no averaging.
+        weight_lr_power: the larger, the less the steps of a warm-up count.
+        state_dtype: the dtype of `z`; by default that of the params.
 
     >>> import steepest
     >>> tx = steepest.contrib.schedule_free(steepest.sgd(0.1), learning_rate=0.1)
@@ -104,58 +145,41 @@ def schedule_free(
     >>> round(float(updates[0]), 3), round(float(state.z[0]), 3)
     (-0.1, 0.9)
     """
-    who = "schedule_free"
-    base = plan_of(who, "base_optimizer", base_optimizer)
-    (b1,) = share(who, b1=b1)
-    (power,) = finite(who, weight_lr_power=weight_lr_power)
-    dtype(who, state_dtype=state_dtype)
-    rate = scheduled(finite, who, learning_rate=learning_rate)
-
-    def prepare(
-        step: Step, kept_b1: Array, max_lr: Array, t: Array, weight_sum: Array
-    ) -> tuple[Any, ...]:
-        max_lr = jnp.maximum(max_lr, rate(t))
-        weight = max_lr**power
-        weight_sum = weight_sum + weight
-        # Until the learning rate rises above zero there is nothing to average.
-        some = (weight_sum != 0) & ~jnp.isinf(weight_sum)
-        c = jnp.where(some, weight / jnp.where(some, weight_sum, 1), 0)
-        return {"c": c}, kept_b1, max_lr, increment(t), weight_sum
-
-    def leaf(n: Any, u: Array, y: Array, z: Array) -> tuple[Array, Array]:
-        # Of the new `z`: XLA would copy the old one before it is overwritten.
-        z = z + u
-        return n.c * (z - y) + (1 - b1) * (1 - n.c) * u, z
-
-    def begin(p: Any) -> Array:
-        return copy_of(p).astype(state_dtype or p.dtype)
+    name = "schedule_free"
+    base = plan_of(name, "base_optimizer", base_optimizer)
+    (b1,) = share(name, b1=b1)
+    (power,) = finite(name, weight_lr_power=weight_lr_power)
+    dtype(name, state_dtype=state_dtype)
+    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
 
     averages = lift(
         Rule(
-            who,
+            name,
+            averaging_formula,
             _Averages,
-            leaf,
-            remember={"z": begin},
+            memory={"z": partial(_first_z, dtype=state_dtype)},
             shared={
-                "b1": scalar(b1),
+                "b1": _kept_b1,
                 "max_lr": scalar(0.0),
-                "step_count": lambda: increment(zero_count()),
+                "step_count": _first_count,
                 "weight_sum": scalar(0.0),
             },
-            prepare=prepare,
-            needs=("params",),
+            # In a tuple, a schedule is not evaluated by the engine. It would do so at
+            # `count`, from 0, and show the learning rate a second time.
+            numbers={"b1": b1, "weight_lr_power": power, "rate": (rate,)},
+            per_step=averaging_weight,
         )
     )
 
     def apart(state: OptState) -> list[OptState]:
-        state = state_of(who, ScheduleFreeState, state)
+        state = state_of(name, ScheduleFreeState, state)
         return [state.base_optimizer_state, state]
 
     def together(states: list[OptState]) -> ScheduleFreeState:
         inner, mine = states
         return ScheduleFreeState(base_optimizer_state=inner, **mine._asdict())
 
-    return sequence([base, plan_of(who, "averages", averages)], apart, together).pair
+    return sequence([base, plan_of(name, "averages", averages)], apart, together).pair
 
 
 def schedule_free_eval_params(state: OptState, params: Params) -> Params:
@@ -167,12 +191,12 @@ def schedule_free_eval_params(state: OptState, params: Params) -> Params:
         params: `y`, the params in training. Leaves that no `schedule_free` has seen
             come back as they are; so do all with `b1 = 0`, where nothing is averaged.
     """
-    who = "schedule_free_eval_params"
+    name = "schedule_free_eval_params"
     inside = jax.tree.leaves(state, is_leaf=_is_schedule_free)
     found = [part for part in inside if _is_schedule_free(part)]
     if not found:
         raise TypeError(
-            f"{who}: there is no ScheduleFreeState in the state, a "
+            f"{name}: there is no ScheduleFreeState in the state, a "
             f"{type(state).__name__}. Pass the state of `schedule_free`."
         )
     leaves, treedef = jax.tree.flatten(params, is_leaf=lambda x: x is None)
@@ -182,19 +206,19 @@ def schedule_free_eval_params(state: OptState, params: Params) -> Params:
             zs = treedef.flatten_up_to(part.z)
         except (KeyError, TypeError, ValueError):
             difference = first_difference(params, part.z, ("params", "state's `z`"))
-            raise ValueError(f"{who}: {difference}. {_ADVICE}") from None
+            raise ValueError(f"{name}: {difference}. {_ADVICE}") from None
         for k, z in enumerate(zs):
             if not hasattr(z, "dtype") or leaves[k] is None:
                 continue
             if averaged[k] is not leaves[k]:
                 raise ValueError(
-                    f"{who}: the state holds two averages of leaf "
+                    f"{name}: the state holds two averages of leaf "
                     f"{leaf_paths(params)[k]}. Pass the one that is meant."
                 )
             y = jnp.asarray(leaves[k])
             if y.shape != z.shape:
                 raise ValueError(
-                    f"{who}: leaf {leaf_paths(params)[k]} has shape {y.shape} in the "
+                    f"{name}: leaf {leaf_paths(params)[k]} has shape {y.shape} in the "
                     f"params and {z.shape} in the state's `z`. {_ADVICE}"
                 )
             averaged[k] = _average(part.b1, y, z)
@@ -218,26 +242,26 @@ def schedule_free_adamw(
     """Schedule-Free AdamW: `schedule_free` around RMSProp with weight decay.
 
     Args:
-        learning_rate: how far a step goes.
-        warmup_steps: over how many steps it rises from zero; by default it does not.
-        b1: that of `schedule_free`.
-        b2: how slowly the mean square of the gradients forgets.
+        learning_rate: a number, or a function of the count.
+        warmup_steps: the number of steps in which it rises from zero; by default there
+            is no warm-up.
+        b1: as for `schedule_free`.
+        b2: decay rate of the mean square of the gradients, in [0, 1).
         eps: keeps a step finite where the gradient is zero.
         weight_decay: the pull towards zero, at the params in training.
         weight_lr_power, state_dtype: as for `schedule_free`.
         memory_dtype, keep_count: as for `keeping`.
     """
-    who = "schedule_free_adamw"
-    rate = _warmed_up(who, learning_rate, warmup_steps)
-    (b2,) = fraction(who, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
+    name = "schedule_free_adamw"
+    rate = _warmed_up(name, learning_rate, warmup_steps)
+    (b2,) = fraction(name, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
     base = chain(
         scale_by_rms(b2, eps, eps_in_sqrt=False, bias_correction=True),
         add_decayed_weights(weight_decay),
         scale_by_learning_rate(rate),
     )
-    tx = schedule_free(base, rate, b1, weight_lr_power, state_dtype)
-    return tx
+    return schedule_free(base, rate, b1, weight_lr_power, state_dtype)
 
 
 @optimizer
@@ -255,9 +279,10 @@ def schedule_free_sgd(
     """Schedule-Free gradient descent: `schedule_free` around `sgd`.
 
     Args:
-        learning_rate: how far a step goes.
-        warmup_steps: over how many steps it rises from zero; by default it does not.
-        b1: that of `schedule_free`.
+        learning_rate: a number, or a function of the count.
+        warmup_steps: the number of steps in which it rises from zero; by default there
+            is no warm-up.
+        b1: as for `schedule_free`.
         weight_decay: the pull towards zero, at the params in training; `None` for none.
         weight_lr_power, state_dtype: as for `schedule_free`.
         memory_dtype, keep_count: as for `keeping`.
@@ -266,25 +291,39 @@ def schedule_free_sgd(
     base = sgd(rate)
     if weight_decay is not None:
         base = chain(add_decayed_weights(weight_decay), base)
-    tx = schedule_free(base, rate, b1, weight_lr_power, state_dtype)
-    return tx
+    return schedule_free(base, rate, b1, weight_lr_power, state_dtype)
 
 
-def _warmed_up(who: str, learning_rate: Any, warmup_steps: int | None) -> Any:
+def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     """The learning rate, from zero over this many steps."""
     if not callable(learning_rate):
-        finite(who, learning_rate=learning_rate)
+        finite(name, learning_rate=learning_rate)
     if warmup_steps is None:
         return learning_rate
-    (steps,) = whole(who, warmup_steps=warmup_steps)
+    (steps,) = whole(name, warmup_steps=warmup_steps)
     if callable(learning_rate):
         raise TypeError(
-            f"{who}: learning_rate is a function and warmup_steps is {steps}. Put the "
+            f"{name}: learning_rate is a function and warmup_steps is {steps}. Put the "
             "warm-up into the function."
         )
     if steps < 1:
         return constant_schedule(learning_rate)
     return linear_schedule(0.0, learning_rate, steps)
+
+
+def _first_z(p: Any, *, dtype: Any) -> Array:
+    """Where `z` begins: at the params."""
+    return copy_of(p).astype(dtype or p.dtype)
+
+
+def _kept_b1(*, b1: Real) -> Array:
+    """`b1` as it is kept in the state, for `schedule_free_eval_params`."""
+    return jnp.asarray(b1, float)
+
+
+def _first_count() -> Array:
+    """Where the count begins: at 1."""
+    return increment(zero_count())
 
 
 def _average(b1: Any, y: Array, z: Array) -> Array:

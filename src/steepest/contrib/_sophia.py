@@ -22,6 +22,7 @@ from ..core import (
     flag,
     fraction,
     function,
+    gives,
     GradientTransformationExtraArgs,
     key,
     like_optax,
@@ -38,7 +39,6 @@ from ..core import (
     said_of,
     ScalarOrSchedule,
     state_of,
-    Step,
     transformation,
     Updates,
     whole,
@@ -59,7 +59,7 @@ from ..tree import random_like, size
 
 @like_optax
 class HutchinsonState(NamedTuple):
-    """What the next random signs are drawn with."""
+    """The key of the next random signs."""
 
     key: Any
 
@@ -78,22 +78,22 @@ class SophiaState(NamedTuple):
 def hutchinson_estimator_diag_hessian(
     random_seed: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """The diagonal of the Hessian, in place of the updates: `u = z * (H z)`.
+    """An estimate of the diagonal of the Hessian: `u = z * (H z)`.
 
-    `z` are random signs, new ones in each step, so that the mean of `u` is the
-    diagonal; of a Hessian that is diagonal, `u` is. `update` needs the params and the
-    function of them whose Hessian it is: `obj_fn=...`.
+    `z` are random signs, new ones in each step. The mean of `u` is the diagonal of `H`;
+    if `H` is diagonal, `u` is exact. `update` needs the params and `obj_fn=...`, the
+    function of the params whose Hessian it is. The gradients are not used.
 
     Args:
-        random_seed: a key, as `jax.random.key` makes it, or a number to make one of;
-            by default 0.
+        random_seed: a key, as made by `jax.random.key`, or a seed for one; by default
+            0.
     """
-    who = "hutchinson_estimator_diag_hessian"
+    name = "hutchinson_estimator_diag_hessian"
     seed: Any = 0 if random_seed is None else random_seed
     number = hasattr(seed, "dtype") and np.ndim(seed) == 0
     number = jnp.issubdtype(seed.dtype, jnp.integer) if number else type(seed) is int
     if not number:
-        key(who, random_seed=seed)
+        key(name, random_seed=seed)
 
     def init(params: Params) -> HutchinsonState:
         del params
@@ -109,16 +109,16 @@ def hutchinson_estimator_diag_hessian(
     ) -> tuple[Updates, HutchinsonState]:
         del updates, extra_args
         if params is None:
-            raise missing(who, "params")
+            raise missing(name, "params")
         if obj_fn is None:
-            raise missing(who, "obj_fn")
-        function(who, obj_fn=obj_fn)
-        state = state_of(who, HutchinsonState, state)
+            raise missing(name, "obj_fn")
+        function(name, obj_fn=obj_fn)
+        state = state_of(name, HutchinsonState, state)
         leaves = Leaves(params, "params")
         for k, p in enumerate(leaves.arrays):
             if p is not None and not is_inexact(p):
                 raise TypeError(
-                    f"{who}: leaf {leaves.path(k)} {said_of(p)}, and a real one is "
+                    f"{name}: leaf {leaves.path(k)} {said_of(p)}, and a real one is "
                     "wanted: there is no derivative by it. Put it under a mask."
                 )
         rest, mine = jax.random.split(state.key)
@@ -127,6 +127,33 @@ def hutchinson_estimator_diag_hessian(
         return jax.tree.map(jnp.multiply, z, h_z), HutchinsonState(rest)
 
     return GradientTransformationExtraArgs(init, update)
+
+
+@gives("c1")
+def mu_correction(count: Array, *, b1: Real) -> tuple[dict[str, Any], Array]:
+    """`c1 = 1 - b1^t`."""
+    t = increment(count)
+    return {"c1": debias(b1, t)}, t
+
+
+def sophia_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    eps: Real,
+    gamma: Real,
+    clip_threshold: Real | None,
+    c1: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of Sophia for one array, where `c1 = 1 - b1^t`. `nu` stays as it is."""
+    mu = ema(mu, g, b1)
+    least = jnp.maximum(eps, jnp.finfo(nu.dtype).tiny)
+    u = mu / c1 / jnp.maximum(gamma * nu, least)
+    if clip_threshold is not None:
+        u = jnp.clip(u, -clip_threshold, clip_threshold)
+    return u, mu, nu
 
 
 @optimizer
@@ -156,25 +183,26 @@ def sophia(
         nu <- b2 nu + (1 - b2) h            every `update_interval` steps
         p  <- p - learning_rate (u + weight_decay p)
 
-    `h` is an estimate of the diagonal of the Hessian; the first step takes one, and the
-    next one divides by it. `update` needs what the estimator needs: `obj_fn=...`.
+    `h` is an estimate of the diagonal of the Hessian. The first step computes one, and
+    the second step is the first to use it. `update` needs what the estimator needs:
+    `obj_fn=...`.
 
     Args:
         learning_rate: a number, or a function of the count.
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
-        eps: the least that is divided by.
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
+        eps: the smallest divisor.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         weight_decay_mask: which leaves decay, as for `masked`; by default all.
-        gamma: how much of the curvature counts: choose it so that between a tenth and a
-            half of the weights are not clipped.
+        gamma: scales the curvature. Choose it so that between a tenth and a half of
+            the weights are not clipped.
         clip_threshold: the largest `u`; `None` for no clipping.
-        update_interval: how many steps lie between two estimates.
-        hessian_diagonal_fn: a transformation that makes of the gradients an `h`; it
-            hears the params and the extra arguments.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
-        verbose: whether to print the share of weights that are not clipped.
-        print_win_rate_every_n_steps: how often; by default in every step.
+        update_interval: the number of steps from one estimate to the next.
+        hessian_diagonal_fn: a transformation whose updates are `h`; it is passed the
+            params and the extra arguments.
+        mu_dtype: the dtype of `mu`; by default that of the params.
+        verbose: whether to print the fraction of weights that are not clipped.
+        print_win_rate_every_n_steps: how often to print; by default in every step.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
@@ -244,32 +272,23 @@ class _Direction(NamedTuple):
 def _direction(
     b1: Real, eps: Real, gamma: Real, clip_threshold: Real | None, mu_dtype: Any
 ) -> GradientTransformationExtraArgs:
-    """`u`, with the `nu` of the last estimate, which is left as it is."""
+    """`u`, from the `nu` of the last estimate."""
     (b1,) = fraction("sophia", b1=b1)
     eps, gamma = nonnegative("sophia", eps=eps, gamma=gamma)
     top = None
     if clip_threshold is not None:
         (top,) = positive("sophia", clip_threshold=clip_threshold)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        t = increment(count)
-        return {"c1": debias(b1, t)}, t
-
-    def leaf(n: Any, g: Array, p: Array, mu: Array, nu: Array) -> Any:
-        mu = ema(mu, g, b1)
-        least = jnp.maximum(eps, jnp.finfo(nu.dtype).tiny)
-        u = mu / n.c1 / jnp.maximum(gamma * nu, least)
-        return u if top is None else jnp.clip(u, -top, top), mu, nu
-
+    numbers = {"b1": b1, "eps": eps, "gamma": gamma, "clip_threshold": top}
     return lift(
         Rule(
             "sophia",
+            sophia_formula,
             _Direction,
-            leaf,
-            remember={"mu": first_moment(mu_dtype), "nu": second_moment()},
+            memory={"mu": first_moment(mu_dtype), "nu": second_moment()},
             shared={"count": zero_count},
-            prepare=prepare,
-            refuse=only_real if top is not None else None,
+            numbers=numbers,
+            per_step=mu_correction,
+            check_leaf=only_real if top is not None else None,
         )
     )
 

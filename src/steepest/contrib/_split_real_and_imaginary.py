@@ -1,4 +1,4 @@
-"""Complex params for optimizers that know real ones only."""
+"""Complex params for optimizers that are made for real ones."""
 
 from typing import Any, NamedTuple
 
@@ -13,10 +13,11 @@ from ..core import (
     OptState,
     Params,
     state_of,
+    Transformation,
     transformation,
     Updates,
 )
-from ..engine import Around, Leaves, seen_through
+from ..engine import Leaves, WrapperInfo
 
 
 @like_optax
@@ -38,13 +39,13 @@ class SplitRealAndImaginaryState(NamedTuple):
 def split_real_and_imaginary(
     inner: AnyTransformation,
 ) -> GradientTransformationExtraArgs:
-    """Let `inner` see two real arrays in place of each complex one.
+    """Give `inner` two real arrays in place of each complex one.
 
-    Most optimizers treat a complex number as one: Adam divides it by its length. Under
-    this its parts are two numbers of their own, as if the network were a real one.
+    Most optimizers treat a complex number as one number: Adam divides it by its
+    length. Here its real and imaginary parts are two separate numbers.
 
     Args:
-        inner: any transformation; it hears the extra arguments as they are.
+        inner: any transformation; it is passed the extra arguments unchanged.
 
     >>> import steepest
     >>> tx = split_real_and_imaginary(steepest.adam(0.1))
@@ -53,11 +54,11 @@ def split_real_and_imaginary(
     >>> complex(updates[0].round(3))
     (-0.10000000149011612-0.10000000149011612j)
     """
-    who = "split_real_and_imaginary"
-    tx = as_inner(who, "inner", inner)
+    name = "split_real_and_imaginary"
+    tx = as_inner(name, "inner", inner)
 
     def init(params: Params) -> SplitRealAndImaginaryState:
-        Leaves(params, "params").check(who)
+        Leaves(params, "params").check(name)
         return SplitRealAndImaginaryState(tx.init(jax.tree.map(_split, params)))
 
     def update(
@@ -66,8 +67,8 @@ def split_real_and_imaginary(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, SplitRealAndImaginaryState]:
-        state = state_of(who, SplitRealAndImaginaryState, state)
-        Leaves(updates).check(who)
+        state = state_of(name, SplitRealAndImaginaryState, state)
+        Leaves(updates).check(name)
         found, inner_state = tx.update(
             jax.tree.map(_split, updates),
             state.inner_state,
@@ -77,8 +78,7 @@ def split_real_and_imaginary(
         joined = jax.tree.map(_join, found, is_leaf=_is_split)
         return joined, SplitRealAndImaginaryState(inner_state)
 
-    pair = GradientTransformationExtraArgs(init, update)
-    return seen_through(pair, Around(who, tx, "inner_state"))
+    return Transformation(init, update, WrapperInfo(name, tx, "inner_state"))
 
 
 def _split(x: Any) -> Any:

@@ -12,6 +12,7 @@ from ._errors import (
     not_a_transformation as not_a_transformation,
     unusual as unusual,
     UnusualValueWarning as UnusualValueWarning,
+    warn as warn,
 )
 from ._given import (
     any_dtype as any_dtype,

@@ -201,7 +201,8 @@ def recorded(function: Callable[..., Any], cls: Any, check: Callable[..., Any]) 
         bound.apply_defaults()
         call = Call(make, bound.arguments)
         call.__dict__["made"] = result
-        return cls.of(call)
+        # What is of a subclass stays of it.
+        return (type(result) if issubclass(type(result), cls) else cls).of(call)
 
     make.__wrapped__ = made  # pyright: ignore[reportFunctionMemberAccess]
     make.__signature__ = signature  # pyright: ignore

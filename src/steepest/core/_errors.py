@@ -19,7 +19,7 @@ class UnusualValueWarning(UserWarning):
 
 @contextmanager
 def said_before() -> Iterator[None]:
-    """Within this, `unusual` is silent: what is made was made before."""
+    """Within this, `warn` is silent: what is made was made before."""
     token = _SAID_BEFORE.set(True)
     try:
         yield
@@ -28,10 +28,20 @@ def said_before() -> Iterator[None]:
 
 
 def unusual(message: str) -> None:
-    """Warn, at the line of the program that called into this library.
+    """Warn of an unusual value.
 
     Args:
         message: what is unusual.
+    """
+    warn(message, UnusualValueWarning)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, at the line of the program that called into this library.
+
+    Args:
+        message: what is said.
+        category: the class of the warning.
     """
     if _SAID_BEFORE.get():
         return
@@ -41,7 +51,7 @@ def unusual(message: str) -> None:
     while frame and frame.f_globals.get("__name__", "").startswith(f"{library}."):
         frame = frame.f_back
         level += 1
-    warnings.warn(message, UnusualValueWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 class MissingArgument(TypeError, ValueError):

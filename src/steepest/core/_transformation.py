@@ -99,6 +99,10 @@ class Transformation(GradientTransformationExtraArgs):
         tx.call, tx._info, tx.step = None, info, step
         return tx
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _register(cls)
+
     @classmethod
     def of(cls, call: Call) -> "Transformation":
         """What `call` makes."""
@@ -123,8 +127,8 @@ class Transformation(GradientTransformationExtraArgs):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.call is None:
-            return Transformation, (*self, self._info, self.step)
-        return Transformation.of, (self.call,)
+            return type(self), (*self, self._info, self.step)
+        return type(self).of, (self.call,)
 
 
 class _Method:
@@ -177,16 +181,17 @@ class Update(_Method):
         return made.update(updates, state, params, **extra_args)
 
 
-def _register() -> None:
-    node = jax.tree_util.register_pytree_with_keys
+def _register_methods() -> None:
     for cls in (Init, Update):
-        node(
+        jax.tree_util.register_pytree_with_keys(
             cls,
             lambda x: x.call.flatten_with_keys(),
             lambda static, arrays, cls=cls: cls(Call.unflatten(static, arrays)),
             lambda x: x.call.flatten(),
         )
 
+
+def _register(cls: type[Transformation]) -> None:
     def flatten(tx: Transformation) -> Any:
         return (tuple(tx), _rest(tx)) if tx.call is None else tx.call.flatten()
 
@@ -198,10 +203,10 @@ def _register() -> None:
 
     def unflatten(static: Any, children: Any) -> Transformation:
         if isinstance(static, _Rest):
-            return Transformation(*children, *static)
-        return Transformation.of(Call.unflatten(static, children))
+            return cls(*children, *static)
+        return cls.of(Call.unflatten(static, children))
 
-    node(Transformation, flatten_with_keys, unflatten, flatten)
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
 
 
 class _Rest(NamedTuple):
@@ -326,4 +331,5 @@ def _has_double_star(f: Callable[..., Any]) -> bool:
     return any(a.kind is a.VAR_KEYWORD for a in arguments)
 
 
-_register()
+_register_methods()
+_register(Transformation)

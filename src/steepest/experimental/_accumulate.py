@@ -21,7 +21,7 @@ from ..engine import map_leaves
 from ..numerics import zero_count
 from ..transforms import identity
 from ..tree import zeros_like
-from ._aggregator import Aggregator, average_per_element_updates, Axis, narrow, wide
+from ._aggregator import average_per_element_updates, Axis, MadeAggregator, narrow, wide
 
 
 @like_optax
@@ -37,13 +37,13 @@ class AccumulateAvgUpdatesState(NamedTuple):
 def accumulate_avg_updates(
     accumulation_steps: int,
 ) -> GradientTransformationExtraArgs:
-    """The mean of `accumulation_steps` updates; until it is there, zeros.
+    """The mean of `accumulation_steps` updates; zeros until it is complete.
 
     Args:
-        accumulation_steps: how many updates make one; of 1, this is `identity`.
+        accumulation_steps: the number of updates in a mean; 1 makes this `identity`.
     """
-    who = "accumulate_avg_updates"
-    (steps,) = period(who, accumulation_steps=accumulation_steps)
+    name = "accumulate_avg_updates"
+    (steps,) = period(name, accumulation_steps=accumulation_steps)
     if steps == 1:
         return identity()
 
@@ -59,9 +59,9 @@ def accumulate_avg_updates(
         **extra_args: Any,
     ) -> tuple[Updates, AccumulateAvgUpdatesState]:
         del params, extra_args
-        state = state_of(who, AccumulateAvgUpdatesState, state)
+        state = state_of(name, AccumulateAvgUpdatesState, state)
         k = state.micro_step + 1
-        mean = map_leaves(who, mean_of(k), updates=updates, avg_grad=state.avg_grad)
+        mean = map_leaves(name, mean_of(k), updates=updates, avg_grad=state.avg_grad)
         ready = k == steps
         new = AccumulateAvgUpdatesState(
             jnp.where(ready, 0, k), ready, unless(ready, mean)
@@ -85,7 +85,7 @@ def average_incrementally_updates(
     accumulate = accumulate_avg_updates(accumulation_steps)
     if per_elt_axis is None:
         return accumulate
-    return Aggregator(*chain(average_per_element_updates(per_elt_axis), accumulate))
+    return MadeAggregator(*chain(average_per_element_updates(per_elt_axis), accumulate))
 
 
 def mean_of(k: Int[Array, ""]) -> Any:

@@ -19,6 +19,7 @@ from ..core import (
     OptState,
     Params,
     Rule,
+    Transformation,
     transformation,
     Updates,
 )
@@ -50,6 +51,10 @@ class Aggregator(GradientTransformationExtraArgs):
     """
 
 
+class MadeAggregator(Transformation, Aggregator):
+    """An aggregator that knows how it was made."""
+
+
 @transformation
 def process(
     preprocessor: AnyTransformation,
@@ -65,7 +70,7 @@ def process(
 
     Args:
         preprocessor: transforms the gradients of the elements.
-        aggregator: makes one update of them.
+        aggregator: combines them into one update.
         postprocessor: transforms that update.
         aggregator_has_aux: whether the aggregator returns a pair, the update and a
             dictionary of extra arguments for the postprocessor.
@@ -79,14 +84,14 @@ def process(
     >>> round(float(updates[0]), 3)
     -0.025
     """
-    who = "process"
-    before = as_inner(who, "preprocessor", preprocessor)
-    join = as_inner(who, "aggregator", aggregator)
-    after = as_inner(who, "postprocessor", postprocessor)
-    flag(who, aggregator_has_aux=aggregator_has_aux)
-    # Rules want params of the shapes of the updates, and here these have one axis more.
-    # So rules that do not need the params are not given any.
-    bodies = [link.body for link in plan_of(who, "preprocessor", before).links]
+    name = "process"
+    before = as_inner(name, "preprocessor", preprocessor)
+    join = as_inner(name, "aggregator", aggregator)
+    after = as_inner(name, "postprocessor", postprocessor)
+    flag(name, aggregator_has_aux=aggregator_has_aux)
+    # Rules expect params in the shapes of the updates. Here the updates have one axis
+    # more, so rules that do not need the params are not given any.
+    bodies = [link.body for link in plan_of(name, "preprocessor", before).links]
     unseen = all(isinstance(x, Rule) and "params" not in x.needs for x in bodies)
 
     def init(params: Params) -> tuple[OptState, OptState, OptState]:
@@ -118,17 +123,18 @@ def process(
         return updates, (first, second, third)
 
     if isinstance(aggregator, Aggregator):
-        return Aggregator(init, update)
+        return MadeAggregator(init, update)
     return GradientTransformationExtraArgs(init, update)
 
 
+@transformation
 def average_per_element_updates(per_elt_axis: Axis = 0) -> Aggregator:
     """The mean over the elements.
 
     Args:
         per_elt_axis: the axis of the elements, or several, in every leaf.
     """
-    who = "average_per_element_updates"
+    name = "average_per_element_updates"
 
     def update(
         updates: Updates,
@@ -137,11 +143,11 @@ def average_per_element_updates(per_elt_axis: Axis = 0) -> Aggregator:
         **extra_args: Any,
     ) -> tuple[Updates, OptState]:
         del params, extra_args
-        batch_size(who, updates, per_elt_axis)
-        mean = lambda g: narrow(wide(g).mean(axes(who, per_elt_axis, g.ndim)), g)
+        batch_size(name, updates, per_elt_axis)
+        mean = lambda g: narrow(wide(g).mean(axes(name, per_elt_axis, g.ndim)), g)
         return jax.tree.map(mean, updates), state
 
-    return Aggregator(init_empty_state, update)
+    return MadeAggregator(init_empty_state, update)
 
 
 def get_batch_size_from_per_elt_updates(
@@ -158,22 +164,22 @@ def get_batch_size_from_per_elt_updates(
     )
 
 
-def batch_size(who: str, updates: Updates, axis: Axis) -> int:
+def batch_size(name: str, updates: Updates, axis: Axis) -> int:
     """The number of elements along `axis`, the same in all leaves.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         updates: the gradients of the elements.
         axis: the axis of the elements, or several, in every leaf.
     """
     leaves = Leaves(updates)
-    leaves.check(who)
+    leaves.check(name)
     shapes = [x.shape for x in leaves.arrays if x is not None]
-    size = lambda shape: prod(shape[i] for i in axes(who, axis, len(shape)))
+    size = lambda shape: prod(shape[i] for i in axes(name, axis, len(shape)))
     found = sorted({size(shape) for shape in shapes})
     if len(found) != 1:
         raise ValueError(
-            f"{who}: the updates have shapes {shapes}, so along axis {axis} the batch "
+            f"{name}: the updates have shapes {shapes}, so along axis {axis} the batch "
             f"sizes {found}. Expected one size for all leaves, and a leaf or more. "
             "Take the gradients with `jax.vmap(jax.grad(loss), (None, 0))`."
         )

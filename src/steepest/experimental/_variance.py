@@ -32,6 +32,7 @@ from ._aggregator import (
     Aggregator,
     Axis,
     batch_size,
+    MadeAggregator,
     narrow,
     process,
     wide,
@@ -58,6 +59,7 @@ class PerElementMeanAndVarianceEMAState(NamedTuple):
     variance_grads_ema: Updates
 
 
+@transformation
 def get_per_element_mean_and_sum_sq_diff_grads(
     per_elt_axis: Axis = 0, accumulation_steps: int = 1
 ) -> Aggregator:
@@ -67,19 +69,19 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         s = sum of |g_i - m|^2
 
     `update` returns the pair of `m` and a dictionary: `sum_sq_diff_grads` is `s`, and
-    `sample_size` the number of elements. It is made for `process`.
+    `sample_size` the number of elements. Use it in `process`.
 
     Args:
         per_elt_axis: the axis of the elements, or several, in every leaf.
-        accumulation_steps: how many batches are taken together, one in each call.
+        accumulation_steps: the number of batches taken together, one in each call.
     """
-    who = "get_per_element_mean_and_sum_sq_diff_grads"
-    (steps,) = period(who, accumulation_steps=accumulation_steps)
+    name = "get_per_element_mean_and_sum_sq_diff_grads"
+    (steps,) = period(name, accumulation_steps=accumulation_steps)
 
     def of_batch(updates: Updates) -> tuple[Updates, Updates, int]:
         """`m`, `s` and the number of elements of one batch, in float32 or wider."""
-        size = batch_size(who, updates, per_elt_axis)
-        along = lambda g: axes(who, per_elt_axis, jnp.ndim(g))
+        size = batch_size(name, updates, per_elt_axis)
+        along = lambda g: axes(name, per_elt_axis, jnp.ndim(g))
         m = jax.tree.map(lambda g: wide(g).mean(along(g), keepdims=True), updates)
         distance = lambda g, m: abs_sq(wide(g) - m).sum(along(g))
         s = jax.tree.map(distance, updates, m)
@@ -110,7 +112,7 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         **extra_args: Any,
     ) -> tuple[Any, PerElementMeanAndSumSqDiffGradsState]:
         del params, extra_args
-        state = state_of(who, PerElementMeanAndSumSqDiffGradsState, state)
+        state = state_of(name, PerElementMeanAndSumSqDiffGradsState, state)
         m, s, size = of_batch(updates)
         k = state.micro_step + 1
 
@@ -121,14 +123,14 @@ def get_per_element_mean_and_sum_sq_diff_grads(
             return narrow(wide(old_s) + s + abs_sq(m - wide(old_m)) * share, old_s)
 
         both = map_leaves(
-            who,
+            name,
             sum_of_both,
             sums=s,
             updates=m,
             mean_grads=state.mean_grads,
             sum_sq_diff_grads=state.sum_sq_diff_grads,
         )
-        mean = map_leaves(who, mean_of(k), updates=m, mean_grads=state.mean_grads)
+        mean = map_leaves(name, mean_of(k), updates=m, mean_grads=state.mean_grads)
         found = mean, {"sum_sq_diff_grads": both, "sample_size": size * k}
         ready = k == steps
         new = PerElementMeanAndSumSqDiffGradsState(
@@ -137,8 +139,8 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         return unless(~ready, found), new
 
     if steps == 1:
-        return Aggregator(init_empty_state, at_once)
-    return Aggregator(init, update)
+        return MadeAggregator(init_empty_state, at_once)
+    return MadeAggregator(init, update)
 
 
 @transformation
@@ -147,14 +149,14 @@ def track_per_element_mean_and_variance_with_ema(
 ) -> GradientTransformationExtraArgs:
     """Average the mean and the variance of the elements over the steps.
 
-    Updates pass as they are. `update` needs `sum_sq_diff_grads` and `sample_size`, as
-    `get_per_element_mean_and_sum_sq_diff_grads` makes them.
+    Updates pass unchanged. `update` needs `sum_sq_diff_grads` and `sample_size`, as
+    made by `get_per_element_mean_and_sum_sq_diff_grads`.
 
     Args:
-        ema_decay: how slowly the averages forget, in [0, 1).
+        ema_decay: decay rate of the averages, in [0, 1).
     """
-    who = "track_per_element_mean_and_variance_with_ema"
-    (decay,) = fraction(who, ema_decay=ema_decay)
+    name = "track_per_element_mean_and_variance_with_ema"
+    (decay,) = fraction(name, ema_decay=ema_decay)
 
     def init(params: Params) -> PerElementMeanAndVarianceEMAState:
         kept = jnp.asarray(ema_decay, float)
@@ -172,15 +174,15 @@ def track_per_element_mean_and_variance_with_ema(
         **extra_args: Any,
     ) -> tuple[Updates, PerElementMeanAndVarianceEMAState]:
         del params, extra_args
-        state = state_of(who, PerElementMeanAndVarianceEMAState, state)
+        state = state_of(name, PerElementMeanAndVarianceEMAState, state)
         if sum_sq_diff_grads is None:
-            raise missing(who, "sum_sq_diff_grads")
+            raise missing(name, "sum_sq_diff_grads")
         if sample_size is None:
-            raise missing(who, "sample_size")
+            raise missing(name, "sample_size")
         if isinstance(sample_size, int) and sample_size < 2:
             raise ValueError(
-                f"{who}: sample_size is {sample_size}, expected 2 or more: one element "
-                "has no variance. Use larger batches."
+                f"{name}: sample_size is {sample_size}, expected 2 or more: one "
+                "element has no variance. Use larger batches."
             )
 
         def averaged(x: Array, average: Array) -> Array:
@@ -193,9 +195,9 @@ def track_per_element_mean_and_variance_with_ema(
         return updates, PerElementMeanAndVarianceEMAState(
             increment(state.count),
             state.ema_decay,
-            map_leaves(who, averaged, updates=updates, average=state.mean_grads_ema),
+            map_leaves(name, averaged, updates=updates, average=state.mean_grads_ema),
             map_leaves(
-                who,
+                name,
                 variance,
                 sum_sq_diff_grads=sum_sq_diff_grads,
                 average=state.variance_grads_ema,
@@ -206,16 +208,16 @@ def track_per_element_mean_and_variance_with_ema(
 
 
 def get_unbiased_mean_and_variance_ema(state: OptState) -> tuple[Updates, Updates]:
-    """The averages in a state, without their pull towards zero.
+    """The averages in a state, without their bias towards zero.
 
     Args:
         state: a state that holds one `PerElementMeanAndVarianceEMAState`.
     """
-    who = "get_unbiased_mean_and_variance_ema"
+    name = "get_unbiased_mean_and_variance_ema"
     found = get(state, PerElementMeanAndVarianceEMAState.__name__, None)
     if found is None:
         raise ValueError(
-            f"{who}: the state holds no PerElementMeanAndVarianceEMAState. Make the "
+            f"{name}: the state holds no PerElementMeanAndVarianceEMAState. Make the "
             "optimizer with `add_mean_variance_to_opt`."
         )
     whole = debias(found.ema_decay, found.count)
@@ -238,9 +240,9 @@ def add_mean_variance_to_opt(
 
     Args:
         opt: any optimizer.
-        ema_decay: how slowly the averages over the steps forget, in [0, 1).
+        ema_decay: decay rate of the averages over the steps, in [0, 1).
         per_elt_axis: the axis of the elements, or several, in every leaf.
-        accumulation_steps: how many batches make one step, one batch in each call.
+        accumulation_steps: the number of batches in a step, one batch in each call.
 
     >>> import jax.numpy as jnp, steepest
     >>> from steepest.experimental import aggregating

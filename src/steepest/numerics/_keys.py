@@ -1,12 +1,13 @@
 """Random keys."""
 
-import warnings
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+
+from ..core import warn
 
 
 def key_from(who: str, key: Any, seed: int | None = None) -> Array:
@@ -24,11 +25,11 @@ def key_from(who: str, key: Any, seed: int | None = None) -> Array:
         )
     if seed is not None:
         said = f"{who}: `seed` is deprecated. Pass it as `key`."
-        warnings.warn(said, DeprecationWarning, stacklevel=3)
+        warn(said, DeprecationWarning)
         key = seed
     if key is None:
         said = f"{who}: got no `key`, and takes 0. Pass `key=0` to say so."
-        warnings.warn(said, UserWarning, stacklevel=3)
+        warn(said, UserWarning)
         key = 0
     if not _is_key_or_whole(key):
         raise TypeError(
