@@ -114,6 +114,21 @@ class Call:
         return written(self)
 
 
+class Made:
+    """What a call has made: a class whose objects have a `call`."""
+
+    call: Call | None
+
+
+def call_of(x: Any) -> Call | None:
+    """How `x` was made, if it knows.
+
+    Args:
+        x: anything. `functools.wraps` copies attributes, so the class is asked.
+    """
+    return x.call if isinstance(x, Made) else None
+
+
 def shown_arguments(call: Call) -> Iterator[tuple[str | None, Any]]:
     """The arguments worth showing: by name, or without one if they come from `*args`.
 
@@ -138,8 +153,8 @@ def written(x: Any) -> str:
     Args:
         x: a call, or one of its arguments.
     """
-    call = getattr(x, "call", x)
-    if isinstance(call, Call):
+    call = x if isinstance(x, Call) else call_of(x)
+    if call is not None:
         show = getattr(call.function, "written", None)
         if show is not None:
             return show(call)
@@ -163,7 +178,7 @@ def written(x: Any) -> str:
 
 def _listed(texts: list[str], values: list[Any]) -> str:
     """Texts with commas; on lines of their own if a transformation is among them."""
-    calls = any(isinstance(x, tuple) and hasattr(x, "call") for x in values)
+    calls = any(isinstance(x, tuple) and call_of(x) for x in values)
     if not calls and not any("\n" in text for text in texts):
         return ", ".join(texts)
     lines = ["    " + text.replace("\n", "\n    ") + "," for text in texts]
@@ -285,8 +300,8 @@ def _with_operands(x: Any, name: str = "") -> Any:
         return [_with_operands(v, name) for v in x]
     if type(x) is tuple:
         return tuple(_with_operands(v, name) for v in x)
-    call, cls = getattr(x, "call", None), type(x)
-    return cls.of(call.with_operands) if isinstance(call, Call) else x  # pyright: ignore
+    call, cls = call_of(x), type(x)
+    return x if call is None else cls.of(call.with_operands)  # pyright: ignore
 
 
 def _same_array(a: Any, b: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable, TypeVar
 
 import jax
 
-from ._call import Call, recorded
+from ._call import Call, Made, recorded
 from ._errors import not_a_transformation
 from ._like_optax import like_optax
 from ._options import function
@@ -73,7 +73,7 @@ class GradientTransformationExtraArgs(GradientTransformation):
     """
 
 
-class Transformation(GradientTransformationExtraArgs):
+class Transformation(GradientTransformationExtraArgs, Made):
     """A pair that knows how it was made. It is what every function here returns.
 
     It prints as the call that makes it. It is equal to one that was made in the same
@@ -131,9 +131,10 @@ class Transformation(GradientTransformationExtraArgs):
         return type(self).of, (self.call,)
 
 
-class _Method:
+class _Method(Made):
     """One of the two functions of a pair, as data."""
 
+    call: Call
     _role: str  # "init" or "update"
 
     def __init__(self, call: Call):

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core import Call
+from ..core import Call, call_of
 
 _HOME = __name__.partition(".")[0]
 _PURE = {_HOME, "jax", "jaxlib"}
@@ -40,8 +40,8 @@ def only_own_code(call: Call, apart_from: Collection[str] = ()) -> bool:
 def _is_own(x: Any) -> bool:
     if isinstance(x, (*_DATA, *_ARRAYS)):
         return True
-    call = getattr(x, "call", None)
-    if isinstance(call, Call):
+    call = call_of(x)
+    if call is not None:
         return only_own_code(call)
     if isinstance(x, type):
         return _root(x.__module__) in _CLASSES

@@ -36,6 +36,7 @@ from ..core import (
     AnyTransformation,
     as_inner,
     Call,
+    call_of,
     GradientTransformationExtraArgs,
     shown_arguments,
     Transformation,
@@ -122,8 +123,8 @@ def _encoded(x: Any, where: str) -> Any:
         x: a call, or one of its arguments.
         where: which argument it is, for an error.
     """
-    call = getattr(x, "call", None)
-    if isinstance(call, Call):
+    call = call_of(x)
+    if call is not None:
         return _encoded_call(call, where)
     if x is None or isinstance(x, bool | int | str):
         return x
