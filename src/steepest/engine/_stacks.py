@@ -5,7 +5,7 @@ keep an accelerator busy where those of one small matrix would not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -187,9 +187,7 @@ def stacking(
         kept = dict(zip(part.memory, row, strict=True))
         with mixing([x]):
             if every is not None:
-                refresh = lambda: every.renewed(
-                    kept, result(every({"g": x, **wide(kept)}, wide(more)))
-                )
+                refresh = partial(_refreshed, every, x, kept, wide, more)
                 kept = jax.lax.cond(due, refresh, lambda: kept)
             u, *new = result(part({"g": x, **wide(kept)}, wide(numbers)))
         return u, tuple(part.renewed(kept, new).values())
@@ -232,6 +230,17 @@ def stacking(
         return [(restore(u, dtype), row) for u, row in results]
 
     return jax.jit(each)
+
+
+def _refreshed(
+    every: Part,
+    x: Any,
+    kept: dict[str, Any],
+    wide: Callable[[Any], Any],
+    more: Numbers,
+) -> dict[str, Any]:
+    """The memory of a matrix after what happens to it in some steps."""
+    return every.renewed(kept, result(every({"g": x, **wide(kept)}, wide(more))))
 
 
 def _lying(shape: tuple[int, ...]) -> tuple[int, int]:
