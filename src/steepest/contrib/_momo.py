@@ -249,6 +249,15 @@ def momo_adam_corrections(
     return {**numbers, "loss_value": _as_loss("momo_adam", value)}
 
 
+def _moved(
+    g: Array, d: Array, v: Array, b1: Real, b2: Real, eps: Real, c2: Array
+) -> tuple[Array, Array, Array]:
+    """`d` and `v` after this step, and `D`."""
+    d = ema(d, g, b1)
+    v = ema(v, abs_sq(g), b2)
+    return d, v, eps + root(v / c2)
+
+
 def momo_adam_measure(
     g: Array,
     p: Array,
@@ -261,9 +270,7 @@ def momo_adam_measure(
     c2: Array,
 ) -> dict[str, Array]:
     """What MoMo-Adam measures of one array."""
-    d = ema(exp_avg, g, b1)
-    v = ema(exp_avg_sq, abs_sq(g), b2)
-    D = eps + root(v / c2)
+    d, _, D = _moved(g, exp_avg, exp_avg_sq, b1, b2, eps, c2)
     return _measured(g, p, d, inner(d, d / D))
 
 
@@ -281,9 +288,7 @@ def momo_adam_formula(
     decay: Array,
 ) -> tuple[Array, Array, Array]:
     """One step of MoMo-Adam for one array."""
-    d = ema(exp_avg, g, b1)
-    v = ema(exp_avg_sq, abs_sq(g), b2)
-    D = eps + root(v / c2)
+    d, v, D = _moved(g, exp_avg, exp_avg_sq, b1, b2, eps, c2)
     return -tau * (d / D) - decay * p, d, v
 
 
