@@ -34,6 +34,11 @@ class EmaState(NamedTuple):
     ema: Updates  # mean of g, in `accumulator_dtype`
 
 
+def begin_ema(p: Any, *, accumulator_dtype: Any) -> Array:
+    """Zeros like `p`. `memory_dtype` of an optimizer has the last word on the dtype."""
+    return first_moment(accumulator_dtype)(p)
+
+
 @gives("c")
 def ema_correction(count: Array, *, decay: Real) -> tuple[dict[str, Array], Array]:
     """`c = 1 - decay^t`."""
@@ -84,9 +89,9 @@ def ema(
             "ema",
             debiased_ema_formula if debias else ema_formula,
             EmaState,
-            memory={"ema": first_moment(accumulator_dtype)},
+            memory={"ema": begin_ema},
             shared={"count": zero_count},
-            numbers={"decay": decay},
+            numbers={"decay": decay, "accumulator_dtype": accumulator_dtype},
             per_step=ema_correction if debias else None,
         )
     )
