@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import re
+from types import FunctionType
 
 import equinox as eqx
 import equinox.internal as eqxi
@@ -25,20 +26,19 @@ def _make(row: Row, **hyper):
     return row.maker(**{**row.hyper, **row.options, **hyper})
 
 
-def _is_public(x):
-    """Whether JSON can hold it: not a function of a test."""
-    if isinstance(x, dict):
-        return all(map(_is_public, x.values()))
-    named = getattr(x, "__module__", "steepest").startswith(("steepest", "jax"))
-    return not callable(x) or hasattr(x, "call") or named
+def _holds_functions(tx):
+    """Whether a function of the tests is among its arguments: a mask, a condition."""
+    leaves = jax.tree.leaves(list(tx.call.flatten()[1].values))
+    functions = [f for f in leaves if isinstance(f, FunctionType)]
+    return any(f.__module__.startswith("tests.") for f in functions)
 
 
-@over(ROWS)
+@over([row for row in ROWS if not row.maker.__name__.startswith("_")])
 def test_it_prints_its_numbers(row: Row):
     text = repr(_make(row))
     assert text.startswith(f"{row.maker.__name__}(")
     for name, x in row.hyper.items():
-        assert f"{name}={x!r}" in text or f"{name}: {x!r}" in text
+        assert f"{name}={x!r}" in text
 
 
 @over(ROWS)
@@ -48,8 +48,7 @@ def test_it_is_equal_to_its_twin_and_to_its_copies(row: Row):
     assert hash(tx) == hash(twin)
     assert copy.deepcopy(tx) == tx
     assert jax.tree.map(lambda x: x, tx) == tx
-    if all(map(_is_public, row.options.values())):
-        assert pickle.loads(pickle.dumps(tx)) == tx
+    assert pickle.loads(pickle.dumps(tx)) == tx
 
 
 @over(ROWS)
@@ -57,16 +56,16 @@ def test_other_numbers_make_another(row: Row):
     tx = _make(row)
     for name, x in row.hyper.items():
         if isinstance(x, float):
-            assert _make(row, **{name: x * 0.75}) != tx, name
+            assert _make(row, **{name: x * 0.75 or 0.0625}) != tx, name
 
 
 @over(ROWS)
 def test_it_goes_through_json(row: Row):
-    if not all(map(_is_public, row.options.values())):
-        with pytest.raises(TypeError, match="to_config: tx"):
-            steepest.to_config(_make(row))
-        return
     tx = _make(row)
+    if _holds_functions(tx):
+        with pytest.raises(TypeError, match="to_config: tx"):
+            steepest.to_config(tx)
+        return
     text = json.dumps(steepest.to_config(tx), allow_nan=False)
     again = steepest.from_config(json.loads(text))
     assert again == tx

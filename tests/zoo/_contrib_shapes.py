@@ -10,11 +10,14 @@ from steepest import contrib
 from ._row import OURS, PRODUCT, Row, SQUARED
 
 
+def _matrices(p: Any) -> Any:
+    return jax.tree.map(lambda x: x.ndim == 2, p)
+
+
 def _muon_of_matrices(beta: Any, eps: Any, **options: Any) -> Any:
     """`scale_by_muon`, which takes matrices alone."""
-    matrices = lambda p: jax.tree.map(lambda x: x.ndim == 2, p)
     tx = contrib.scale_by_muon(beta=beta, eps=eps, **options)
-    return steepest.masked(tx, matrices)
+    return steepest.masked(tx, _matrices)
 
 
 def _pairs(p: Any) -> Any:

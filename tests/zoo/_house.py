@@ -27,11 +27,14 @@ def _clipped_adamw(
     return steepest.chain(clip, steepest.chain(steepest.identity(), adamw))
 
 
+def _few(p: Any) -> Any:
+    return jax.tree.map(lambda x: x.ndim < 2, p)
+
+
 def _masked_adam(learning_rate: Any, rest: Any) -> steepest.GradientTransformation:
-    few = lambda p: jax.tree.map(lambda x: x.ndim < 2, p)
     return steepest.chain(
         steepest.masked(steepest.adam(learning_rate), _many),
-        steepest.masked(steepest.sgd(rest), few),
+        steepest.masked(steepest.sgd(rest), _few),
     )
 
 

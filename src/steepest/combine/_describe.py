@@ -57,11 +57,11 @@ class Description:
         per_byte = self.state_bytes / max(self.param_bytes, 1)
         return "\n".join(
             [
-                *self.optimizer.splitlines(),
                 *text,
                 f"{len(self.lines)} leaves, {_size(self.param_bytes)} of params, "
                 f"{_size(self.state_bytes)} of state ({per_byte:.2f} times that), "
                 f"{_size(self.shared_bytes)} of it for the whole tree",
+                self.optimizer,
             ]
         )
 
