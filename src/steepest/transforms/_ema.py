@@ -1,5 +1,6 @@
 """A mean of the updates."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
@@ -32,6 +33,14 @@ class EmaState(NamedTuple):
 
     count: Int[Array, ""]  # t, the steps taken
     ema: Updates  # mean of g, in `accumulator_dtype`
+
+
+def first_mean(p: Any, *, dtype: Any) -> Array:
+    """Zeros like `p`, in `dtype` where given. `memory_dtype` of `keeping` overrides it.
+
+    A `first_moment` alone would not be overridden.
+    """
+    return first_moment(dtype)(p)
 
 
 @gives("c")
@@ -84,7 +93,7 @@ def ema(
             "ema",
             debiased_ema_formula if debias else ema_formula,
             EmaState,
-            memory={"ema": first_moment(accumulator_dtype)},
+            memory={"ema": partial(first_mean, dtype=accumulator_dtype)},
             shared={"count": zero_count},
             numbers={"decay": decay},
             per_step=ema_correction if debias else None,
