@@ -62,3 +62,17 @@ def test_without_gradients_it_stands_still():
     zero = jax.tree.map(jnp.zeros_like, P)
     u, _ = tx.update(zero, tx.init(P), P)
     jax.tree.map(np.testing.assert_array_equal, u, zero)
+
+
+def test_a_traced_first_step_is_not_kept_after_tracing():
+    """The engine remembers the shapes of memories, not the numbers they begin with."""
+
+    @jax.jit
+    def two_steps(reps_rel):
+        tx = steepest.scale_by_distance_over_gradients(reps_rel)
+        _, state = tx.update(P, tx.init(P), P)
+        return tx.update(P, state, P)[0]
+
+    with jax.checking_leaks():
+        small, large = two_steps(0.1), two_steps(0.2)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(2 * a, b, 1e-6), small, large)

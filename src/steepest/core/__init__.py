@@ -65,6 +65,7 @@ from ._rule import (
     call_by_name as call_by_name,
     Every as Every,
     gives as gives,
+    is_schedule as is_schedule,
     names_of as names_of,
     only_real as only_real,
     PerStep as PerStep,

@@ -171,7 +171,7 @@ class Rule:
     @property
     def schedules(self) -> dict[str, Any]:
         """Of the numbers, those that are functions of the count."""
-        return {name: x for name, x in self.numbers.items() if callable(x)}
+        return {name: x for name, x in self.numbers.items() if is_schedule(x)}
 
     @property
     def memory_names(self) -> tuple[str, ...]:
@@ -274,6 +274,11 @@ class Rule:
                     f"{self.name}: {title} asks for {', '.join(missing)}, expected "
                     f"{kind} arguments among: {', '.join(known) or 'none'}."
                 )
+
+
+def is_schedule(x: Any) -> bool:
+    """Whether a number of a rule is a function of the count. A dtype is a class."""
+    return callable(x) and not isinstance(x, type)
 
 
 def only_real(g: Array) -> str | None:

@@ -40,8 +40,8 @@ def adam_step(
         theta: a list of weights, or any pytree.
         updates: the adjustments, in the same structure.
         eta: the step size; each of these is a number, or a function of the time step.
-        beta1: how slowly the mean forgets.
-        beta2: how slowly the mean square forgets.
+        beta1: decay rate of the mean.
+        beta2: decay rate of the mean square.
         eps: keeps the step finite where the update is zero.
 
     >>> theta = [jnp.array([3.0])]

@@ -38,7 +38,7 @@ def compiled(
     function, rather than write a new `lambda` at each call.
 
     Args:
-        who: who speaks in an error.
+        who: name used in error messages.
         step: a function of a module, which alone decides what is compiled.
         opt_params: the state; its last item, or it itself, is the time step.
         theta: the weights.
@@ -62,7 +62,7 @@ def state_like(who: str, init: str, names: tuple[str, ...], opt_params: Any) -> 
     """An error unless the state has these parts, the last of which is the time step.
 
     Args:
-        who: who speaks in the error.
+        who: name used in error messages.
         init: the function that makes the state.
         names: of the parts; of one alone, the state is that part.
         opt_params: the state.

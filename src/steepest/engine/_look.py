@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..core import (
+    is_schedule,
     AnyTransformation,
     OptState,
     Params,
@@ -48,8 +49,8 @@ def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
         counts = body.counter in body.shared
         count = before(getattr(mine, body.counter)) if counts else None
         for name, x in body.numbers.items():
-            if name in _SHOWN or callable(x):
-                yield Shown(groups, name, x(count) if callable(x) else x)
+            if name in _SHOWN or is_schedule(x):
+                yield Shown(groups, name, x(count) if is_schedule(x) else x)
 
 
 def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:

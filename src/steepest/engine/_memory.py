@@ -1,7 +1,7 @@
 """What the rules of a pass keep of each leaf, out of their states and back."""
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import jax
@@ -70,7 +70,8 @@ class Memory:
                     continue
                 wanted = [g.shape]
                 if not rule.is_elementwise:
-                    numbers = Static(rule.asked_by(begin).items())
+                    asked = rule.asked_by(begin).items()
+                    numbers = Static((key, _abstract(x)) for key, x in asked)
                     wanted = _shapes(begin, numbers, g.shape, g.dtype)
                 shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
                 if kept is not None and shapes == wanted:
@@ -90,9 +91,16 @@ def _shapes(
     begin: Callable[..., Any], numbers: Static, shape: Any, dtype: Any
 ) -> list[Any]:
     """The shapes of what a rule begins with for a leaf like this one."""
-    first = partial(begin, **dict(numbers.values))
-    memory = jax.eval_shape(first, jax.ShapeDtypeStruct(shape, dtype))
-    return [x.shape for x in jax.tree.leaves(memory)]
+    p, given = jax.ShapeDtypeStruct(shape, dtype), dict(numbers.values)
+    arrays = {k: x for k, x in given.items() if isinstance(x, jax.ShapeDtypeStruct)}
+    fixed = {k: x for k, x in given.items() if k not in arrays}
+    first = lambda p, arrays: begin(p, **fixed, **arrays)
+    return [x.shape for x in jax.tree.leaves(jax.eval_shape(first, p, arrays))]
+
+
+def _abstract(x: Any) -> Any:
+    """The shape of an array, and any other number: a cache must not keep tracers."""
+    return jax.ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, jax.Array) else x
 
 
 def _seen(view: View, leaves: Leaves) -> Leaves:

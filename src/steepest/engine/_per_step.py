@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..core import call_by_name, names_of, OptState, PerStep, Rule
+from ..core import call_by_name, is_schedule, names_of, OptState, PerStep, Rule
 from ..numerics import increment
 from ._formula import result
 
@@ -75,7 +75,7 @@ def at_count(rule: Rule, count: Any) -> dict[str, Any]:
             schedules.
     """
     return {
-        name: jnp.asarray(x(count), float) if callable(x) else x
+        name: jnp.asarray(x(count), float) if is_schedule(x) else x
         for name, x in rule.numbers.items()
     }
 

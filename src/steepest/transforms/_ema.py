@@ -1,5 +1,6 @@
 """A mean of the updates."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
@@ -34,9 +35,12 @@ class EmaState(NamedTuple):
     ema: Updates  # mean of g, in `accumulator_dtype`
 
 
-def begin_ema(p: Any, *, accumulator_dtype: Any) -> Array:
-    """Zeros like `p`. `memory_dtype` of an optimizer has the last word on the dtype."""
-    return first_moment(accumulator_dtype)(p)
+def first_mean(p: Any, *, dtype: Any) -> Array:
+    """Zeros like `p`, in `dtype` where given. `memory_dtype` of `keeping` overrides it.
+
+    A `first_moment` alone would not be overridden.
+    """
+    return first_moment(dtype)(p)
 
 
 @gives("c")
@@ -89,9 +93,9 @@ def ema(
             "ema",
             debiased_ema_formula if debias else ema_formula,
             EmaState,
-            memory={"ema": begin_ema},
+            memory={"ema": partial(first_mean, dtype=accumulator_dtype)},
             shared={"count": zero_count},
-            numbers={"decay": decay, "accumulator_dtype": accumulator_dtype},
+            numbers={"decay": decay},
             per_step=ema_correction if debias else None,
         )
     )

@@ -53,12 +53,12 @@ def per_example_global_norm_clip(
     >>> [round(float(x), 3) for x in total["w"]], int(clipped)
     ([0.9, 1.2], 1)
     """
-    who = "per_example_global_norm_clip"
-    (limit,) = nonnegative(who, l2_norm_clip=l2_norm_clip)
-    leaves, treedef = _examples(who, grads)
+    name = "per_example_global_norm_clip"
+    (limit,) = nonnegative(name, l2_norm_clip=l2_norm_clip)
+    leaves, treedef = _examples(name, grads)
     if not leaves:
         return grads, jnp.zeros((), int)
-    factors, clipped = _factors(leaves, limit, mesh_axes(who, axis_name))
+    factors, clipped = _factors(leaves, limit, mesh_axes(name, axis_name))
     return treedef.unflatten([_summed(x, factors) for x in leaves]), clipped
 
 
@@ -83,11 +83,11 @@ def per_example_layer_norm_clip(
             split; not those over which the examples are. Without it, each device
             measures its own part.
     """
-    who = "per_example_layer_norm_clip"
-    (limit,) = nonnegative(who, global_l2_norm_clip=global_l2_norm_clip)
-    flag(who, uniform=uniform)
-    axes = mesh_axes(who, axis_name)
-    leaves, treedef = _examples(who, grads)
+    name = "per_example_layer_norm_clip"
+    (limit,) = nonnegative(name, global_l2_norm_clip=global_l2_norm_clip)
+    flag(name, uniform=uniform)
+    axes = mesh_axes(name, axis_name)
+    leaves, treedef = _examples(name, grads)
     size = lambda x: prod(x.shape[1:]) * parts_over(split_over(axes, x))
     sizes = [1 if uniform else size(x) for x in leaves]
     total = max(1, sum(sizes))
@@ -99,15 +99,15 @@ def per_example_layer_norm_clip(
     return treedef.unflatten(sums), treedef.unflatten(counts)
 
 
-def _examples(who: str, grads: Updates) -> tuple[list[Array], Any]:
+def _examples(name: str, grads: Updates) -> tuple[list[Array], Any]:
     """The leaves, if they have a first axis of one size."""
-    Leaves(grads, "grads").check(who)
+    Leaves(grads, "grads").check(name)
     leaves, treedef = jax.tree.flatten(grads)
     leaves = [jnp.asarray(x) for x in leaves]
     if len({x.shape[:1] for x in leaves}) > 1 or any(x.ndim == 0 for x in leaves):
         shapes = ", ".join(str(x.shape) for x in leaves)
         raise ValueError(
-            f"{who}: the leaves have shapes {shapes}, and a first axis of one size, "
+            f"{name}: the leaves have shapes {shapes}, and a first axis of one size, "
             "the examples, is wanted. Take gradients with `jax.vmap(jax.grad(loss))`."
         )
     return leaves, treedef

@@ -63,7 +63,8 @@ def add_decayed_weights(
             name,
             no_decay_formula if is_off else decay_formula,
             numbers={"weight_decay": decay},
-            counted=WeightDecaySchedule,
+            # `keep_count` is for the learning rate: a constant decay keeps no count.
+            counted=WeightDecaySchedule if callable(decay) else None,
         )
     )
     return tx if mask is None else masked(tx, mask)
