@@ -56,7 +56,7 @@ def test_it_is_equal_to_its_twin_and_to_its_copies(row: Row):
 def test_other_numbers_make_another(row: Row):
     tx = _make(row)
     for name, x in row.hyper.items():
-        if isinstance(x, float):
+        if isinstance(x, float) and x:
             assert _make(row, **{name: x * 0.75}) != tx, name
 
 

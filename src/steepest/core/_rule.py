@@ -276,8 +276,12 @@ class Rule:
                 )
 
 
-def only_real(g: Array) -> str | None:
-    """A `check_leaf`: what is wrong with a complex leaf where numbers are compared."""
+def only_real(g: Any) -> str | None:
+    """A `check_leaf`: what is wrong with a complex leaf where numbers are compared.
+
+    Args:
+        g: the leaf, perhaps a NumPy array.
+    """
     if not jnp.issubdtype(g.dtype, jnp.complexfloating):
         return None
     return (
