@@ -29,7 +29,6 @@ from typing import Any, get_args, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from ._mesh import MeshAxes
 from ._options import choice, function
