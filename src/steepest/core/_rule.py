@@ -29,7 +29,6 @@ from typing import Any, get_args, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from ._mesh import MeshAxes
 from ._options import choice, function
@@ -281,8 +280,12 @@ def is_schedule(x: Any) -> bool:
     return callable(x) and not isinstance(x, type)
 
 
-def only_real(g: Array) -> str | None:
-    """A `check_leaf`: what is wrong with a complex leaf where numbers are compared."""
+def only_real(g: Any) -> str | None:
+    """A `check_leaf`: what is wrong with a complex leaf where numbers are compared.
+
+    Args:
+        g: the leaf, perhaps a NumPy array.
+    """
     if not jnp.issubdtype(g.dtype, jnp.complexfloating):
         return None
     return (

@@ -41,18 +41,24 @@ def yes() -> Bool[Array, ""]:
     return jnp.ones((), bool)
 
 
-@gives("first")
-def whether_first(is_initial_step: Array) -> Any:
-    """Whether this is the first step; the next one is not."""
-    return {"first": is_initial_step}, jnp.zeros_like(is_initial_step)
+@gives("first", "now", "before")
+def optimistic_weights(is_initial_step: Array, *, alpha: Real, beta: Real) -> Any:
+    """Whether this is the first step, and the weights of this and the last gradient.
+
+    The weights are arrays, so that `optimistic_adam`, which has its learning rate in
+    both, is not compiled for each value of it.
+    """
+    now, before = jnp.asarray(alpha + beta, float), jnp.asarray(beta, float)
+    given = {"first": is_initial_step, "now": now, "before": before}
+    return given, jnp.zeros_like(is_initial_step)
 
 
 def optimistic_formula(
-    g: Array, previous_gradient: Array, *, alpha: Real, beta: Real, first: Array
+    g: Array, previous_gradient: Array, *, first: Array, now: Array, before: Array
 ) -> tuple[Array, Array]:
     """`u = alpha g + beta (g - previous_gradient)`."""
     previous = jnp.where(first, g, previous_gradient)
-    return (alpha + beta) * g - beta * previous, g
+    return now * g - before * previous, g
 
 
 @transformation
@@ -76,7 +82,7 @@ def scale_by_optimistic_gradient(
             memory={"previous_gradient": first_moment()},
             shared={"is_initial_step": yes},
             numbers={"alpha": alpha, "beta": beta},
-            per_step=whether_first,
+            per_step=optimistic_weights,
         )
     )
 
