@@ -29,7 +29,6 @@ from typing import Any, get_args, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from ._mesh import MeshAxes
 from ._options import choice, function
@@ -253,7 +252,7 @@ class Rule:
                 )
 
 
-def only_real(g: Array) -> str | None:
+def only_real(g: Any) -> str | None:
     """A `check_leaf`: what is wrong with a complex leaf where numbers are compared."""
     if not jnp.issubdtype(g.dtype, jnp.complexfloating):
         return None
