@@ -138,6 +138,8 @@ def written(x: Any) -> str:
     Args:
         x: a call, or one of its arguments.
     """
+    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return repr(x)
     call = getattr(x, "call", x)
     if isinstance(call, Call):
         show = getattr(call.function, "written", None)
