@@ -23,7 +23,6 @@ ROOMS = [
     "transforms",
     "optimizers",
     "contrib",
-    "exchange",
     "decoupled",
     "losses",
     "projections",
@@ -33,6 +32,7 @@ ROOMS = [
     "second_order",
     "experimental",
     "training",
+    "exchange",
     "race",
 ]
 GROUND = {"core", "numerics", "tree"}

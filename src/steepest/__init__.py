@@ -66,6 +66,8 @@ from .core import (
     EmptyState as NonNegativeParamsState,
     EmptyState as ScaleByTrustRatioState,
     EmptyState as ScaleState,
+    Every as Every,
+    gives as gives,
     GradientTransformation as GradientTransformation,
     GradientTransformationExtraArgs as GradientTransformationExtraArgs,
     init_empty_state as init_empty_state,
@@ -76,6 +78,8 @@ from .core import (
     Schedule as Schedule,
     StatefulSchedule as StatefulSchedule,
     stateless as stateless,
+    Transformation as Transformation,
+    transformation as transformation,
     TransformInitFn as TransformInitFn,
     TransformUpdateExtraArgsFn as TransformUpdateExtraArgsFn,
     TransformUpdateFn as TransformUpdateFn,
@@ -92,6 +96,7 @@ from .engine import (
     MaskedNode as MaskedNode,
     MaskedState as MaskedState,
     MaskOrFn as MaskOrFn,
+    optimizer as optimizer,
     pack as pack,
     Packed as Packed,
     packed as packed,
@@ -102,8 +107,10 @@ from .engine import (
     unpack as unpack,
 )
 from .exchange import (
+    from_config as from_config,
     from_optax as from_optax,
     install_as_optax as install_as_optax,
+    to_config as to_config,
     to_optax as to_optax,
 )
 from .losses import (

@@ -91,7 +91,8 @@ def test_wrappers_say_what_they_are_around():
 
 def test_it_prints_as_a_table():
     text = str(steepest.describe(steepest.adam(0.1), {"w": jnp.ones((512, 512))}))
-    head, line, row, total = text.split("\n")
+    optimizer, head, line, row, total = text.split("\n")
+    assert optimizer == repr(steepest.adam(0.1))
     assert head.split() == [
         "leaf",
         "shape",

@@ -24,8 +24,8 @@ def test_groups_run_in_one_pass():
         steepest.partition(_groups(), {"a": "x", "b": "y"}),
         steepest.scale(2.0),
     )
-    (stage,) = plan_of("test", "tx", tx)._stages
-    assert len(stage.sweeps) == 1
+    (segment,) = plan_of("test", "tx", tx)._segments
+    assert len(segment.passes) == 1
 
 
 def test_a_group_keeps_memory_for_its_own_leaves():

@@ -107,8 +107,8 @@ def test_trees_that_cannot_be_compared():
 
 def test_groups_run_in_one_pass_frozen_ones_too():
     groups = {"mlp": steepest.adamw(0.1), "embed": None, ".*": steepest.sgd(0.1)}
-    (stage,) = plan_of("test", "tx", steepest.route(groups))._stages
-    assert len(stage.sweeps) == 1
+    (segment,) = plan_of("test", "tx", steepest.route(groups))._segments
+    assert len(segment.passes) == 1
 
 
 def test_the_state_is_that_of_a_partition():

@@ -1,7 +1,5 @@
 """The pair, exactly: what it is, and what it does with extra arguments."""
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,6 @@ import pytest
 
 import steepest
 from steepest import GradientTransformation, GradientTransformationExtraArgs
-from steepest.core import Rule
 
 pairs = pytest.mark.parametrize(
     "pair", [GradientTransformation, GradientTransformationExtraArgs]
@@ -114,27 +111,3 @@ def test_stateless_ignores_extras():
     tx = steepest.stateless(lambda updates, params: 2 * updates)
     assert isinstance(tx, GradientTransformationExtraArgs)
     assert tx.update(3.0, tx.init(None), value=1.0, other=None)[0] == 6.0
-
-
-class _Mean(NamedTuple):
-    m: object
-
-
-@pytest.mark.parametrize(
-    "parts, said",
-    [
-        ({"leaf": 3}, "leaf is a int, and a function is wanted."),
-        ({"remember": {"m": 0.0}}, "m is a float, and a function is wanted."),
-        (
-            {"remember": {"n": jnp.zeros_like}},
-            "State has the fields ('m',), and the rule",
-        ),
-        ({"kind": "matrix"}, "kind is 'matrix', and one of elementwise, whole, stack"),
-    ],
-    ids=["leaf", "beginning", "fields", "kind"],
-)
-def test_a_rule_whose_parts_do_not_belong_together(parts, said, as_users_do):
-    whole = {"leaf": lambda n, g, p, m: (g, m), "remember": {"m": jnp.zeros_like}}
-    with pytest.raises((TypeError, ValueError)) as caught:
-        steepest.lift(Rule("mine", _Mean, **{**whole, **parts}))
-    assert str(caught.value).startswith(f"mine: {said}")

@@ -174,7 +174,7 @@ def test_errors_name_the_leaf():
         tx.update({"a": None, "b": jnp.ones(3)}, state)
     with pytest.raises(ValueError, match="not all packed in the same way"):
         tx.update(pack(tx, {"a": jnp.ones(3), "b": jnp.ones(3)}), state)
-    with pytest.raises(TypeError, match="pack: tx is a GradientTransformationExtraA"):
+    with pytest.raises(TypeError, match="pack: tx is a Transformation"):
         pack(steepest.adam(0.1), p)
     with pytest.raises(ValueError, match="repack: `tree` has another structure"):
         repack(state, p)

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 import steepest
-from steepest.core import Rule
+from steepest.core import gives, Rule
 from steepest.engine import plan_of
 
 P = {"w": jnp.ones((3, 2)), "b": jnp.array([1.0, -1.0])}
@@ -17,10 +17,10 @@ P = {"w": jnp.ones((3, 2)), "b": jnp.array([1.0, -1.0])}
 RATE = "scale_by_learning_rate"
 
 
-def _sweeps(tx):
+def _passes(tx):
     """The names of the rules, pass by pass; `None` for a detour."""
-    stages = plan_of("test", "tx", tx)._stages
-    rows = [getattr(stage, "sweeps", [None]) for stage in stages]
+    segments = plan_of("test", "tx", tx)._segments
+    rows = [getattr(segment, "passes", [None]) for segment in segments]
     return [s and [rule.name for rule in s.rules] for row in rows for s in row]
 
 
@@ -34,31 +34,31 @@ def test_nested_chains_are_one_pass():
         steepest.chain(steepest.identity(), steepest.chain(steepest.adamw(1e-3))),
     )
     rules = ["clip_by_global_norm", "scale_by_adam", "add_decayed_weights", RATE]
-    assert _sweeps(tx) == [rules]
+    assert _passes(tx) == [rules]
 
 
 def test_a_rule_that_measures_begins_a_pass():
     tx = steepest.chain(
         steepest.scale_by_adam(), steepest.clip_by_global_norm(1.0), steepest.scale(-1)
     )
-    assert _sweeps(tx) == [["scale_by_adam"], ["clip_by_global_norm", "scale"]]
+    assert _passes(tx) == [["scale_by_adam"], ["clip_by_global_norm", "scale"]]
 
 
 def test_a_mask_does_not_break_a_pass():
     tx = steepest.adamw(1e-3, mask={"w": True, "b": False})
-    assert _sweeps(tx) == [["scale_by_adam", "add_decayed_weights", RATE]]
+    assert _passes(tx) == [["scale_by_adam", "add_decayed_weights", RATE]]
 
 
 def test_what_is_no_rule_stands_between_passes():
     tx = steepest.chain(steepest.scale(2), _opaque(), steepest.sgd(0.1, 0.9))
-    assert _sweeps(tx) == [["scale"], None, ["trace", RATE]]
+    assert _passes(tx) == [["scale"], None, ["trace", RATE]]
 
 
 def test_a_pair_with_another_init_is_not_looked_into():
     """Whoever replaces one half of the pair has made another transformation."""
     trace = steepest.trace(0.9)
     warm = trace._replace(init=lambda p: steepest.TraceState(p))
-    assert _sweeps(warm) == [None]
+    assert _passes(warm) == [None]
     u, _ = steepest.chain(warm).update(P, steepest.chain(warm).init(P), P)
     np.testing.assert_allclose(u["w"], 1.9 * P["w"], rtol=1e-6)
 
@@ -120,13 +120,8 @@ def test_updates_may_change_structure_on_a_detour():
 
 def test_a_rule_may_need_an_extra_argument():
     """It says so when it is missing, and others ignore it."""
-    rule = steepest.Rule(
-        "scale_by_value",
-        steepest.EmptyState,
-        lambda n, g, p: n.value * g,
-        prepare=lambda step: {"value": step.extra["value"]},
-        needs=("value",),
-    )
+    formula = lambda g, *, value: value * g
+    rule = steepest.Rule("scale_by_value", formula, extra=("value",))
     tx = steepest.chain(steepest.lift(rule), steepest.scale(2.0))
     u, _ = tx.update(P, tx.init(P), P, value=3.0, other=None)
     np.testing.assert_array_equal(u["b"], 6 * P["b"])
@@ -136,12 +131,12 @@ def test_a_rule_may_need_an_extra_argument():
 
 def test_a_rule_may_measure_several_things():
     """Summed over the leaves it sees; of an empty tree they are zero."""
+    mean = lambda *, total: {"mean": total["sum"] / (total["size"] + 1e-9)}
     rule = steepest.Rule(
         "by_mean",
-        steepest.EmptyState,
-        lambda n, g, p: g - n.mean,
-        prepare=lambda step: {"mean": step.total["sum"] / (step.total["size"] + 1e-9)},
-        measure=lambda n, g, p: {"sum": jnp.sum(g), "size": jnp.asarray(g.size)},
+        lambda g, *, mean: g - mean,
+        per_step=gives("mean")(mean),
+        measure=lambda g: {"sum": jnp.sum(g), "size": jnp.asarray(g.size)},
     )
     tx = steepest.lift(rule)
     u, _ = tx.update({"a": jnp.ones(3), "b": jnp.array([5.0])}, tx.init(P))
@@ -204,18 +199,17 @@ class _Travelled(NamedTuple):
 
 
 def test_a_rule_may_measure_what_it_remembers():
-    """The distance from the start, in numbers that `ahead` has made of the state."""
+    """The distance from the start, in numbers made of the state before."""
     tx = steepest.lift(
         Rule(
             "travelled",
+            lambda g, *, way: g * way,
             _Travelled,
-            lambda n, g, p, begin: (g * n.far, begin),
-            remember={"begin": lambda p: jnp.asarray(p)},
+            memory={"begin": lambda p: jnp.asarray(p)},
             shared={"far": lambda: jnp.ones(())},
-            ahead=lambda step, far: {"unit": 2 * far},
-            measure=lambda n, g, p, begin: n.unit * jnp.sum((p - begin) ** 2),
-            prepare=lambda step, far: ({"far": step.total}, step.total),
-            needs=("params",),
+            before_measure=gives("unit")(lambda far: {"unit": 2 * far}),
+            measure=lambda g, p, begin, *, unit: unit * jnp.sum((p - begin) ** 2),
+            per_step=gives("way")(lambda far, *, total: ({"way": total}, total)),
         )
     )
     p = {"a": jnp.array([1.0, 2.0]), "b": jnp.array(3.0, jnp.bfloat16)}
@@ -236,13 +230,13 @@ def test_a_rule_may_remember_several_arrays_of_a_leaf():
     def begin(p):
         return [jnp.zeros((size,), p.dtype) for size in p.shape]
 
-    def leaf(n, g, p, sums):
+    def formula(g, sums):
         axes = range(g.ndim)
         others = [tuple(j for j in axes if j != i) for i in axes]
         return g, [s + jnp.sum(g, o) for s, o in zip(sums, others, strict=True)]
 
     tx = steepest.lift(
-        Rule("sums", _Sums, leaf, remember={"sums": begin}, kind="whole")
+        Rule("sums", formula, _Sums, memory={"sums": begin}, kind="whole")
     )
     p = {"w": jnp.ones((2, 3), jnp.bfloat16), "s": jnp.array(1.0), "n": None}
     _, state = jax.jit(tx.update)(p, tx.init(p), p)
@@ -257,14 +251,14 @@ class _Two(NamedTuple):
     a: Any
 
 
-def test_what_is_shared_keeps_the_order_of_the_rule():
+def test_what_is_shared_goes_by_its_names():
     tx = steepest.lift(
         Rule(
             "two",
+            lambda g, *, old: g * old,
             _Two,
-            lambda n, g, p: g * n.z,
             shared={"z": lambda: jnp.array(2.0), "a": lambda: jnp.array(3.0)},
-            prepare=lambda step, z, a: ({"z": z}, z, a + 1),
+            per_step=gives("old")(lambda a, z: ({"old": z}, a + 1, z)),
         )
     )
     u, state = tx.update(jnp.ones(1), tx.init(jnp.ones(1)))

@@ -103,6 +103,24 @@ def test_optimistix():
     _same(run)
 
 
+def test_optimistix_compiles_once_for_many_rates():
+    optimistix = pytest.importorskip("optimistix")
+    traces = []
+
+    def f(p, args):
+        traces.append(1)
+        return jnp.sum((p - 1.0) ** 2)
+
+    def solve(rate):
+        solver = optimistix.OptaxMinimiser(steepest.adam(rate), rtol=1e-3, atol=1e-3)
+        return optimistix.minimise(f, solver, jnp.zeros(3), max_steps=500).value
+
+    slow, first = solve(jnp.array(0.05)), len(traces)
+    fast = solve(jnp.array(0.1))
+    assert len(traces) == first
+    assert not np.array_equal(slow, fast)
+
+
 def test_jaxopt():
     jaxopt = pytest.importorskip("jaxopt")
 

@@ -82,7 +82,7 @@ BAD = {
     "named_chain": Bad(
         lambda: steepest.named_chain(("clip", steepest.clip(1.0)), SGD),
         TypeError,
-        "named_chain: argument 1 is a GradientTransformationExtraArgs, and pairs of a "
+        "named_chain: argument 1 is a Transformation, and pairs of a "
         'name and a transformation are wanted, such as `("clip", clip(1.0))`, no name '
         "twice.",
     ),

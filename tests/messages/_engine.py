@@ -33,8 +33,8 @@ BAD = {
     "lift": Bad(
         lambda: steepest.lift(steepest.adam(0.1)),
         TypeError,
-        "lift: rule is a GradientTransformationExtraArgs, and a `Rule` is wanted: "
-        "`lift(Rule(name, State, leaf))`.",
+        "lift: rule is a Transformation, and a `Rule` is wanted: "
+        "`lift(Rule(name, formula, State))`.",
     ),
     "make_step": Bad(
         _step_with_a_function,
@@ -46,7 +46,7 @@ BAD = {
     "pack": Bad(
         lambda: steepest.pack(steepest.adam(0.1), params()),
         TypeError,
-        "pack: tx is a GradientTransformationExtraArgs, and one that `packed` made is "
+        "pack: tx is a Transformation, and one that `packed` made is "
         "wanted: `tx = packed(adamw(1e-3))`.",
     ),
     "packed": Bad(

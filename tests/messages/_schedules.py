@@ -95,7 +95,7 @@ BAD = {
     "inject_hyperparams": Bad(
         lambda: steepest.inject_hyperparams(steepest.adam(0.1)),
         TypeError,
-        "inject_hyperparams: inner_factory is a GradientTransformationExtraArgs, and a "
+        "inject_hyperparams: inner_factory is a Transformation, and a "
         "function that makes a transformation is wanted. Pass it uncalled, and its "
         "arguments afterwards: `inject_hyperparams(steepest.adam)(learning_rate=0.1)`.",
     ),

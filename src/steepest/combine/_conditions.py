@@ -23,7 +23,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import Around, held, Leaves, when, wrapping, zeros
+from ..engine import Decide, held, Leaves, when, WrapperInfo, wrapping, zeros
 from ..numerics import increment, zero_count
 from ._decisions import are_finite, yes_or_no
 
@@ -115,7 +115,7 @@ def apply_if_finite(
         out, new = held(name, apply, tx, *args)
         return out, ApplyIfFiniteState(in_a_row, finite, total, new)
 
-    return wrapping(init, update, Around(name, tx, "inner_state"))
+    return wrapping(init, update, WrapperInfo(name, tx, "inner_state"))
 
 
 @transformation
@@ -203,4 +203,5 @@ def _conditionally(
         out, new = when(name, apply, tx, instead, *args)
         return out, State(step=increment(state.step), inner_state=new)
 
-    return wrapping(init, update, Around(name, tx, "inner_state"), decide)
+    asked = Decide(decide, ("should_transform_fn",))
+    return wrapping(init, update, WrapperInfo(name, tx, "inner_state"), asked)

@@ -27,11 +27,12 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Description:
-    """A line for each leaf, and the sums. Print it to see a table."""
+    """The optimizer, a line for each leaf, and the sums. Print it to see a table."""
 
     lines: tuple[Line, ...]
     param_bytes: int
     shared_bytes: int  # kept for the whole tree: counts, numbers, keys
+    optimizer: str = ""  # the call that makes it, with every number
 
     @property
     def state_bytes(self) -> int:
@@ -56,6 +57,7 @@ class Description:
         per_byte = self.state_bytes / max(self.param_bytes, 1)
         return "\n".join(
             [
+                *self.optimizer.splitlines(),
                 *text,
                 f"{len(self.lines)} leaves, {_size(self.param_bytes)} of params, "
                 f"{_size(self.state_bytes)} of state ({per_byte:.2f} times that), "
@@ -104,7 +106,8 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
         )
         for (path, p), (by, group), mine in zip(rows, found, kept, strict=True)
     ]
-    return Description(tuple(lines), sum(_bytes(p) for _, p in rows), shared)
+    size = sum(_bytes(p) for _, p in rows)
+    return Description(tuple(lines), size, shared, repr(tx))
 
 
 def _owner(path: tuple[Any, ...], owners: dict[tuple[Any, ...], int]) -> int | None:

@@ -17,7 +17,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import Around, Leaves, map_leaves, restore, update_dtype, wrapping
+from ..engine import Leaves, map_leaves, restore, update_dtype, WrapperInfo, wrapping
 
 
 @transformation
@@ -75,7 +75,7 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
         ]
         return gs.like(found), state
 
-    return wrapping(init, update, Around("flatten", tx, ""))
+    return wrapping(init, update, WrapperInfo("flatten", tx, ""))
 
 
 _ADVICE = "Pass the params the updates are for."

@@ -1,7 +1,7 @@
 """Which group of a `partition` each leaf is in, for those who look from outside."""
 
 from ..core import AnyTransformation, Params, Rule
-from ..engine import around_of, Leaves, plan_of
+from ..engine import Leaves, plan_of, wrapper_info
 from ._partition import Group
 
 Found = tuple[tuple[str, ...], str]  # labels, outermost first; why it has the last one
@@ -20,8 +20,8 @@ def groups_of(tx: AnyTransformation, params: Params) -> list[Found]:
         mine = [mask for mask in link.masks if isinstance(mask, Group)]
         view = link.view(leaves)
         hidden = view.hide(params)
-        around = None if isinstance(link.body, Rule) else around_of(link.body)
-        inside = iter(groups_of(around.tx, hidden) if around else ())
+        info = None if isinstance(link.body, Rule) else wrapper_info(link.body)
+        inside = iter(groups_of(info.tx, hidden) if info else ())
         reasons = iter(_reasons(mine, hidden))
         labels = tuple(mask.label for mask in mine)
         for k, (p, seen) in enumerate(zip(leaves.arrays, view.on, strict=True)):

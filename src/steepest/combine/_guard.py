@@ -27,7 +27,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import Around, held, Leaves, wrapping
+from ..engine import held, Leaves, WrapperInfo, wrapping
 from ..numerics import increment, parts_over, split_over, sum_over, zero_count
 from ._decisions import are_finite, squared_norm
 from ._history import History, is_high, longer, no_history
@@ -173,7 +173,7 @@ def guard(
             values=values,
         )
 
-    return wrapping(init, update, Around("guard", tx, "inner_state"))
+    return wrapping(init, update, WrapperInfo("guard", tx, "inner_state"))
 
 
 def _loss(value: Any) -> Array | None:

@@ -25,10 +25,11 @@ from ..core import (
     period,
     Real,
     state_of,
+    Transformation,
     transformation,
     Updates,
 )
-from ..engine import apply_updates, Around, map_wide, seen_through, wide
+from ..engine import apply_updates, map_wide, wide, WrapperInfo
 from ..numerics import zero_count
 
 
@@ -136,8 +137,8 @@ def lookahead(
         steps = jnp.where(meet, 0, steps)
         return LookaheadParams(fast, slow), LookaheadState(fast_state, steps)
 
-    around = Around("lookahead", fast_tx, "fast_state")
-    return seen_through(GradientTransformationExtraArgs(init, update), around)
+    info = WrapperInfo("lookahead", fast_tx, "fast_state")
+    return Transformation(init, update, info)
 
 
 _follow = wide(lambda meet, a, fast, slow, u: jnp.where(meet, a * (fast + u - slow), 0))

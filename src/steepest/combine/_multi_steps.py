@@ -25,16 +25,18 @@ from ..core import (
     Real,
     Rule,
     state_of,
+    transformation,
     Updates,
 )
 from ..engine import (
-    Around,
+    Decide,
     held,
     Leaves,
     map_wide,
     plan_of,
     when,
     wide,
+    WrapperInfo,
     wrapping,
     zeros,
 )
@@ -101,28 +103,22 @@ class MultiSteps:
         should_skip_update_fn: ShouldSkipUpdateFunction | None = None,
         accumulator_dtype: Any = jnp.float32,
     ):
-        (mean,) = flag("MultiSteps", use_grad_mean=use_grad_mean)
-        (kept,) = dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
-        every, skip = _every(every_k_schedule), should_skip_update_fn
-        skip = _never_skip if skip is None else skip
-        function("MultiSteps", should_skip_update_fn=skip)
-        self._opt = opt = as_inner("MultiSteps", "opt", opt)
-        rows = _Rows(opt, mean, kept)
-
-        def init(params: Params) -> MultiStepsState:
-            Leaves(params, "params").check("MultiSteps")
-            acc, mini, steps = rows.empty(params), zero_count(), zero_count()
-            _, skip_state = skip(zeros(acc), steps, params)
-            return MultiStepsState(mini, steps, opt.init(params), acc, skip_state)
-
-        self.around = Around("MultiSteps", opt, "inner_opt_state")
-        decide = partial(_decide, every, skip)
-        self._pair = wrapping(init, rows.update, self.around, decide)
+        self._opt = as_inner("MultiSteps", "opt", opt)
+        self._pair = multi_steps(
+            self._opt,
+            every_k_schedule,
+            use_grad_mean,
+            should_skip_update_fn,
+            accumulator_dtype,
+        )
 
     @property
     def inner_opt(self) -> GradientTransformationExtraArgs:
         """The transformation that takes the steps."""
         return self._opt
+
+    def __repr__(self) -> str:
+        return repr(self._pair)
 
     def init(self, params: Params) -> MultiStepsState:
         """The state before the first gradient.
@@ -162,6 +158,43 @@ class MultiSteps:
     def gradient_transformation(self) -> GradientTransformationExtraArgs:
         """The pair, for chains."""
         return self._pair
+
+
+@transformation
+def multi_steps(
+    opt: AnyTransformation,
+    every_k_schedule: int | Array | Callable[[Any], Any],
+    use_grad_mean: bool = True,
+    should_skip_update_fn: ShouldSkipUpdateFunction | None = None,
+    accumulator_dtype: Any = jnp.float32,
+) -> GradientTransformationExtraArgs:
+    """The pair of `MultiSteps`.
+
+    Args:
+        opt, every_k_schedule, use_grad_mean, should_skip_update_fn, accumulator_dtype:
+            as for `MultiSteps`.
+    """
+    (mean,) = flag("MultiSteps", use_grad_mean=use_grad_mean)
+    (kept,) = dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
+    every, skip = _every(every_k_schedule), should_skip_update_fn
+    skip = _never_skip if skip is None else skip
+    function("MultiSteps", should_skip_update_fn=skip)
+    opt = as_inner("MultiSteps", "opt", opt)
+    rows = _Rows(opt, mean, kept)
+
+    def init(params: Params) -> MultiStepsState:
+        Leaves(params, "params").check("MultiSteps")
+        acc, mini, steps = rows.empty(params), zero_count(), zero_count()
+        _, skip_state = skip(zeros(acc), steps, params)
+        return MultiStepsState(mini, steps, opt.init(params), acc, skip_state)
+
+    info = WrapperInfo("MultiSteps", opt, "inner_opt_state")
+    asks = "every_k_schedule", "should_skip_update_fn"
+    decide = Decide(partial(_decide, every, skip), asks)
+    return wrapping(init, rows.update, info, decide)
+
+
+multi_steps.__name__ = "MultiSteps"  # what a person types
 
 
 class _Decided(NamedTuple):
@@ -336,7 +369,7 @@ def _is_half(x: Any) -> bool:
 def _is_light(tx: GradientTransformationExtraArgs) -> bool:
     """Whether it is made of nothing but formulas for elements."""
     bodies = [link.body for link in plan_of("MultiSteps", "opt", tx).links]
-    return all(isinstance(x, Rule) and x.kind == "elementwise" for x in bodies)
+    return all(isinstance(x, Rule) and x.is_elementwise for x in bodies)
 
 
 def _emptied(full: Array, acc: Updates) -> Updates:

@@ -9,17 +9,17 @@ from jaxtyping import Array, Float
 from ..core import (
     AnyTransformation,
     AxisName,
+    gives,
     GradientTransformationExtraArgs,
     mesh_axes,
     MeshAxes,
     OptState,
     Rule,
     state_of,
-    Step,
     transformation,
 )
 from ..engine import lift, plan_of, sequence, Shown, shown
-from ..numerics import scalar, sqrt_or_zero, sum_of_squares
+from ..numerics import gradient_norm_squared, scalar, sqrt_or_zero
 
 
 class WatchedState(NamedTuple):
@@ -92,20 +92,27 @@ def _named(one: Shown) -> tuple[str, str, Array]:
     return one.name, "/".join(one.groups), jnp.asarray(one.value, float)
 
 
+def unchanged_formula(g: Array) -> Array:
+    """`u = g`."""
+    return g
+
+
+@gives()
+def measured_norm(norm: Array, *, total: Array) -> tuple[dict[str, Any], Array]:
+    """The norm of this step takes the place of the last one."""
+    return {}, sqrt_or_zero(total)
+
+
 def _norm(axes: MeshAxes | None) -> GradientTransformationExtraArgs:
     """Updates as they are, and how long they are."""
-
-    def prepare(step: Step, norm: Array) -> tuple[dict[str, Any], Array]:
-        return {}, sqrt_or_zero(step.total)
-
     return lift(
         Rule(
             "watched",
+            unchanged_formula,
             _Norm,
-            lambda n, g, p: g,
             shared={"norm": scalar()},
-            prepare=prepare,
-            measure=lambda n, g, p: sum_of_squares(g),
+            per_step=measured_norm,
+            measure=gradient_norm_squared,
             axes=axes,
         )
     )

@@ -12,13 +12,13 @@ from jaxtyping import Array
 from ..combine import chain
 from ..core import (
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     nonnegative,
     rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
 )
 from ..engine import lift, MaskOrFn, optimizer
@@ -37,6 +37,35 @@ from ..optimizers import ScaleByBeliefState
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 
+@gives("first", "c2")
+def acprop_corrections(count: Array, *, b2: Real) -> tuple[dict[str, Array], Array]:
+    """Whether this is the first step, and `c2 = 1 - b2^(t-1)`."""
+    first = count == 0
+    # In the first step nothing is averaged yet: 1 keeps the division finite.
+    c2 = jnp.where(first, 1, debias(b2, count))
+    return {"first": first, "c2": c2}, increment(count)
+
+
+def acprop_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    first: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of ACProp for one array: `g` is divided by the old `nu`."""
+    v = jnp.where(first, 1, nu / c2)
+    u = g / (root(v) + eps)
+    nu = spread(nu, g - mu, b2, eps_root)
+    mu = after(ema(mu, g, b1), nu)  # the old one is read for `nu`
+    return u, mu, nu
+
+
 @transformation
 def scale_by_acprop(
     b1: Real = 0.9, b2: Real = 0.999, eps: Real = 1e-16, eps_root: Real = 1e-16
@@ -51,36 +80,24 @@ def scale_by_acprop(
     The gradient is not among those it is divided by: the update is asynchronous.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where gradients were as expected.
         eps_root: the same, added to `nu` at every step, so that it piles up there.
     """
-    b1, b2 = fraction("scale_by_acprop", b1=b1, b2=b2)
-    (eps,) = nonnegative("scale_by_acprop", eps=eps)
-    (eps_root,) = nonnegative.must("scale_by_acprop", eps_root=eps_root)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        first = count == 0
-        # In the first step nothing is averaged yet: 1 keeps the division finite.
-        c2 = jnp.where(first, 1, debias(b2, count))
-        return {"first": first, "c2": c2}, increment(count)
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
-        v = jnp.where(n.first, 1, nu / n.c2)
-        u = g / (root(v) + eps)
-        nu = spread(nu, g - mu, b2, eps_root)
-        mu = after(ema(mu, g, b1), nu)  # the old one is read for `nu`
-        return u, mu, nu
-
+    name = "scale_by_acprop"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
     return lift(
         Rule(
-            "scale_by_acprop",
+            name,
+            acprop_formula,
             ScaleByBeliefState,
-            leaf,
-            remember={"mu": first_moment(), "nu": second_moment()},
+            memory={"mu": first_moment(), "nu": second_moment()},
             shared={"count": zero_count},
-            prepare=prepare,
+            numbers={"b1": b1, "b2": b2, "eps": eps, "eps_root": eps_root},
+            per_step=acprop_corrections,
         )
     )
 

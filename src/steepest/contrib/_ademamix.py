@@ -13,6 +13,7 @@ from ..core import (
     dtype,
     finite,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
@@ -20,7 +21,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -31,8 +31,8 @@ from ..numerics import (
     ema,
     first_moment,
     increment,
+    number_or_schedule,
     root,
-    scheduled,
     second_moment,
     wide_moment,
     zero_count,
@@ -49,6 +49,39 @@ class ScaleByAdemamixState(NamedTuple):
     m1: Updates  # fast mean of g, in `mu_dtype`
     m2: Updates  # slow mean of g, in `mu_dtype` where given, else float32 or wider
     nu: Updates  # mean of |g|^2
+
+
+@gives("c1", "c2")
+def ademamix_corrections(
+    count: Array, count_m2: Array, *, b1: Real, b2: Real
+) -> tuple[dict[str, Array], Array, Array]:
+    """`c1 = 1 - b1^t` and `c2 = 1 - b2^t`; the slow mean is not corrected."""
+    t = increment(count)
+    return {"c1": debias(b1, t), "c2": debias(b2, t)}, t, increment(count_m2)
+
+
+def ademamix_formula(
+    g: Array,
+    m1: Array,
+    m2: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    b3: Real,
+    alpha: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """One step of AdEMAMix for one array, where `c = 1 - b^t`."""
+    m1 = ema(m1, g, b1)
+    m2 = ema(m2, g, b3)
+    nu = ema(nu, abs_sq(g), b2)
+    m = m1 / c1 + alpha * m2
+    v = nu / c2
+    return m / (root(v + eps_root) + eps), m1, m2, nu
 
 
 @transformation
@@ -71,55 +104,41 @@ def scale_by_ademamix(
         u   = m / (sqrt(v + eps_root) + eps)
 
     Args:
-        b1: how slowly `m1` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
-        b3: how slowly `m2` forgets, in [0, 1), or a function of the count.
+        b1: decay rate of `m1`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
+        b3: decay rate of `m2`, in [0, 1), or a function of the count.
         alpha: the weight of `m2`, or a function of the count.
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
-        mu_dtype: the dtype `m1` and `m2` are kept in; by default that of the params,
+        mu_dtype: the dtype of `m1` and `m2`; by default that of the params,
             and float32 for `m2` where they are in half precision.
     """
-    who = "scale_by_ademamix"
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
-    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
-    dtype(who, mu_dtype=mu_dtype)
-    b3_at = scheduled(fraction, who, b3=b3)
-    alpha_at = scheduled(finite, who, alpha=alpha)
-
-    def prepare(
-        step: Step, count: Array, count_m2: Array
-    ) -> tuple[dict[str, Any], Array, Array]:
-        t = increment(count)
-        numbers = {
-            "c1": debias(b1, t),
-            "c2": debias(b2, t),
-            "b3": b3_at(count_m2),
-            "alpha": alpha_at(count_m2),
-        }
-        return numbers, t, increment(count_m2)
-
-    def leaf(n: Any, g: Array, p: Any, m1: Array, m2: Array, nu: Array) -> Any:
-        m1 = ema(m1, g, b1)
-        m2 = ema(m2, g, n.b3)
-        nu = ema(nu, abs_sq(g), b2)
-        m = m1 / n.c1 + n.alpha * m2
-        v = nu / n.c2
-        return m / (root(v + eps_root) + eps), m1, m2, nu
-
+    name = "scale_by_ademamix"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
+    dtype(name, mu_dtype=mu_dtype)
     return lift(
         Rule(
-            who,
+            name,
+            ademamix_formula,
             ScaleByAdemamixState,
-            leaf,
-            remember={
+            memory={
                 "m1": first_moment(mu_dtype),
                 "m2": wide_moment(mu_dtype),
                 "nu": second_moment(),
             },
             shared={"count": zero_count, "count_m2": zero_count},
-            prepare=prepare,
+            numbers={
+                "b1": b1,
+                "b2": b2,
+                "b3": number_or_schedule(fraction, name, b3=b3),
+                "alpha": number_or_schedule(finite, name, alpha=alpha),
+                "eps": eps,
+                "eps_root": eps_root,
+            },
+            per_step=ademamix_corrections,
+            counter="count_m2",
         )
     )
 

@@ -16,6 +16,7 @@ from ..core import (
     flag,
     fraction,
     function,
+    gives,
     GradientTransformationExtraArgs,
     nonnegative,
     only_real,
@@ -23,7 +24,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
 )
 from ..engine import lift, optimizer
@@ -43,6 +43,35 @@ from ..transforms import scale_by_learning_rate
 
 def _fourth_root(count: Any) -> Any:
     return jnp.asarray(count, float) ** 0.25
+
+
+@gives("first")
+def is_first(count: Array) -> tuple[dict[str, Array], Array]:
+    """Whether this is the first step, which only begins `nu`."""
+    return {"first": count == 0}, increment(count)
+
+
+def adopt_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    nesterov: bool,
+    first: Array,
+    clip_value: Array | None = None,
+) -> tuple[Array, Array, Array]:
+    """One step of ADOPT for one array: `g` is divided by the old `nu`."""
+    d = g / jnp.maximum(root(nu), eps)
+    if clip_value is not None:
+        d = jnp.clip(d, -clip_value, clip_value)
+    d = jnp.where(first, 0, d)
+    mu = ema(mu, d, b1)
+    nu = jnp.where(first, abs_sq(g), ema(nu, abs_sq(g), b2))
+    nu = after(nu, mu)  # the old one is read for `mu`
+    return ema(mu, d, b1) if nesterov else mu, mu, nu
 
 
 @transformation
@@ -68,46 +97,32 @@ def scale_by_adopt(
     `u = b1 mu + (1 - b1) d`.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: the least that a gradient is divided by.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        mu_dtype: the dtype of `mu`; by default that of the params.
         nesterov: whether `u` looks one step ahead.
         use_clipping: whether `d` is clipped; complex gradients cannot be.
         clip_value_fn: a function of the count, which is 1 in the first step that
             moves; by default its fourth root.
     """
-    who = "scale_by_adopt"
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
-    dtype(who, mu_dtype=mu_dtype)
-    flag(who, nesterov=nesterov, use_clipping=use_clipping)
-    function(who, clip_value_fn=clip_value_fn)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        most = clip_value_fn(count) if use_clipping else 0.0
-        numbers = {"first": count == 0, "most": jnp.asarray(most, float)}
-        return numbers, increment(count)
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
-        d = g / jnp.maximum(root(nu), eps)
-        if use_clipping:
-            d = jnp.clip(d, -n.most, n.most)
-        d = jnp.where(n.first, 0, d)
-        mu = ema(mu, d, b1)
-        nu = jnp.where(n.first, abs_sq(g), ema(nu, abs_sq(g), b2))
-        nu = after(nu, mu)  # the old one is read for `mu`
-        return ema(mu, d, b1) if nesterov else mu, mu, nu
-
+    name = "scale_by_adopt"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    dtype(name, mu_dtype=mu_dtype)
+    flag(name, nesterov=nesterov, use_clipping=use_clipping)
+    function(name, clip_value_fn=clip_value_fn)
+    clipping = {"clip_value": clip_value_fn} if use_clipping else {}
     return lift(
         Rule(
-            who,
+            name,
+            adopt_formula,
             ScaleByAdamState,
-            leaf,
-            remember={"mu": first_moment(mu_dtype), "nu": second_moment()},
+            memory={"mu": first_moment(mu_dtype), "nu": second_moment()},
             shared={"count": zero_count},
-            prepare=prepare,
-            refuse=only_real if use_clipping else None,
+            numbers={"b1": b1, "b2": b2, "eps": eps, "nesterov": nesterov, **clipping},
+            per_step=is_first,
+            check_leaf=only_real if use_clipping else None,
         )
     )
 

@@ -4,6 +4,7 @@ Orabona and Tommasi, Training deep networks without learning rates through coin 
 2017, arXiv:1705.07795
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -39,6 +40,49 @@ class COCOBState(NamedTuple):
     reward: Updates  # R, what has been won
 
 
+def first_scale(p: Any, *, eps: Real) -> Array:
+    """Where `L` begins: at `eps`, also in the imaginary part."""
+    none = wide_moment()(p)
+    return none + (eps * (1 + 1j) if jnp.iscomplexobj(none) else eps)
+
+
+def cocob_formula(
+    g: Array,
+    p: Array,
+    init_particles: Array,
+    cumulative_gradients: Array,
+    scale: Array,
+    subgradients: Array,
+    reward: Array,
+    *,
+    alpha: Real,
+) -> Any:
+    """One step of COCOB for one array: of a complex one, for each part."""
+    memory = init_particles, cumulative_gradients, scale, subgradients, reward
+    return by_parts(partial(_bet, alpha=alpha))(g, p, *memory)
+
+
+def _bet(
+    g: Array,
+    p: Array,
+    x0: Array,
+    theta: Array,
+    L: Array,
+    G: Array,
+    R: Array,
+    *,
+    alpha: Real,
+) -> tuple[Array, ...]:
+    L = jnp.maximum(L, jnp.abs(g))
+    G = G + jnp.abs(g)
+    # max(R - ..., 0), but two arrays meet last: see `spread`.
+    R = R - jnp.minimum(R, g * (p - x0))
+    theta = theta - g
+    # One quotient after the other: the square of L may be too large or too small.
+    x = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))
+    return x0 + x - p, x0, theta, L, G, R
+
+
 @transformation
 def scale_by_cocob(
     alpha: Real = 100.0, eps: Real = 1e-8
@@ -60,38 +104,19 @@ def scale_by_cocob(
     """
     (alpha,) = positive("scale_by_cocob", alpha=alpha)
     (eps,) = nonnegative("scale_by_cocob", eps=eps)
-
-    @by_parts
-    def bet(g: Any, p: Any, x0: Any, theta: Any, L: Any, G: Any, R: Any) -> Any:
-        L = jnp.maximum(L, jnp.abs(g))
-        G = G + jnp.abs(g)
-        # max(R - ..., 0), but two arrays meet last: see `spread`.
-        R = R - jnp.minimum(R, g * (p - x0))
-        theta = theta - g
-        # One quotient after the other: the square of L may be too large or too small.
-        x = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))
-        return x0 + x - p, x0, theta, L, G, R
-
-    def leaf(n: Any, g: Array, p: Array, *memory: Array) -> Any:
-        return bet(g, p, *memory)
-
-    def largest(p: Any) -> Array:
-        none = wide_moment()(p)
-        return none + (eps * (1 + 1j) if jnp.iscomplexobj(none) else eps)
-
     return lift(
         Rule(
             "scale_by_cocob",
+            cocob_formula,
             COCOBState,
-            leaf,
-            remember={
+            memory={
                 "init_particles": copy_of,
                 "cumulative_gradients": wide_moment(),
-                "scale": largest,
+                "scale": first_scale,
                 "subgradients": wide_moment(),
                 "reward": wide_moment(),
             },
-            needs=("params",),
+            numbers={"alpha": alpha, "eps": eps},
         )
     )
 

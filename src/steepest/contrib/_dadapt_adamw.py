@@ -14,6 +14,7 @@ from ..core import (
     AxisName,
     finite,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     measurable,
@@ -22,7 +23,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     Updates,
     WrongArgument,
 )
@@ -34,10 +34,10 @@ from ..numerics import (
     ema,
     increment,
     inner,
+    number_or_schedule,
     quotient,
     root,
     scalar,
-    scheduled,
     second_moment,
     wide_moment,
     zero_count,
@@ -54,6 +54,70 @@ class DAdaptAdamWState(NamedTuple):
     estim_lr: Float[Array, ""]  # d, at most how far the solution is, so far as seen
     numerator_weighted: Float[Array, ""]  # r
     count: Int[Array, ""]  # the steps taken
+
+
+def first_estimate(*, estim_lr0: Real) -> Array:
+    """Where `d` begins."""
+    return jnp.asarray(estim_lr0, float)
+
+
+@gives("step")
+def dadapt_size(
+    count: Array, estim_lr: Array, *, learning_rate: Real, b1: Real, b2: Real
+) -> dict[str, Array]:
+    """The size of this step, with the `d` from before."""
+    t = increment(count)
+    d = estim_lr
+    return {"step": d * learning_rate * jnp.sqrt(debias(b2, t)) / debias(b1, t)}
+
+
+def dadapt_measure(
+    g: Array, exp_avg_sq: Array, grad_sum: Array, *, b: Real, eps: Real, step: Array
+) -> dict[str, Array]:
+    """`<s, g / (sqrt(v) + eps)>` before the step, and `|s|` after it."""
+    v, s = exp_avg_sq, grad_sum
+    length = jnp.sum(jnp.abs(ema(s, step * g, b)))
+    return {"s_g": inner(s, g / (root(v) + eps)), "length": length}
+
+
+@gives("next_d")
+def dadapt_distance(
+    count: Array,
+    estim_lr: Array,
+    numerator_weighted: Array,
+    *,
+    b: Real,
+    step: Array,
+    total: dict[str, Array],
+) -> tuple[dict[str, Array], Array, Array, Array]:
+    """The new estimate of the distance."""
+    d, r = estim_lr, numerator_weighted
+    r = ema(r, step * total["s_g"], b)
+    d = jnp.maximum(d, quotient(r, (1 - b) * total["length"]))
+    return {"next_d": d}, increment(count), d, r
+
+
+def dadapt_formula(
+    g: Array,
+    p: Array,
+    exp_avg: Array,
+    exp_avg_sq: Array,
+    grad_sum: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    b: Real,
+    eps: Real,
+    weight_decay: Real,
+    step: Array,
+    next_d: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """One step of AdamW with D-adaptation for one array."""
+    m, v, s = exp_avg, exp_avg_sq, grad_sum
+    m = ema(m, step * g, b1)
+    v = ema(v, after(abs_sq(g), next_d), b2)  # the old one is measured
+    s = ema(s, step * g, b)
+    return -m / (root(v) + eps) - weight_decay * step * p, m, v, s
 
 
 @optimizer
@@ -83,7 +147,7 @@ def dadapt_adamw(
     Args:
         learning_rate: multiplies `d`: a number, or a function of the count, such as a
             warmup and decay. Leave it at 1.
-        betas: `(b1, b2)`: how slowly `m` and `v` forget, each in [0, 1).
+        betas: `(b1, b2)`: decay rates of `m` and `v`, each in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         estim_lr0: where `d` begins: less than the distance.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
@@ -98,73 +162,56 @@ def dadapt_adamw(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    who = "dadapt_adamw"
-    b1, b2 = both(who, betas)
-    (eps,) = nonnegative(who, eps=eps)
-    (weight_decay,) = finite(who, weight_decay=weight_decay)
-    (estim_lr0,) = measurable(who, estim_lr0=estim_lr0)
-    rate = scheduled(finite, who, learning_rate=learning_rate)
-    b = b2**0.5
-
-    def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:
-        t = increment(count)
-        return {"step": d * rate(count) * jnp.sqrt(debias(b2, t)) / debias(b1, t)}
-
-    def measure(
-        n: Any, g: Array, p: Array, m: Array, v: Array, s: Array
-    ) -> dict[str, Array]:
-        length = jnp.sum(jnp.abs(ema(s, n.step * g, b)))
-        return {"s_g": inner(s, g / (root(v) + eps)), "length": length}
-
-    def prepare(
-        step: Step, count: Array, d: Array, r: Array
-    ) -> tuple[dict[str, Array], Array, Array, Array]:
-        r = ema(r, step.ahead["step"] * step.total["s_g"], b)
-        d = jnp.maximum(d, quotient(r, (1 - b) * step.total["length"]))
-        return {**step.ahead, "next_d": d}, increment(count), d, r
-
-    def leaf(n: Any, g: Array, p: Array, m: Array, v: Array, s: Array) -> Any:
-        m = ema(m, n.step * g, b1)
-        v = ema(v, after(abs_sq(g), n.next_d), b2)  # the old one is measured
-        s = ema(s, n.step * g, b)
-        return -m / (root(v) + eps) - weight_decay * n.step * p, m, v, s
-
-    tx = lift(
+    name = "dadapt_adamw"
+    b1, b2 = both(name, betas)
+    (eps,) = nonnegative(name, eps=eps)
+    (weight_decay,) = finite(name, weight_decay=weight_decay)
+    (estim_lr0,) = measurable(name, estim_lr0=estim_lr0)
+    return lift(
         Rule(
-            who,
+            name,
+            dadapt_formula,
             DAdaptAdamWState,
-            leaf,
-            remember={
+            memory={
                 "exp_avg": wide_moment(),
                 "exp_avg_sq": second_moment(),
                 "grad_sum": wide_moment(),
             },
             shared={
                 "count": zero_count,
-                "estim_lr": scalar(estim_lr0),
+                "estim_lr": first_estimate,
                 "numerator_weighted": scalar(),
             },
-            prepare=prepare,
-            measure=measure,
-            ahead=ahead,
-            axes=mesh_axes(who, axis_name),
-            needs=("params",),
+            numbers={
+                "learning_rate": number_or_schedule(
+                    finite, name, learning_rate=learning_rate
+                ),
+                "b1": b1,
+                "b2": b2,
+                "b": b2**0.5,
+                "eps": eps,
+                "estim_lr0": estim_lr0,
+                "weight_decay": weight_decay,
+            },
+            per_step=dadapt_distance,
+            measure=dadapt_measure,
+            before_measure=dadapt_size,
+            axes=mesh_axes(name, axis_name),
         )
     )
-    return tx
 
 
-def both(who: str, betas: Any) -> list[Any]:
+def both(name: str, betas: Any) -> list[Any]:
     """`b1` and `b2`, if there are two numbers in [0, 1).
 
     Args:
-        who: who speaks in an error.
+        name: used in error messages.
         betas: what should be a pair.
     """
     try:
         b1, b2 = betas
     except (TypeError, ValueError):
         raise WrongArgument(
-            f"{who}: betas is {betas!r}, and two numbers, (b1, b2), are wanted."
+            f"{name}: betas is {betas!r}, and two numbers, (b1, b2), are wanted."
         ) from None
-    return fraction(who, **{"betas[0]": b1, "betas[1]": b2})
+    return fraction(name, **{"betas[0]": b1, "betas[1]": b2})

@@ -27,7 +27,7 @@ def map_numbers(
     """`f(numbers, leaf)` for each leaf of `tree`, in its structure; `None` as it is.
 
     Args:
-        who: who speaks in an error.
+        who: name used in error messages.
         f: a function of the numbers of a leaf, maybe `None`, and of the leaf.
         numbers: as they were given.
         tree: params or updates.
@@ -43,7 +43,7 @@ def axes_by_leaf(
     """Each leaf of `tree`, also a `None`, and its axes; `None` for a leaf without.
 
     Args:
-        who: who speaks in an error.
+        who: name used in error messages.
         numbers: as they were given.
         tree: params or updates.
     """
@@ -68,7 +68,7 @@ def of_matrices(
     """`tx`, which takes stacks of matrices, for tensors that these numbers describe.
 
     Args:
-        who: who speaks in an error.
+        who: name used in error messages.
         tx: a transformation whose state does not look at shapes.
         numbers: as they were given; a leaf without is a matrix.
         memory: the fields of the state that look like the params.

@@ -16,18 +16,18 @@ from ..core import (
     amount,
     AxisName,
     choice,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
     MeshAxes,
     nonnegative,
     Params,
+    PerStep,
     rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
-    transformation,
     WrongArgument,
 )
 from ..engine import lift, MaskOrFn, optimizer
@@ -103,7 +103,6 @@ def dog(
     )
 
 
-@transformation
 def decayed(
     weight_decay: ScalarOrSchedule | None, mask: MaskOrFn | None
 ) -> GradientTransformationExtraArgs:
@@ -113,44 +112,91 @@ def decayed(
     return add_decayed_weights(weight_decay, mask)
 
 
-@transformation
+def rate_formula(g: Array, *, rate: Array) -> Array:
+    """`u = rate g`."""
+    return rate * g
+
+
+def distance_measure(g: Array, p: Array, init_params: Array) -> dict[str, Array]:
+    """`||p - p0||^2` and `||g||^2`."""
+    return {"distance": sum_of_squares(p - init_params), "g": sum_of_squares(g)}
+
+
 def scale_by_distance(
-    who: str,
+    name: str,
     State: type,
-    shared: Mapping[str, Callable[[], Array]],
-    prepare: Callable[..., Any],
+    shared: Mapping[str, Callable[..., Array]],
+    numbers: Mapping[str, Any],
+    per_step: PerStep,
     axes: MeshAxes | None,
 ) -> GradientTransformationExtraArgs:
-    """`u = rate g`, where `prepare` finds the rate of two sums of squares.
+    """`u = rate g`, where `per_step` computes the rate from two sums of squares.
 
     Args:
-        who: who speaks in an error.
+        name: used in error messages.
         State: with the names of `shared`, and `init_params`.
         shared: as in a rule.
-        prepare: as in a rule; it finds `||p - p0||^2` and `||g||^2` as `distance` and
-            `g`, and returns `rate`.
+        numbers: as in a rule.
+        per_step: as in a rule. Its `total` has `||p - p0||^2` and `||g||^2` as
+            `distance` and `g`, and it gives `rate`.
         axes: as in a rule.
     """
-
-    def measure(n: Any, g: Array, p: Array, p0: Array) -> dict[str, Array]:
-        return {"distance": sum_of_squares(p - p0), "g": sum_of_squares(g)}
-
-    def leaf(n: Any, g: Array, p: Array, p0: Array) -> tuple[Array, Array]:
-        return n.rate * g, p0
-
     return lift(
         Rule(
-            who,
+            name,
+            rate_formula,
             State,
-            leaf,
-            remember={"init_params": copy_of},
+            memory={"init_params": copy_of},
             shared=shared,
-            prepare=prepare,
-            measure=measure,
+            numbers=numbers,
+            per_step=per_step,
+            measure=distance_measure,
             axes=axes,
-            needs=("params",),
         )
     )
+
+
+def is_first() -> Array:
+    """The first step is still to come."""
+    return jnp.array(True)
+
+
+def first_distance(*, distance: Real) -> Array:
+    """Where `r` begins."""
+    return jnp.asarray(distance, float)
+
+
+@gives("rate")
+def dog_rate(
+    is_init_step: Array,
+    max_dist: Array,
+    sum_sq_norm_grads: Array,
+    *,
+    eps: Real,
+    total: dict[str, Array],
+) -> tuple[dict[str, Array], Array, Array, Array]:
+    """`r / sqrt(G + eps)`."""
+    r = jnp.maximum(max_dist, sqrt_or_zero(total["distance"]))
+    G = sum_sq_norm_grads + total["g"]
+    return {"rate": r / root(G + eps)}, jnp.zeros_like(is_init_step), r, G
+
+
+@gives("rate")
+def dog_rate_after_first(
+    is_init_step: Array,
+    max_dist: Array,
+    sum_sq_norm_grads: Array,
+    *,
+    eps: Real,
+    first_rate: Real,
+    total: dict[str, Array],
+) -> tuple[dict[str, Array], Array, Array, Array]:
+    """The same, but for the first step, which has a rate of its own."""
+    r = jnp.maximum(max_dist, sqrt_or_zero(total["distance"]))
+    G = sum_sq_norm_grads + total["g"]
+    rate = jnp.where(is_init_step, first_rate, r / root(G + eps))
+    # Without a gradient nothing has moved: r is still 0, and all would end here.
+    return {"rate": rate}, is_init_step & (total["g"] == 0), r, G
 
 
 def _scale_by_dog(
@@ -167,25 +213,16 @@ def _scale_by_dog(
     choice("dog", get_args(InitStep), **{"init_step[0]": kind})
     (eps,) = nonnegative("dog", eps=eps)
     (first,) = amount("dog", **{"init_step[1]": first})
-
-    def prepare(
-        step: Step, is_init_step: Array, r: Array, G: Array
-    ) -> tuple[dict[str, Array], Array, Array, Array]:
-        r = jnp.maximum(r, sqrt_or_zero(step.total["distance"]))
-        G = G + step.total["g"]
-        rate = r / root(G + eps)
-        if kind != "learning_rate":
-            return {"rate": rate}, jnp.zeros_like(is_init_step), r, G
-        rate = jnp.where(is_init_step, first, rate)
-        # Without a gradient nothing has moved: r is still 0, and all would end here.
-        return {"rate": rate}, is_init_step & (step.total["g"] == 0), r, G
-
+    numbers = {"eps": eps, "distance": first if kind == "distance" else 0.0}
+    per_step = dog_rate
+    if kind == "learning_rate":
+        numbers, per_step = {**numbers, "first_rate": first}, dog_rate_after_first
     shared = {
-        "is_init_step": lambda: jnp.array(True),
-        "max_dist": scalar(first if kind == "distance" else 0.0),
+        "is_init_step": is_first,
+        "max_dist": first_distance,
         "sum_sq_norm_grads": scalar(),
     }
-    tx = scale_by_distance("dog", DoGState, shared, prepare, axes)
+    tx = scale_by_distance("dog", DoGState, shared, numbers, per_step, axes)
     if kind != "heuristic":
         return tx
 

@@ -13,6 +13,7 @@ from ..combine import chain
 from ..core import (
     amount,
     AxisName,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
@@ -21,7 +22,6 @@ from ..core import (
     rate_given,
     Real,
     ScalarOrSchedule,
-    Step,
 )
 from ..engine import MaskOrFn, optimizer
 from ..numerics import root, scalar
@@ -36,6 +36,25 @@ class DoWGState(NamedTuple):
     init_params: Params  # p0
     weighted_sq_norm_grads: Float[Array, ""]  # v, the sum of d ||g||^2
     estim_sq_dist: Float[Array, ""]  # d, the largest squared distance from p0
+
+
+def first_square(*, init_estim_sq_dist: Real) -> Array:
+    """Where `d` begins."""
+    return jnp.asarray(init_estim_sq_dist, float)
+
+
+@gives("rate")
+def dowg_rate(
+    estim_sq_dist: Array,
+    weighted_sq_norm_grads: Array,
+    *,
+    eps: Real,
+    total: dict[str, Array],
+) -> tuple[dict[str, Array], Array, Array]:
+    """`d / (sqrt(v) + eps)`."""
+    d = jnp.maximum(estim_sq_dist, total["distance"])
+    v = weighted_sq_norm_grads + d * total["g"]
+    return {"rate": d / (root(v) + eps)}, d, v
 
 
 @optimizer
@@ -80,18 +99,11 @@ def dowg(
     begin = eps if init_estim_sq_dist is None else init_estim_sq_dist
     (eps,) = nonnegative("dowg", eps=eps)
     (begin,) = amount("dowg", init_estim_sq_dist=begin)
-
-    def prepare(
-        step: Step, d: Array, v: Array
-    ) -> tuple[dict[str, Array], Array, Array]:
-        d = jnp.maximum(d, step.total["distance"])
-        v = v + d * step.total["g"]
-        return {"rate": d / (root(v) + eps)}, d, v
-
+    shared = {"estim_sq_dist": first_square, "weighted_sq_norm_grads": scalar()}
+    numbers = {"eps": eps, "init_estim_sq_dist": begin}
     axes = mesh_axes("dowg", axis_name)
-    shared = {"estim_sq_dist": scalar(begin), "weighted_sq_norm_grads": scalar()}
     return chain(
         decayed(weight_decay, mask),
-        scale_by_distance("dowg", DoWGState, shared, prepare, axes),
+        scale_by_distance("dowg", DoWGState, shared, numbers, dowg_rate, axes),
         scale_by_learning_rate(rate_given("dowg", learning_rate)),
     )

@@ -13,6 +13,7 @@ from ..combine import chain
 from ..core import (
     finite,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
@@ -20,7 +21,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -30,7 +30,7 @@ from ..numerics import (
     copy_of,
     cube_root,
     increment,
-    scheduled,
+    number_or_schedule,
     second_moment,
     wide_moment,
     zero_count,
@@ -46,6 +46,34 @@ class MadgradState(NamedTuple):
     grad_sum_sq: Updates  # nu, the weighted sum of |g|^2
     s: Updates  # the weighted sum of g
     x0: Params  # where the params began
+
+
+@gives("c")
+def madgrad_weight(
+    count: Array, *, learning_rate: Real, eps: Real
+) -> tuple[dict[str, Array], Array]:
+    """`c`, the weight of this gradient."""
+    t = increment(count)
+    return {"c": (jnp.asarray(learning_rate) + eps) * jnp.sqrt(t.astype(float))}, t
+
+
+def madgrad_formula(
+    g: Array,
+    p: Array,
+    grad_sum_sq: Array,
+    s: Array,
+    x0: Array,
+    *,
+    momentum: Real,
+    eps: Real,
+    c: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """One step of MADGRAD for one array."""
+    s = s + c * g
+    nu = grad_sum_sq + c * abs_sq(g)
+    cbrt = jnp.copysign(cube_root(jnp.abs(nu)), nu)  # below 0 if the rate is
+    z = x0 - s / (cbrt + eps)
+    return (1 - momentum) * (z - p), nu, s, x0
 
 
 @transformation
@@ -67,34 +95,23 @@ def scale_by_madgrad(
         momentum: how much of `p` is left in a step, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
     """
-    (momentum,) = fraction("scale_by_madgrad", momentum=momentum)
-    (eps,) = nonnegative("scale_by_madgrad", eps=eps)
-    rate = scheduled(finite, "scale_by_madgrad", learning_rate=learning_rate)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        t = increment(count)
-        return {"c": (rate(count) + eps) * jnp.sqrt(t.astype(float))}, t
-
-    def leaf(n: Any, g: Array, p: Array, nu: Array, s: Array, x0: Array) -> Any:
-        s = s + n.c * g
-        nu = nu + n.c * abs_sq(g)
-        cbrt = jnp.copysign(cube_root(jnp.abs(nu)), nu)  # below 0 if the rate is
-        z = x0 - s / (cbrt + eps)
-        return (1 - momentum) * (z - p), nu, s, x0
-
+    name = "scale_by_madgrad"
+    (momentum,) = fraction(name, momentum=momentum)
+    (eps,) = nonnegative(name, eps=eps)
+    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
     return lift(
         Rule(
-            "scale_by_madgrad",
+            name,
+            madgrad_formula,
             MadgradState,
-            leaf,
-            remember={
+            memory={
                 "grad_sum_sq": second_moment(),
                 "s": wide_moment(),
                 "x0": copy_of,
             },
             shared={"count": zero_count},
-            prepare=prepare,
-            needs=("params",),
+            numbers={"learning_rate": rate, "momentum": momentum, "eps": eps},
+            per_step=madgrad_weight,
         )
     )
 

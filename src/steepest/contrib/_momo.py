@@ -4,7 +4,6 @@ Schaipp, Ohana, Eickenberg, Defazio and Gower, MoMo: momentum models for adaptiv
 learning rates, 2023, arXiv:2305.07583
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -15,6 +14,7 @@ from ..core import (
     finite,
     flag,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     loss,
@@ -23,8 +23,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Schedule,
-    Step,
     Updates,
 )
 from ..engine import lift, optimizer
@@ -35,9 +33,9 @@ from ..numerics import (
     first_moment,
     increment,
     inner,
+    number_or_schedule,
     root,
     scalar,
-    scheduled,
     second_moment,
     sum_of_squares,
     zero_count,
@@ -67,6 +65,116 @@ class MomoAdamState(NamedTuple):
     count: Int[Array, ""]  # the steps taken
 
 
+def first_bound(*, lower_bound: Real) -> Array:
+    """Where `lb` begins."""
+    return jnp.asarray(lower_bound, float)
+
+
+# The model before the first step.
+_MODEL = {
+    "barf": scalar(),
+    "count": zero_count,
+    "gamma": scalar(),
+    "lb": first_bound,
+}
+
+
+@gives("tau", "decay")
+def fit_model(
+    barf: Array,
+    count: Array,
+    gamma: Array,
+    lb: Array,
+    *,
+    b: Real,
+    rho: Real,
+    loss_value: Array,
+    learning_rate: Real,
+    lower_bound: Real,
+    weight_decay: Real,
+    adapt_lower_bound: bool,
+    total: dict[str, Array],
+) -> tuple[dict[str, Array], Array, Array, Array, Array]:
+    """How far to go, and the model of the loss after this step.
+
+    `b` is the decay rate of the model, and `rho` its bias correction.
+    """
+    d_p, g_p, d_sq = (total[name] for name in ("d_p", "g_p", "d_sq"))
+    barf = ema(barf, loss_value, b)
+    gamma = ema(gamma, g_p, b)
+    alpha = jnp.asarray(learning_rate)
+    c = 1 + alpha * weight_decay
+    h = c * (barf - gamma) + d_p
+    if adapt_lower_bound:
+        half = jnp.maximum(h / (2 * c * rho), lower_bound)
+        lb = jnp.where(h < c * rho * lb, half, lb)
+    some = d_sq > 0
+    most = alpha / rho
+    end = jnp.maximum(h - c * rho * lb, 0) / jnp.where(some, d_sq, 1)
+    tau = jnp.where(some, jnp.minimum(most, end), most)
+    if adapt_lower_bound:
+        promised = (barf + d_p - gamma - tau * d_sq / 2) / rho
+        # A zero gradient promises nothing: the bound would be the loss, and no step
+        # could be taken. Without params there are no steps, and Optax's bound is as
+        # good as any.
+        known = some | (total["size"] == 0)
+        lb = jnp.where(known, jnp.maximum(promised, lower_bound), lb)
+    numbers = {"tau": tau, "decay": jnp.asarray(alpha * weight_decay / c, float)}
+    return numbers, barf, increment(count), gamma, lb
+
+
+def _measured(g: Array, p: Array, d: Array, d_sq: Array) -> dict[str, Array]:
+    """What the model needs of a leaf."""
+    size = jnp.asarray(g.size, float)
+    return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": d_sq, "size": size}
+
+
+def _checked(
+    name: str,
+    learning_rate: ScalarOrSchedule,
+    lower_bound: Real,
+    weight_decay: Real,
+    adapt_lower_bound: bool,
+) -> dict[str, Any]:
+    """The numbers of the model, by name."""
+    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
+    (lower_bound,) = finite(name, lower_bound=lower_bound)
+    (weight_decay,) = finite(name, weight_decay=weight_decay)
+    flag(name, adapt_lower_bound=adapt_lower_bound)
+    return {
+        "learning_rate": rate,
+        "lower_bound": lower_bound,
+        "weight_decay": weight_decay,
+        "adapt_lower_bound": adapt_lower_bound,
+    }
+
+
+def _as_loss(name: str, value: Any) -> Array:
+    (value,) = loss(name, value=value)
+    return jnp.asarray(value, float)
+
+
+@gives("b", "loss_value")
+def momo_decay(count: Array, *, beta: Real, value: Any) -> dict[str, Array]:
+    """`b = beta`, and 0 in the first step; and the loss."""
+    b = jnp.where(count == 0, 0.0, jnp.asarray(beta))
+    return {"b": b, "loss_value": _as_loss("momo", value)}
+
+
+def momo_measure(g: Array, p: Array, exp_avg: Array, *, b: Array) -> dict[str, Array]:
+    """What MoMo measures of one array."""
+    d = ema(exp_avg, g, b)
+    return _measured(g, p, d, sum_of_squares(d))
+
+
+def momo_formula(
+    g: Array, p: Array, exp_avg: Array, *, b: Array, tau: Array, decay: Array
+) -> tuple[Array, Array]:
+    """One step of MoMo for one array."""
+    d = ema(exp_avg, g, b)
+    return -tau * d - decay * p, d
+
+
 @optimizer
 def momo(
     learning_rate: ScalarOrSchedule = 1.0,
@@ -93,7 +201,7 @@ def momo(
 
     Args:
         learning_rate: the largest step: a number, or a function of the count.
-        beta: how slowly the model forgets, in [0, 1).
+        beta: decay rate of the model, in [0, 1).
         lower_bound: `lb`: what the loss cannot go below.
         weight_decay: the pull towards zero; the learning rate multiplies it too.
         adapt_lower_bound: whether `lb` is raised to what the model promises, and
@@ -111,40 +219,77 @@ def momo(
     [-1.5, 2.0]
     """
     (beta,) = fraction("momo", beta=beta)
-    fit = _model(
-        "momo", learning_rate, lower_bound, weight_decay, adapt=adapt_lower_bound
+    model = _checked(
+        "momo", learning_rate, lower_bound, weight_decay, adapt_lower_bound
     )
-
-    def ahead(step: Step, barf: Array, count: Array, *rest: Array) -> dict[str, Array]:
-        return {"beta": jnp.where(count == 0, 0.0, jnp.asarray(beta))}
-
-    def measure(n: Any, g: Array, p: Array, d: Array) -> dict[str, Array]:
-        d = ema(d, g, n.beta)
-        return _measured(g, p, d, sum_of_squares(d))
-
-    def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
-        found, *model = fit(step, step.ahead["beta"], jnp.ones(()), *old)
-        return {**step.ahead, **found}, *model
-
-    def leaf(n: Any, g: Array, p: Array, d: Array) -> tuple[Array, Array]:
-        d = ema(d, g, n.beta)
-        return -n.tau * d - n.decay * p, d
-
-    tx = lift(
+    return lift(
         Rule(
             "momo",
+            momo_formula,
             MomoState,
-            leaf,
-            remember={"exp_avg": first_moment()},
-            shared=_beginning(lower_bound),
-            prepare=prepare,
-            measure=measure,
-            ahead=ahead,
+            memory={"exp_avg": first_moment()},
+            shared=_MODEL,
+            numbers={**model, "beta": beta, "rho": 1.0},
+            per_step=fit_model,
+            measure=momo_measure,
+            before_measure=momo_decay,
             axes=mesh_axes("momo", axis_name),
-            needs=("params", "value"),
+            extra=("value",),
         )
     )
-    return tx
+
+
+@gives("rho", "c2", "loss_value")
+def momo_adam_corrections(
+    count: Array, *, b1: Real, b2: Real, value: Any
+) -> dict[str, Array]:
+    """`rho = 1 - b1^t` and `c2 = 1 - b2^t`; and the loss."""
+    t = increment(count)
+    numbers = {"rho": debias(b1, t), "c2": debias(b2, t)}
+    return {**numbers, "loss_value": _as_loss("momo_adam", value)}
+
+
+def _moved(
+    g: Array, d: Array, v: Array, b1: Real, b2: Real, eps: Real, c2: Array
+) -> tuple[Array, Array, Array]:
+    """`d` and `v` after this step, and `D`."""
+    d = ema(d, g, b1)
+    v = ema(v, abs_sq(g), b2)
+    return d, v, eps + root(v / c2)
+
+
+def momo_adam_measure(
+    g: Array,
+    p: Array,
+    exp_avg: Array,
+    exp_avg_sq: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    c2: Array,
+) -> dict[str, Array]:
+    """What MoMo-Adam measures of one array."""
+    d, _, D = _moved(g, exp_avg, exp_avg_sq, b1, b2, eps, c2)
+    return _measured(g, p, d, inner(d, d / D))
+
+
+def momo_adam_formula(
+    g: Array,
+    p: Array,
+    exp_avg: Array,
+    exp_avg_sq: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    c2: Array,
+    tau: Array,
+    decay: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of MoMo-Adam for one array."""
+    d, v, D = _moved(g, exp_avg, exp_avg_sq, b1, b2, eps, c2)
+    return -tau * (d / D) - decay * p, d, v
 
 
 @optimizer
@@ -178,8 +323,8 @@ def momo_adam(
 
     Args:
         learning_rate: the largest step: a number, or a function of the count.
-        b1: how slowly the model forgets, in [0, 1).
-        b2: how slowly `v` forgets, in [0, 1).
+        b1: decay rate of the model, in [0, 1).
+        b2: decay rate of `v`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
@@ -188,109 +333,21 @@ def momo_adam(
     """
     b1, b2 = fraction("momo_adam", b1=b1, b2=b2)
     (eps,) = nonnegative("momo_adam", eps=eps)
-    fit = _model(
-        "momo_adam", learning_rate, lower_bound, weight_decay, adapt=adapt_lower_bound
+    model = _checked(
+        "momo_adam", learning_rate, lower_bound, weight_decay, adapt_lower_bound
     )
-
-    def moved(n: Any, g: Array, d: Array, v: Array) -> tuple[Array, Array, Array]:
-        d = ema(d, g, b1)
-        v = ema(v, abs_sq(g), b2)
-        return d, v, eps + root(v / n.c2)
-
-    def ahead(step: Step, barf: Array, count: Array, *rest: Array) -> dict[str, Array]:
-        t = increment(count)
-        return {"rho": debias(b1, t), "c2": debias(b2, t)}
-
-    def measure(n: Any, g: Array, p: Array, d: Array, v: Array) -> dict[str, Array]:
-        d, v, D = moved(n, g, d, v)
-        return _measured(g, p, d, inner(d, d / D))
-
-    def prepare(step: Step, *old: Array) -> tuple[Any, ...]:
-        found, *model = fit(step, b1, step.ahead["rho"], *old)
-        return {**step.ahead, **found}, *model
-
-    def leaf(n: Any, g: Array, p: Array, d: Array, v: Array) -> Any:
-        d, v, D = moved(n, g, d, v)
-        return -n.tau * (d / D) - n.decay * p, d, v
-
-    tx = lift(
+    return lift(
         Rule(
             "momo_adam",
+            momo_adam_formula,
             MomoAdamState,
-            leaf,
-            remember={"exp_avg": first_moment(), "exp_avg_sq": second_moment()},
-            shared=_beginning(lower_bound),
-            prepare=prepare,
-            measure=measure,
-            ahead=ahead,
+            memory={"exp_avg": first_moment(), "exp_avg_sq": second_moment()},
+            shared=_MODEL,
+            numbers={**model, "b": b1, "b1": b1, "b2": b2, "eps": eps},
+            per_step=fit_model,
+            measure=momo_adam_measure,
+            before_measure=momo_adam_corrections,
             axes=mesh_axes("momo_adam", axis_name),
-            needs=("params", "value"),
+            extra=("value",),
         )
     )
-    return tx
-
-
-def _measured(g: Array, p: Array, d: Array, d_sq: Array) -> dict[str, Array]:
-    """What the model needs of a leaf."""
-    size = jnp.asarray(g.size, float)
-    return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": d_sq, "size": size}
-
-
-def _beginning(lower_bound: Real) -> dict[str, Callable[[], Array]]:
-    """The model before the first step."""
-    return {
-        "barf": scalar(),
-        "count": zero_count,
-        "gamma": scalar(),
-        "lb": scalar(lower_bound),
-    }
-
-
-def _model(
-    who: str,
-    learning_rate: ScalarOrSchedule,
-    lower_bound: Real,
-    weight_decay: Real,
-    *,
-    adapt: bool,
-) -> Callable[..., tuple[Any, ...]]:
-    """How far to go: `(step, beta, rho, *model) -> ({tau, decay}, *model)`."""
-    rate: Schedule = scheduled(finite, who, learning_rate=learning_rate)
-    (lower_bound,) = finite(who, lower_bound=lower_bound)
-    (weight_decay,) = finite(who, weight_decay=weight_decay)
-    flag(who, adapt_lower_bound=adapt)
-
-    def fit(
-        step: Step,
-        beta: Real,
-        rho: Array,
-        barf: Array,
-        count: Array,
-        gamma: Array,
-        lb: Array,
-    ) -> tuple[Any, ...]:
-        d_p, g_p, d_sq = (step.total[name] for name in ("d_p", "g_p", "d_sq"))
-        (value,) = loss(who, value=step.extra["value"])
-        barf = ema(barf, jnp.asarray(value, float), beta)
-        gamma = ema(gamma, g_p, beta)
-        alpha = rate(count)
-        c = 1 + alpha * weight_decay
-        h = c * (barf - gamma) + d_p
-        if adapt:
-            half = jnp.maximum(h / (2 * c * rho), lower_bound)
-            lb = jnp.where(h < c * rho * lb, half, lb)
-        some = d_sq > 0
-        most = alpha / rho
-        end = jnp.maximum(h - c * rho * lb, 0) / jnp.where(some, d_sq, 1)
-        tau = jnp.where(some, jnp.minimum(most, end), most)
-        if adapt:
-            promised = (barf + d_p - gamma - tau * d_sq / 2) / rho
-            # A zero gradient promises nothing: the bound would be the loss, and the end
-            # of the way. Without params there is no way to end, and Optax's bound is as
-            # good as any.
-            known = some | (step.total["size"] == 0)
-            lb = jnp.where(known, jnp.maximum(promised, lower_bound), lb)
-        numbers = {"tau": tau, "decay": jnp.asarray(alpha * weight_decay / c, float)}
-        return numbers, barf, increment(count), gamma, lb
-
-    return fit

@@ -21,10 +21,10 @@ from ..core import (
     array,
     choice,
     dtype,
-    EmptyState,
     finite,
     flag,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
@@ -34,7 +34,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -46,9 +45,9 @@ from ..numerics import (
     first_moment,
     increment,
     inner,
+    nesterov_mean,
     polar,
     PRECONDITIONINGS,
-    unbiased,
     zero_count,
 )
 from ..optimizers import adamw
@@ -77,6 +76,67 @@ class MuonState(NamedTuple):
     ns_coeffs: Float[Array, "3"] | Float[Array, "k 3"]
 
 
+def begin_coefficients(*, coefficients: Any) -> Array:
+    """The polynomials, as an array."""
+    return jnp.asarray(coefficients, float)
+
+
+@gives("c1", "next_c1", "ns_coeffs")
+def corrections(count: Array, ns_coeffs: Array, *, beta: Real) -> Any:
+    """`c1 = 1 - beta^t`, `next_c1 = 1 - beta^(t+1)`, and the polynomials."""
+    t = increment(count)
+    c1, next_c1 = debias(beta, t), debias(beta, increment(t))
+    return {"c1": c1, "next_c1": next_c1, "ns_coeffs": ns_coeffs}, t, ns_coeffs
+
+
+def mean_formula(g: Array, mu: Array, *, beta: Real, c1: Array) -> tuple[Array, Array]:
+    """The mean of the gradients, without bias."""
+    mu = ema(mu, g, beta)
+    return mu / c1, mu
+
+
+def nesterov_formula(
+    g: Array, mu: Array, *, beta: Real, c1: Array, next_c1: Array
+) -> tuple[Array, Array]:
+    """The mean of the gradients, one step ahead."""
+    mu = ema(mu, g, beta)
+    return nesterov_mean(mu, g, beta, c1, next_c1), mu
+
+
+def matrix_formula(
+    g: Array,
+    *,
+    ns_coeffs: Array,
+    ns_steps: Any,
+    preconditioning: str,
+    eps: Real,
+    adaptive: bool,
+) -> Array:
+    """The nearest orthogonal matrix; with `adaptive`, times its product with `g`."""
+    u = polar(g, ns_coeffs, ns_steps, preconditioning, eps)
+    return inner(u, g) * u if adaptive else u
+
+
+def adaptive_formula(
+    g: Array,
+    mu: Array,
+    *,
+    beta: Real,
+    c1: Array,
+    next_c1: Array,
+    ns_coeffs: Array,
+    ns_steps: Any,
+    preconditioning: str,
+    eps: Real,
+    nesterov: bool,
+) -> tuple[Array, Array]:
+    """One step for a stack of matrices, where `<m, u>` is the sum over all of them."""
+    mu = ema(mu, g, beta)
+    m = nesterov_mean(mu, g, beta, c1, next_c1) if nesterov else mu / c1
+    u = jax.vmap(lambda x: polar(x, ns_coeffs, ns_steps, preconditioning, eps))(m)
+    return inner(u, m) * u, mu
+
+
 @transformation
 def scale_by_muon(
     ns_coeffs: Coefficients = STANDARD,
@@ -97,7 +157,7 @@ def scale_by_muon(
         u   = U V^T                     where m = U S V^T, by Newton-Schulz
 
     With `nesterov`, `m = beta mu / (1 - beta^(t+1)) + (1 - beta) g / (1 - beta^t)`.
-    With `adaptive`, `u <- <m, u> u`: as long as the dual norm of `m` is large.
+    With `adaptive`, `u <- <m, u> u`: scaled by the dual norm of `m`.
 
     Inside `jax.shard_map` each device would take its own part for a whole matrix.
     Gather matrices before, or leave the mesh axes that split them to `jit`.
@@ -107,7 +167,7 @@ def scale_by_muon(
             name: `standard`, `dion`.
         ns_steps: how many steps; at least as many as there are polynomials, and where
             there are several, each is used once.
-        beta: how slowly `mu` forgets, in [0, 1).
+        beta: decay rate of `mu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         mu_dtype: the dtype `mu` is kept in; by default that of the params.
         nesterov: whether `m` looks one step ahead.
@@ -119,59 +179,42 @@ def scale_by_muon(
             or a function that makes them of the params; `None`, for a leaf or for all,
             means a matrix.
     """
-    who = "scale_by_muon"
-    (beta,) = fraction(who, beta=beta)
-    (eps,) = nonnegative(who, eps=eps)
-    (ns_steps,) = period(who, ns_steps=ns_steps)
-    dtype(who, mu_dtype=mu_dtype)
-    flag(who, nesterov=nesterov, adaptive=adaptive)
-    choice(who, PRECONDITIONINGS, preconditioning=preconditioning)
-    coefficients = _coefficients(who, ns_coeffs, ns_steps)
+    name = "scale_by_muon"
+    (beta,) = fraction(name, beta=beta)
+    (eps,) = nonnegative(name, eps=eps)
+    (ns_steps,) = period(name, ns_steps=ns_steps)
+    dtype(name, mu_dtype=mu_dtype)
+    flag(name, nesterov=nesterov, adaptive=adaptive)
+    choice(name, PRECONDITIONINGS, preconditioning=preconditioning)
     ndim = 2 if weight_dimension_numbers is None else 3  # else they come in stacks
-
-    def prepare(step: Step, count: Array, ns_coeffs: Array) -> tuple[Any, ...]:
-        t = increment(count)
-        c1, next_c1 = debias(beta, t), debias(beta, increment(t))
-        numbers = {"c1": c1, "next_c1": next_c1, "ns_coeffs": ns_coeffs}
-        return numbers, t, ns_coeffs
-
     # In a leaf of several matrices `<m, u>` is the sum over all of them.
     alone = adaptive and ndim == 3
-
-    def leaf(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
-        mu = ema(mu, g, beta)
-        m = unbiased(n, mu, g, beta, nesterov)
-        return adapted(m, jax.vmap(partial(orthogonal, n))(m)) if alone else m, mu
-
-    def orthogonal(n: Any, m: Array) -> Array:
-        return polar(m, n.ns_coeffs, ns_steps, preconditioning, eps)
-
-    def adapted(m: Array, u: Array) -> Array:
-        return inner(u, m) * u
-
-    def heavy(n: Any, m: Array) -> Array:
-        u = orthogonal(n, m)
-        return adapted(m, u) if adaptive else u
-
+    mean = nesterov_formula if nesterov else mean_formula
     tx = lift(
         Rule(
-            who,
+            name,
+            adaptive_formula if alone else mean,
             MuonState,
-            leaf,
-            remember={"mu": first_moment(mu_dtype)},
-            shared={
-                "count": zero_count,
-                "ns_coeffs": lambda: jnp.asarray(coefficients, float),
+            memory={"mu": first_moment(mu_dtype)},
+            shared={"count": zero_count, "ns_coeffs": begin_coefficients},
+            numbers={
+                "beta": beta,
+                "eps": eps,
+                "nesterov": nesterov,
+                "adaptive": adaptive,
+                "preconditioning": preconditioning,
+                "ns_steps": ns_steps,
+                "coefficients": _coefficients(name, ns_coeffs, ns_steps),
             },
-            prepare=prepare,
-            kind="whole" if alone else "stackable",
-            heavy=None if alone else heavy,
-            refuse=lambda g: None if g.ndim == ndim else _no_matrix(g),
+            per_step=corrections,
+            kind="whole" if alone else "elementwise",
+            matrix=None if alone else matrix_formula,
+            check_leaf=partial(_no_matrix, ndim),
         )
     )
     if weight_dimension_numbers is None:
         return tx
-    return of_matrices(who, tx, weight_dimension_numbers, memory=["mu"])
+    return of_matrices(name, tx, weight_dimension_numbers, memory=["mu"])
 
 
 @optimizer
@@ -270,11 +313,13 @@ def muon(
         nesterov=nesterov,
     )
     groups = {"muon": matrices, "adam": rest}
-    tx = partition(groups, partial(_labels, numbers))
-    return tx
+    return partition(groups, partial(_labels, numbers))
 
 
-def _no_matrix(g: Any) -> str:
+def _no_matrix(ndim: int, g: Any) -> str | None:
+    """What is wrong with a leaf that is not a matrix, or a stack of them."""
+    if g.ndim == ndim:
+        return None
     return (
         f"has shape {g.shape}, and a matrix is wanted. Say with "
         "`weight_dimension_numbers` how it is one, or use `muon`, which gives the "
@@ -291,18 +336,21 @@ def _labels(numbers: NumbersOrFn | None, params: Params) -> Any:
     return map_numbers("muon", label, numbers, params)
 
 
+def shape_formula(g: Array, *, consistent_rms: Real | None) -> Array:
+    """`u = c g`, where `c` depends on the shape of the matrix: see `muon`."""
+    rows, columns = g.shape[-2:]
+    if consistent_rms is None:
+        return max(1, columns / max(rows, 1)) ** 0.5 * g
+    return consistent_rms * max(rows, columns) ** 0.5 * g
+
+
 def _scale_by_shape(
     consistent_rms: Real | None, numbers: NumbersOrFn | None
 ) -> GradientTransformationExtraArgs:
     """Steps of one size for matrices of all sizes: see `muon`."""
 
-    def leaf(n: Any, g: Array, p: Any) -> Array:
-        rows, columns = g.shape[-2:]
-        if consistent_rms is None:
-            return max(1, columns / max(rows, 1)) ** 0.5 * g
-        return consistent_rms * max(rows, columns) ** 0.5 * g
-
-    tx = lift(Rule("scale_by_shape", EmptyState, leaf, kind="whole"))
+    options = {"consistent_rms": consistent_rms}
+    tx = lift(Rule("scale_by_shape", shape_formula, numbers=options, kind="whole"))
     return tx if numbers is None else of_matrices("muon", tx, numbers)
 
 

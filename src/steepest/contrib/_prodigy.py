@@ -15,6 +15,7 @@ from ..core import (
     finite,
     flag,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     measurable,
@@ -24,7 +25,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     Updates,
 )
 from ..engine import lift, optimizer
@@ -35,15 +35,15 @@ from ..numerics import (
     ema,
     increment,
     inner,
+    number_or_schedule,
     quotient,
     root,
     scalar,
-    scheduled,
     second_moment,
     wide_moment,
     zero_count,
 )
-from ._dadapt_adamw import both
+from ._dadapt_adamw import both, first_estimate
 
 
 @like_optax
@@ -57,6 +57,77 @@ class ProdigyState(NamedTuple):
     estim_lr: Float[Array, ""]  # d, at most how far the solution is, so far as seen
     numerator_weighted: Float[Array, ""]  # r
     count: Int[Array, ""]  # the steps taken
+
+
+@gives("d", "step", "weight")
+def prodigy_sizes(
+    count: Array,
+    estim_lr: Array,
+    *,
+    learning_rate: Real,
+    b1: Real,
+    b2: Real,
+    estim_lr0: Real,
+    safeguard_warmup: bool,
+) -> dict[str, Array]:
+    """The `d` from before, and with it the size of this step and the weight of `g`."""
+    t = increment(count)
+    d = estim_lr
+    step = d * learning_rate * jnp.sqrt(debias(b2, t)) / debias(b1, t)
+    weight = d / estim_lr0 * (d if safeguard_warmup else step)
+    return {"d": d, "step": step, "weight": weight}
+
+
+def prodigy_measure(
+    g: Array, p: Array, grad_sum: Array, params0: Array, *, b3: Real, weight: Array
+) -> dict[str, Array]:
+    """`<g, p0 - p>`, and `|s|` after the step."""
+    length = jnp.sum(jnp.abs(b3 * grad_sum + weight * g))
+    return {"g_way": inner(g, params0 - p), "length": length}
+
+
+@gives("d_eps")
+def prodigy_distance(
+    count: Array,
+    estim_lr: Array,
+    numerator_weighted: Array,
+    *,
+    b3: Real,
+    eps: Real,
+    estim_lr0: Real,
+    estim_lr_coef: Real,
+    step: Array,
+    total: dict[str, Array],
+) -> tuple[dict[str, Array], Array, Array, Array]:
+    """The new estimate of the distance, and `d eps` with it."""
+    d, r = estim_lr, numerator_weighted
+    r = b3 * r + d / estim_lr0 * step * total["g_way"]
+    d = jnp.maximum(d, quotient(estim_lr_coef * r, total["length"]))
+    return {"d_eps": d * eps}, increment(count), d, r
+
+
+def prodigy_formula(
+    g: Array,
+    p: Array,
+    exp_avg: Array,
+    exp_avg_sq: Array,
+    grad_sum: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    b3: Real,
+    weight_decay: Real,
+    d: Array,
+    step: Array,
+    weight: Array,
+    d_eps: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """One step of Prodigy for one array."""
+    m, v, s = exp_avg, exp_avg_sq, grad_sum
+    m = ema(m, d * g, b1)
+    v = ema(v, abs_sq(d * g), b2)
+    s = b3 * s + weight * g
+    return -step * (m / (root(v) + d_eps) + weight_decay * p), m, v, s
 
 
 @optimizer
@@ -90,8 +161,8 @@ def prodigy(
     Args:
         learning_rate: multiplies `d`: a number, or a function of the count, such as a
             warmup and decay. Leave it at 1.
-        betas: `(b1, b2)`: how slowly `m` and `v` forget, each in [0, 1).
-        beta3: `b3`, how slowly `s` and `r` forget; by default `sqrt(b2)`.
+        betas: `(b1, b2)`: decay rates of `m` and `v`, each in [0, 1).
+        beta3: `b3`, decay rate of `s` and `r`; by default `sqrt(b2)`.
         eps: keeps `u` finite where the gradient is zero.
         estim_lr0: where `d` begins: less than the distance.
         estim_lr_coef: multiplies each new estimate of `d`.
@@ -109,49 +180,20 @@ def prodigy(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    who = "prodigy"
-    b1, b2 = both(who, betas)
-    (b3,) = (b2**0.5,) if beta3 is None else fraction(who, beta3=beta3)
-    (eps,) = nonnegative(who, eps=eps)
-    (weight_decay,) = finite(who, weight_decay=weight_decay)
-    d0, coef = measurable(who, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
-    flag(who, safeguard_warmup=safeguard_warmup)
-    rate = scheduled(finite, who, learning_rate=learning_rate)
-
-    def ahead(step: Step, count: Array, d: Array, r: Array) -> dict[str, Array]:
-        t = increment(count)
-        size = d * rate(count) * jnp.sqrt(debias(b2, t)) / debias(b1, t)
-        weight = d / d0 * (d if safeguard_warmup else size)
-        return {"d": d, "step": size, "weight": weight}
-
-    def measure(
-        n: Any, g: Array, p: Array, m: Array, v: Array, s: Array, p0: Array
-    ) -> dict[str, Array]:
-        length = jnp.sum(jnp.abs(b3 * s + n.weight * g))
-        return {"g_way": inner(g, p0 - p), "length": length}
-
-    def prepare(
-        step: Step, count: Array, d: Array, r: Array
-    ) -> tuple[dict[str, Array], Array, Array, Array]:
-        r = b3 * r + d / d0 * step.ahead["step"] * step.total["g_way"]
-        d = jnp.maximum(d, quotient(coef * r, step.total["length"]))
-        return {**step.ahead, "eps": d * eps}, increment(count), d, r
-
-    def leaf(
-        n: Any, g: Array, p: Array, m: Array, v: Array, s: Array, p0: Array
-    ) -> Any:
-        m = ema(m, n.d * g, b1)
-        v = ema(v, abs_sq(n.d * g), b2)
-        s = b3 * s + n.weight * g
-        u = -n.step * (m / (root(v) + n.eps) + weight_decay * p)
-        return u, m, v, s, p0
-
-    tx = lift(
+    name = "prodigy"
+    b1, b2 = both(name, betas)
+    (b3,) = (b2**0.5,) if beta3 is None else fraction(name, beta3=beta3)
+    (eps,) = nonnegative(name, eps=eps)
+    (weight_decay,) = finite(name, weight_decay=weight_decay)
+    d0, coef = measurable(name, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
+    flag(name, safeguard_warmup=safeguard_warmup)
+    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
+    return lift(
         Rule(
-            who,
+            name,
+            prodigy_formula,
             ProdigyState,
-            leaf,
-            remember={
+            memory={
                 "exp_avg": wide_moment(),
                 "exp_avg_sq": second_moment(),
                 "grad_sum": wide_moment(),
@@ -159,14 +201,23 @@ def prodigy(
             },
             shared={
                 "count": zero_count,
-                "estim_lr": scalar(d0),
+                "estim_lr": first_estimate,
                 "numerator_weighted": scalar(),
             },
-            prepare=prepare,
-            measure=measure,
-            ahead=ahead,
-            axes=mesh_axes(who, axis_name),
-            needs=("params",),
+            numbers={
+                "learning_rate": rate,
+                "b1": b1,
+                "b2": b2,
+                "b3": b3,
+                "eps": eps,
+                "estim_lr0": d0,
+                "estim_lr_coef": coef,
+                "weight_decay": weight_decay,
+                "safeguard_warmup": safeguard_warmup,
+            },
+            per_step=prodigy_distance,
+            measure=prodigy_measure,
+            before_measure=prodigy_sizes,
+            axes=mesh_axes(name, axis_name),
         )
     )
-    return tx

@@ -12,6 +12,7 @@ from ..combine import chain
 from ..core import (
     finite,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
@@ -19,7 +20,6 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -29,8 +29,8 @@ from ..numerics import (
     debias,
     ema,
     increment,
+    number_or_schedule,
     root,
-    scheduled,
     second_moment,
     wide_moment,
     zero_count,
@@ -45,6 +45,32 @@ class ScaleBySimplifiedAdEMAMixState(NamedTuple):
     t: Int[Array, ""]  # the steps taken
     m: Updates  # fading sum of g
     n: Updates  # mean of |g|^2
+
+
+@gives("c2")
+def simplified_correction(t: Array, *, b2: Real) -> tuple[dict[str, Array], Array]:
+    """`c2 = 1 - b2^t`."""
+    t = increment(t)
+    return {"c2": debias(b2, t)}, t
+
+
+def simplified_ademamix_formula(
+    g: Array,
+    m: Array,
+    n: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    alpha: Real,
+    eps: Real,
+    eps_root: Real,
+    c2: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of simplified AdEMAMix for one array, where `c2 = 1 - b2^t`."""
+    m = b1 * m + g
+    n = ema(n, abs_sq(g), b2)
+    v = n / c2
+    return (m + alpha * g) / (root(v + eps_root) + eps), m, n
 
 
 @transformation
@@ -63,36 +89,28 @@ def scale_by_simplified_ademamix(
         u  = (m + alpha g) / (sqrt(v + eps_root) + eps)
 
     Args:
-        b1: how slowly `m` forgets, in [0, 1).
-        b2: how slowly `n` forgets, in [0, 1).
+        b1: decay rate of `m`, in [0, 1).
+        b2: decay rate of `n`, in [0, 1).
         alpha: the weight of the last gradient, or a function of the count.
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
     """
-    who = "scale_by_simplified_ademamix"
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
-    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
-    alpha_at = scheduled(finite, who, alpha=alpha)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
-        t = increment(count)
-        return {"c2": debias(b2, t), "alpha": alpha_at(count)}, t
-
-    def leaf(numbers: Any, g: Array, p: Array | None, m: Array, n: Array) -> Any:
-        m = b1 * m + g
-        n = ema(n, abs_sq(g), b2)
-        v = n / numbers.c2
-        return (m + numbers.alpha * g) / (root(v + eps_root) + eps), m, n
-
+    name = "scale_by_simplified_ademamix"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
+    alpha = number_or_schedule(finite, name, alpha=alpha)
+    rest = {"alpha": alpha, "eps": eps, "eps_root": eps_root}
     return lift(
         Rule(
-            who,
+            name,
+            simplified_ademamix_formula,
             ScaleBySimplifiedAdEMAMixState,
-            leaf,
-            remember={"m": wide_moment(), "n": second_moment()},
+            memory={"m": wide_moment(), "n": second_moment()},
             shared={"t": zero_count},
-            prepare=prepare,
+            numbers={"b1": b1, "b2": b2, **rest},
+            per_step=simplified_correction,
+            counter="t",
         )
     )
 

@@ -2,7 +2,9 @@
 
 from ._call import (
     Call as Call,
+    call_of as call_of,
     OPERANDS as OPERANDS,
+    shown_arguments as shown_arguments,
     written as written,
 )
 from ._deprecated import deprecated as deprecated
@@ -95,5 +97,3 @@ from ._types import (
     StatefulSchedule as StatefulSchedule,
     Updates as Updates,
 )
-
-Step = tuple  # TRANSITION

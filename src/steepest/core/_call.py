@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from ._errors import said_before
 from ._static import Static
@@ -85,8 +86,7 @@ class Call:
         rest = iter(arrays)
         filled = [next(rest) if x is _ARRAY else x for x in leaves]
         trees = treedef.unflatten(filled)
-        opened = {k: x.thing if isinstance(x, _Opaque) else x for k, x in trees.items()}
-        call = cls(function, opened)
+        call = cls(function, {k: _from_tree(x) for k, x in trees.items()})
         call.__dict__["_parts"] = static, tuple(arrays)
         return call
 
@@ -114,7 +114,22 @@ class Call:
         return written(self)
 
 
-def shown(call: Call) -> Iterator[tuple[str | None, Any]]:
+class Made:
+    """What a call has made: a class whose objects have a `call`."""
+
+    call: Call | None
+
+
+def call_of(x: Any) -> Call | None:
+    """How `x` was made, if it knows.
+
+    Args:
+        x: anything. `functools.wraps` copies attributes, so the class is asked.
+    """
+    return x.call if isinstance(x, Made) else None
+
+
+def shown_arguments(call: Call) -> Iterator[tuple[str | None, Any]]:
     """The arguments worth showing: by name, or without one if they come from `*args`.
 
     That is every number, and of the rest what is not the default.
@@ -140,15 +155,15 @@ def written(x: Any) -> str:
     """
     if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return repr(x)
-    call = getattr(x, "call", x)
-    if isinstance(call, Call):
+    call = x if isinstance(x, Call) else call_of(x)
+    if call is not None:
         show = getattr(call.function, "written", None)
         if show is not None:
             return show(call)
-        items = list(shown(call))
+        items = list(shown_arguments(call))
         texts = [f"{name}={written(x)}" if name else written(x) for name, x in items]
         return f"{call.name}({_listed(texts, [x for _, x in items])})"
-    if isinstance(x, jax.Array) and not isinstance(x, jax.core.Tracer) and x.ndim == 0:
+    if isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.ndim == 0:
         return f"array({x.item()!r}, {x.dtype})"
     if type(x) is dict:
         texts = [f"{written(k)}: {written(v)}" for k, v in x.items()]
@@ -165,7 +180,7 @@ def written(x: Any) -> str:
 
 def _listed(texts: list[str], values: list[Any]) -> str:
     """Texts with commas; on lines of their own if a transformation is among them."""
-    calls = any(isinstance(x, tuple) and hasattr(x, "call") for x in values)
+    calls = any(isinstance(x, tuple) and call_of(x) for x in values)
     if not calls and not any("\n" in text for text in texts):
         return ", ".join(texts)
     lines = ["    " + text.replace("\n", "\n    ") + "," for text in texts]
@@ -207,7 +222,7 @@ def recorded(function: Callable[..., Any], cls: Any, check: Callable[..., Any]) 
         return (type(result) if issubclass(type(result), cls) else cls).of(call)
 
     make.__wrapped__ = made  # pyright: ignore[reportFunctionMemberAccess]
-    make.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    make.__signature__ = signature  # pyright: ignore
     return make
 
 
@@ -232,27 +247,50 @@ class _Array:
 _ARRAY = _Array()
 
 
+class _Dict:
+    """A dict whose keys stay in their order; JAX sorts those of a plain one.
+
+    The order matters: `route` tries its patterns in turn. And keys of two types cannot
+    be sorted.
+    """
+
+    def __init__(self, keys: Static, values: Any):
+        self.keys, self.values = keys, values
+
+
 class _Opaque:
-    """An argument that JAX cannot take apart, such as a dict with keys of two types."""
+    """An argument that JAX cannot take apart, or whose structure cannot be hashed."""
 
     def __init__(self, thing: Any):
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Opaque) and bool(self.thing == other.thing)
+        return isinstance(other, _Opaque) and self.thing is other.thing
 
     def __hash__(self) -> int:
         return hash(_Opaque)
 
 
 def _as_tree(x: Any) -> Any:
-    """`x`, if JAX can take it apart."""
+    """An argument, made fit to be taken apart by JAX."""
+    if type(x) is dict:
+        return _Dict(Static(x), [_as_tree(value) for value in x.values()])
+    if type(x) in (list, tuple):
+        return type(x)(map(_as_tree, x))
     try:
-        treedef = jax.tree.structure(x)
-        hash(treedef)
+        hash(jax.tree.structure(x))
         return x
     except Exception:  # a class of the user's may raise anything
         return _Opaque(x)
+
+
+def _from_tree(x: Any) -> Any:
+    """What `_as_tree` was given."""
+    if isinstance(x, _Dict):
+        return dict(zip(x.keys.values, map(_from_tree, x.values), strict=True))
+    if type(x) in (list, tuple):
+        return type(x)(map(_from_tree, x))
+    return x.thing if isinstance(x, _Opaque) else x
 
 
 def _with_operands(x: Any, name: str = "") -> Any:
@@ -260,18 +298,18 @@ def _with_operands(x: Any, name: str = "") -> Any:
         return jnp.asarray(x)  # weakly typed, as the number was
     if type(x) is dict:
         return {k: _with_operands(v, k) for k, v in x.items()}
-    if type(x) in (list, tuple):
-        return type(x)(_with_operands(v, name) for v in x)
-    call = getattr(x, "call", None)
-    return type(x).of(call.with_operands) if isinstance(call, Call) else x
+    if type(x) is list:
+        return [_with_operands(v, name) for v in x]
+    if type(x) is tuple:
+        return tuple(_with_operands(v, name) for v in x)
+    call, cls = call_of(x), type(x)
+    return x if call is None else cls.of(call.with_operands)  # pyright: ignore
 
 
 def _same_array(a: Any, b: Any) -> bool:
     if a is b:
         return True
-    if any(
-        isinstance(x, jax.core.Tracer) or not isinstance(x, jax.Array) for x in (a, b)
-    ):
+    if any(isinstance(x, Tracer) or not isinstance(x, jax.Array) for x in (a, b)):
         return False
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return False
@@ -292,4 +330,16 @@ def _is_same(x: Any, default: Any) -> bool:
 
 jax.tree_util.register_pytree_with_keys(
     Call, Call.flatten_with_keys, Call.unflatten, Call.flatten
+)
+jax.tree_util.register_pytree_with_keys(
+    _Dict,
+    lambda x: (
+        [
+            (jax.tree_util.DictKey(k), v)
+            for k, v in zip(x.keys.values, x.values, strict=True)
+        ],
+        x.keys,
+    ),
+    lambda keys, values: _Dict(keys, list(values)),
+    lambda x: (x.values, x.keys),
 )

@@ -120,7 +120,7 @@ class Rule:
     memory: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     # For the whole tree. (*, numbers) -> an array
     shared: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    # Hyperparameters. A function is a schedule: its value at `count` takes its place.
+    # Hyperparameters. A function is a schedule: its value at the count takes its place.
     numbers: Mapping[str, Any] = field(default_factory=dict)
     per_step: PerStep | None = None  # (*shared, *, numbers) -> (numbers, *shared)
     # (g, p, *memory, *, numbers) -> scalars. Their sum over all leaves is `total`.
@@ -143,6 +143,7 @@ class Rule:
     fold: Callable[..., Any] | None = None  # (shape, *, numbers) -> (*stack, m, n)
     every: Every | None = None
     counted: type | None = None  # the State, with a count, if a number is a schedule
+    counter: str = "count"  # of `shared`, what schedules are functions of
     # Whether it is applied again after all that follows it in a chain. Only for a rule
     # without memory, which needs nothing.
     repeated: bool = False
@@ -170,6 +171,14 @@ class Rule:
     def schedules(self) -> dict[str, Any]:
         """Of the numbers, those that are functions of the count."""
         return {name: x for name, x in self.numbers.items() if callable(x)}
+
+    @property
+    def memory_names(self) -> tuple[str, ...]:
+        """What functions call the memory: its name, but `last_g` where that is `g`.
+
+        For `g` and `p` are the gradient and the param.
+        """
+        return tuple(f"last_{k}" if k in ("g", "p") else k for k in self.memory)
 
     def begin(self, p: Any) -> dict[str, Any]:
         """The memory of a leaf before the first step, by name.
@@ -201,7 +210,8 @@ class Rule:
     def _functions(self) -> list[Callable[..., Any]]:
         """All that is called in a step."""
         steps = [x.function for x in (self.per_step, self.before_measure) if x]
-        others = [self.formula, self.measure, self.matrix]
+        every = self.every.formula if self.every is not None else None
+        others = [self.formula, self.measure, self.matrix, every]
         return [*steps, *(f for f in others if f is not None)]
 
     def _check_names(self) -> None:
@@ -215,7 +225,8 @@ class Rule:
                 )
         before = self.before_measure.gives if self.before_measure else ()
         given = self.per_step.gives if self.per_step else ()
-        leaf = ("g", "p", *self.memory)
+        names = self.memory_names
+        leaf, matrix = ("g", "p", *names), ("g", *names)
         first = (*self.numbers, *self.extra)
         numbers = (*first, *before)
         total = ("total",) if self.measure is not None else ()
@@ -224,7 +235,7 @@ class Rule:
             "measure": (leaf, numbers),
             "per_step": (self.shared, (*numbers, *total)),
             "formula": (leaf, (*numbers, *given)),
-            "matrix": (leaf, (*numbers, *given)),
+            "matrix": (matrix, (*numbers, *given)),
             "fold": (("shape",), self.numbers),
         }
         for part, (arrays, scalars) in known.items():
@@ -234,7 +245,19 @@ class Rule:
         for begin in (*self.memory.values(), *self.shared.values()):
             self._check_function(begin, None, self.numbers)
         if self.every is not None:
-            self._check_function(self.every.formula, leaf, (*numbers, *given))
+            self._check_every(self.every)
+            self._check_function(self.every.formula, matrix, (*numbers, *given))
+
+    def _check_every(self, every: Every) -> None:
+        problem = None
+        if self.matrix is None:
+            problem = "there is no matrix formula. Pass `matrix`"
+        elif every.k not in self.numbers:
+            problem = f"there is no number `{every.k}`. Pass it in `numbers`"
+        elif "count" not in self.shared:
+            problem = "there is no count. Pass `shared` with a `count`"
+        if problem is not None:
+            raise TypeError(f"{self.name}: every: {problem}.")
 
     def _check_function(self, f: Any, arrays: Any, numbers: Any) -> None:
         names, title = names_of(f), getattr(f, "__name__", type(f).__name__)

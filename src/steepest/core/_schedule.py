@@ -5,18 +5,20 @@ from typing import Any, TypeVar
 
 import jax
 
-from ._call import Call, recorded
+from ._call import Call, Made, recorded
 from ._types import Schedule
 
 F = TypeVar("F", bound=Callable[..., Schedule])
 
 
-class MadeSchedule:
+class MadeSchedule(Made):
     """A function of the count, as data.
 
     It prints as the call that makes it; it can be compared, hashed, copied and pickled.
     As a pytree it has the arrays among its arguments for leaves.
     """
+
+    call: Call
 
     def __init__(self, call: Call):
         self.call = call

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable, TypeVar
 
 import jax
 
-from ._call import Call, recorded
+from ._call import Call, Made, recorded
 from ._errors import not_a_transformation
 from ._like_optax import like_optax
 from ._options import function
@@ -73,7 +73,7 @@ class GradientTransformationExtraArgs(GradientTransformation):
     """
 
 
-class Transformation(GradientTransformationExtraArgs):
+class Transformation(GradientTransformationExtraArgs, Made):
     """A pair that knows how it was made. It is what every function here returns.
 
     It prints as the call that makes it. It is equal to one that was made in the same
@@ -86,6 +86,7 @@ class Transformation(GradientTransformationExtraArgs):
     # Of a wrapper: `(call, updates, state, params, extra_args) -> (updates, state)`, a
     # step that is compiled with the optimizer as an argument.
     step: Callable[..., Any] | None
+    _info: Any
 
     def __new__(
         cls,
@@ -130,8 +131,11 @@ class Transformation(GradientTransformationExtraArgs):
         return type(self).of, (self.call,)
 
 
-class _Method:
+class _Method(Made):
     """One of the two functions of a pair, as data."""
+
+    call: Call
+    _role: str  # "init" or "update"
 
     def __init__(self, call: Call):
         self.call = call
@@ -143,15 +147,17 @@ class _Method:
         return hash((type(self), self.call))
 
     def __repr__(self) -> str:
-        return f"{self.call!r}.{type(self).__name__.lower()}"
+        return f"{self.call!r}.{self._role}"
 
     @property
     def __name__(self) -> str:
-        return f"{self.call.name}_{type(self).__name__.lower()}"
+        return f"{self.call.name}_{self._role}"
 
 
 class Init(_Method):
     """The `init` of a pair."""
+
+    _role = "init"
 
     def __call__(self, params: Params) -> OptState:
         return self.call.made.init(params)
@@ -159,6 +165,8 @@ class Init(_Method):
 
 class Update(_Method):
     """The `update` of a pair."""
+
+    _role = "update"
 
     def __call__(
         self,
@@ -186,31 +194,31 @@ def _register_methods() -> None:
 
 def _register(cls: type[Transformation]) -> None:
     def flatten(tx: Transformation) -> Any:
-        return (
-            (tuple(tx), _Raw(tx.info, tx.step))
-            if tx.call is None
-            else tx.call.flatten()
-        )
+        return (tuple(tx), _rest(tx)) if tx.call is None else tx.call.flatten()
 
     def flatten_with_keys(tx: Transformation) -> Any:
         if tx.call is not None:
             return tx.call.flatten_with_keys()
         names = map(jax.tree_util.GetAttrKey, ("init", "update"))
-        return tuple(zip(names, tx, strict=True)), _Raw(tx.info, tx.step)
+        return tuple(zip(names, tx, strict=True)), _rest(tx)
 
     def unflatten(static: Any, children: Any) -> Transformation:
-        if isinstance(static, _Raw):
-            return cls(*children, static.info, static.step)
+        if isinstance(static, _Rest):
+            return cls(*children, *static)
         return cls.of(Call.unflatten(static, children))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
 
 
-class _Raw(NamedTuple):
+class _Rest(NamedTuple):
     """Of a pair that does not know how it was made, all but the two functions."""
 
     info: Any
     step: Any
+
+
+def _rest(tx: Transformation) -> _Rest:
+    return _Rest(tx.info, tx.step)
 
 
 F = TypeVar("F", bound=Callable[..., GradientTransformation])
@@ -299,9 +307,9 @@ def as_inner(
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
-    whole = getattr(tx, "gradient_transformation", None)
+    whole: Any = getattr(tx, "gradient_transformation", None)
     if callable(whole):  # `MultiSteps`, ours or Optax's
-        return as_inner(who, place, whole())
+        return as_inner(who, place, whole())  # pyright: ignore[reportArgumentType]
     if not isinstance(tx, AnyTransformation):
         raise not_a_transformation(who, place, tx)
     if not isinstance(tx, GradientTransformation) and _has_double_star(tx.update):

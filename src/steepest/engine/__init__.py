@@ -63,6 +63,3 @@ from ._wrap import (
     WrapperInfo as WrapperInfo,
     wrapping as wrapping,
 )
-
-Keep = dict  # TRANSITION
-Around = seen_through = around_of = None  # TRANSITION

@@ -92,7 +92,7 @@ def part_of(
         else:
             constants.append((name, x))
     part = Part(
-        rule.name, function, tuple(rule.memory), Static(constants), tuple(arguments)
+        rule.name, function, rule.memory_names, Static(constants), tuple(arguments)
     )
     return part, list(arguments.values())
 

@@ -92,7 +92,7 @@ def _keep(
             narrow = lambda params: _cast(body.init(params), memory_dtype)
             pair = GradientTransformationExtraArgs(narrow, body.update)
             return replace(link, body=pair)
-        if keep_count and body.counted is not None:
+        if keep_count and body.counted and "learning_rate" in body.numbers:
             body = counting(body)
         if memory_dtype is not None:
             memory = {

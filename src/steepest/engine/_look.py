@@ -45,7 +45,8 @@ def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
                 for one in shown(info.tx, info.inner(mine)):
                     yield one._replace(groups=(*groups, *one.groups))
             continue
-        count = before(mine.count) if "count" in body.shared else None
+        counts = body.counter in body.shared
+        count = before(getattr(mine, body.counter)) if counts else None
         for name, x in body.numbers.items():
             if name in _SHOWN or callable(x):
                 yield Shown(groups, name, x(count) if callable(x) else x)

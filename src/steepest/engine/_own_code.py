@@ -15,11 +15,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core import Call
+from ..core import Call, call_of
 
 _HOME = __name__.partition(".")[0]
 _PURE = {_HOME, "jax", "jaxlib"}
 _CLASSES = {*_PURE, "numpy", "ml_dtypes"}
+# These wrap functions of ours to check their types: what counts is what they wrap.
+_CHECKERS = {"jaxtyping", "beartype"}
 _DATA = (bool, int, float, complex, str, bytes, type(None), Enum, re.Pattern)
 _ARRAYS = (jax.Array, np.ndarray, np.generic, np.dtype, jax.ShapeDtypeStruct)
 
@@ -38,19 +40,21 @@ def only_own_code(call: Call, apart_from: Collection[str] = ()) -> bool:
 def _is_own(x: Any) -> bool:
     if isinstance(x, (*_DATA, *_ARRAYS)):
         return True
-    call = getattr(x, "call", None)
-    if isinstance(call, Call):
+    call = call_of(x)
+    if call is not None:
         return only_own_code(call)
     if isinstance(x, type):
         return _root(x.__module__) in _CLASSES
     if isinstance(x, FunctionType):
-        return _root(x.__module__) in _PURE and _captures_nothing(x)
+        return _is_own_function(x)
     if isinstance(x, functools.partial):
         return all(map(_is_own, (x.func, *x.args, *x.keywords.values())))
     if isinstance(x, Mapping):
         return all(map(_is_own, (*x.keys(), *x.values())))
     if isinstance(x, list | tuple | set | frozenset):
         return all(map(_is_own, x))
+    if hasattr(x, "__wrapped__"):  # a function under `jax.jit`
+        return _root(type(x).__module__) in _PURE and _is_own(x.__wrapped__)
     if _root(type(x).__module__) in _PURE:
         return all(map(_is_own, getattr(x, "__dict__", {}).values()))
     if not callable(x) and not jax.tree_util.all_leaves([x]):
@@ -58,10 +62,13 @@ def _is_own(x: Any) -> bool:
     return False
 
 
-def _captures_nothing(f: FunctionType) -> bool:
-    """Whether a function is one of module level, perhaps under a decorator of ours."""
-    inner = getattr(f, "__wrapped__", None)
-    return f.__closure__ is None or (inner is not None and _is_own(inner))
+def _is_own_function(f: FunctionType) -> bool:
+    """Whether a function is ours and of module level, perhaps under decorators."""
+    # Not `f.__module__`, which `functools.wraps` copies from what is wrapped.
+    home, inner = _root(f.__globals__.get("__name__")), getattr(f, "__wrapped__", None)
+    if home in _CHECKERS or (home in _PURE and f.__closure__ is not None):
+        return inner is not None and _is_own(inner)
+    return home in _PURE
 
 
 def _root(module: Any) -> str:

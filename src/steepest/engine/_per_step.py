@@ -36,7 +36,7 @@ def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
         name: jax.tree.map(jnp.asarray, getattr(state, name)) for name in rule.shared
     }
     heard = {name: extra[name] for name in rule.extra if name in extra}
-    numbers = {**at_count(rule, shared.get("count")), **heard}
+    numbers = {**at_count(rule, shared.get(rule.counter)), **heard}
     step = Step(rule, numbers, shared, shared)
     if rule.before_measure is None:
         return step
@@ -55,7 +55,7 @@ def end_step(step: Step, total: Any) -> Step:
     rule, shared = step.rule, step.shared
     if rule.per_step is None:
         # A rule that counts, and does nothing else with the count than to schedule.
-        counted = {k: increment(x) for k, x in shared.items() if k == "count"}
+        counted = {k: increment(x) for k, x in shared.items() if k == rule.counter}
         return replace(step, shared={**shared, **counted})
     given, *new = _call(rule.per_step, step, total=total)
     names = names_of(rule.per_step.function).arrays

@@ -106,7 +106,7 @@ def counting(rule: Rule) -> Rule:
     Args:
         rule: one with `counted`, or one that counts already, which stays as it is.
     """
-    if "count" in rule.shared:
+    if rule.counter in rule.shared:
         return rule
     if rule.counted is None:
         raise TypeError(

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from ..core import (
+    call_of,
     EmptyState,
     GradientTransformationExtraArgs,
     missing,
@@ -38,7 +39,7 @@ class Link:
         """What it is called."""
         if isinstance(self.body, Rule):
             return self.body.name
-        call = getattr(self.body, "call", None)
+        call = call_of(self.body)
         if call is not None:
             return call.name
         # A function inside `scale_by_x` is called `scale_by_x.<locals>.update`.

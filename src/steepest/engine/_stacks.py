@@ -5,7 +5,7 @@ keep an accelerator busy where those of one small matrix would not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -110,27 +110,31 @@ def run_stacks(
     asked = names_of(rule.matrix).arrays
     if rule.every is not None:
         every, more = part_of(rule, rule.every.formula, step.numbers, operands=eager)
-        due = step.begun["count"] % step.numbers[rule.every.k] == 0
+        due = step.begun[rule.counter] % step.numbers[rule.every.k] == 0
         asked += names_of(rule.every.formula).arrays
     # Memory that only the other formula of the rule uses is not put into stacks.
-    used = tuple(name for name in rule.memory if name in asked)
+    names = rule.memory_names
+    used = tuple(name for name in names if name in asked)
     part = part._replace(memory=used)
     mine = [x if seen else None for x, seen in zip(updates, on, strict=True)]
     shapes = [None if x is None else _folded(rule, x.shape) for x in mine]
-    kinds = list(dtypes)
-    if used:
-        # Rows and columns have memories of their own: matrices are not transposed.
-        pairs = zip(dtypes, shapes, strict=True)
-        kinds = [(dtype, shape and shape[-2:]) for dtype, shape in pairs]
-    columns = [
-        k - len(rule.memory) for k, name in enumerate(rule.memory) if name in used
+    columns = [k - len(names) for k, name in enumerate(names) if name in used]
+    rows = [tuple(row[c] for c in columns) for row in memory.rows]
+    kinds = [
+        None if x is None else (dtype, *_memory_kind(shape, row))
+        for x, dtype, shape, row in zip(mine, dtypes, shapes, rows, strict=True)
     ]
-    for row in stacks(mine, kinds, shapes):
-        formula = stacking(part, every, tuple(shapes[k] for k in row), dtypes[row[0]])
-        rows = [tuple(memory.rows[k][c] for c in columns) for k in row]
-        arrays = [mine[k] for k in row]
-        results = formula(arrays, rows, tuple(numbers), tuple(more), due)
-        for k, (u, new) in zip(row, results, strict=True):
+    for group in stacks(mine, kinds, shapes):
+        together = tuple(shapes[k] for k in group)
+        formula = stacking(part, every, together, dtypes[group[0]])
+        results = formula(
+            [mine[k] for k in group],
+            [rows[k] for k in group],
+            tuple(numbers),
+            tuple(more),
+            due,
+        )
+        for k, (u, new) in zip(group, results, strict=True):
             updates[k], kept = u, list(memory.rows[k])
             for c, x in zip(columns, new, strict=True):
                 kept[c] = x
@@ -142,6 +146,15 @@ def _folded(rule: Rule, shape: tuple[int, ...]) -> tuple[int, ...]:
     if rule.fold is None:
         return shape
     return tuple(rule.fold(shape, **rule.asked_by(rule.fold)))
+
+
+def _memory_kind(shape: Any, row: Row) -> tuple[Hashable, ...]:
+    """What two matrices must have in common for their memories to share a stack."""
+    if not row:
+        return ()
+    arrays, treedef = jax.tree.flatten(row)
+    # Rows and columns have memories of their own: matrices are not transposed.
+    return shape[-2:], treedef, tuple(x.dtype for x in arrays)
 
 
 @lru_cache(maxsize=COMPILED)
@@ -174,9 +187,7 @@ def stacking(
         kept = dict(zip(part.memory, row, strict=True))
         with mixing([x]):
             if every is not None:
-                refresh = lambda: every.renewed(
-                    kept, result(every({"g": x, **wide(kept)}, wide(more)))
-                )
+                refresh = partial(_refreshed, every, x, kept, wide, more)
                 kept = jax.lax.cond(due, refresh, lambda: kept)
             u, *new = result(part({"g": x, **wide(kept)}, wide(numbers)))
         return u, tuple(part.renewed(kept, new).values())
@@ -209,16 +220,27 @@ def stacking(
         ]
 
     def each(xs: Any, rows: Any, *rest: Any) -> list[Any]:
-        if len(xs) > 1 or part.memory:
+        if len(xs) > 1:
             results = stack(xs, rows, *rest)
         else:
-            only = lambda x, *rest: stack([x], rows, *rest)[0][0]
-            results = [(sharded_like(xs[0], only, xs[0], *rest), ())]
+            like = list(zip(xs, rows, strict=True))
+            results = sharded_like(like, stack, xs, rows, *rest)
         if dtype is None:
             return results
         return [(restore(u, dtype), row) for u, row in results]
 
     return jax.jit(each)
+
+
+def _refreshed(
+    every: Part,
+    x: Any,
+    kept: dict[str, Any],
+    wide: Callable[[Any], Any],
+    more: Numbers,
+) -> dict[str, Any]:
+    """The memory of a matrix after what happens to it in some steps."""
+    return every.renewed(kept, result(every({"g": x, **wide(kept)}, wide(more))))
 
 
 def _lying(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -1,4 +1,5 @@
 """States and transformations of other libraries, and ours for them."""
 
+from ._config import from_config as from_config, to_config as to_config
 from ._install import install_as_optax as install_as_optax
 from ._optax import from_optax as from_optax, to_optax as to_optax

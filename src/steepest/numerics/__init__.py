@@ -85,5 +85,3 @@ from ._safe import (
 )
 from ._sharding import sharded_like as sharded_like
 from ._simplex import simplex as simplex
-
-beginning_at = counted = unbiased = scheduled = None  # TRANSITION

@@ -23,13 +23,14 @@ from ..core import (
 )
 from ..engine import lift, optimizer
 from ..numerics import (
-    counted,
+    bias_corrections,
     ema,
     first_moment,
+    nesterov_corrections,
+    nesterov_mean,
     root,
     second_moment,
     spread,
-    unbiased,
     zero_count,
 )
 from ._descend import descend
@@ -42,6 +43,44 @@ class ScaleByBeliefState(NamedTuple):
     count: Int[Array, ""]  # t, the steps taken
     mu: Updates  # mean of g
     nu: Updates  # mean of |g - mu|^2
+
+
+def adabelief_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of AdaBelief for one array, where `c = 1 - b^t`."""
+    mu = ema(mu, g, b1)
+    nu = spread(nu, g - mu, b2, eps_root)
+    return mu / c1 / (root(nu / c2) + eps), mu, nu
+
+
+def nesterov_adabelief_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+    next_c1: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of AdaBelief that looks one step ahead."""
+    mu = ema(mu, g, b1)
+    nu = spread(nu, g - mu, b2, eps_root)
+    m = nesterov_mean(mu, g, b1, c1, next_c1)
+    return m / (root(nu / c2) + eps), mu, nu
 
 
 @transformation
@@ -64,31 +103,25 @@ def scale_by_belief(
     With `nesterov`, `m = b1 mu / (1 - b1^(t+1)) + (1 - b1) g / (1 - b1^t)`.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where gradients are as expected.
-        eps_root: the same, added to `nu` at every step, so that it piles up there.
+        eps_root: the same, added to `nu` at every step, so it accumulates.
         nesterov: whether `m` looks one step ahead.
     """
     b1, b2 = fraction("scale_by_belief", b1=b1, b2=b2)
     (eps,) = nonnegative("scale_by_belief", eps=eps)
     (eps_root,) = nonnegative.must("scale_by_belief", eps_root=eps_root)
     flag("scale_by_belief", nesterov=nesterov)
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
-        mu = ema(mu, g, b1)
-        nu = spread(nu, g - mu, b2, eps_root)
-        m = unbiased(n, mu, g, b1, nesterov)
-        return m / (root(nu / n.c2) + eps), mu, nu
-
     return lift(
         Rule(
             "scale_by_belief",
+            nesterov_adabelief_formula if nesterov else adabelief_formula,
             ScaleByBeliefState,
-            leaf,
-            remember={"mu": first_moment(), "nu": second_moment()},
+            memory={"mu": first_moment(), "nu": second_moment()},
             shared={"count": zero_count},
-            prepare=counted(b1, b2),
+            numbers={"b1": b1, "b2": b2, "eps": eps, "eps_root": eps_root},
+            per_step=nesterov_corrections if nesterov else bias_corrections,
         )
     )
 

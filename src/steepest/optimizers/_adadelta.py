@@ -32,6 +32,16 @@ class ScaleByAdaDeltaState(NamedTuple):
     e_x: Updates  # mean of |u|^2
 
 
+def adadelta_formula(
+    g: Array, e_g: Array, e_x: Array, *, rho: Real, eps: Real
+) -> tuple[Array, Array, Array]:
+    """One step of AdaDelta for one array."""
+    e_g = ema(e_g, abs_sq(g), rho)
+    # The last operation is the costly one: XLA keeps `u`, and not both roots.
+    u = g / (root(e_g + eps) / root(e_x + eps))
+    return u, e_g, ema(e_x, abs_sq(u), rho)
+
+
 @transformation
 def scale_by_adadelta(
     rho: Real = 0.9, eps: Real = 1e-6
@@ -43,20 +53,20 @@ def scale_by_adadelta(
         e_x <- rho e_x + (1 - rho) |u|^2
 
     Args:
-        rho: how slowly both averages forget, in [0, 1).
-        eps: the first updates have its root for their size.
+        rho: decay rate of both averages, in [0, 1).
+        eps: its root is the size of the first updates.
     """
     (rho,) = fraction("scale_by_adadelta", rho=rho)
     (eps,) = nonnegative.must("scale_by_adadelta", eps=eps)
-
-    def leaf(n: Any, g: Array, p: Array | None, e_g: Array, e_x: Array) -> Any:
-        e_g = ema(e_g, abs_sq(g), rho)
-        # The last operation is the costly one: XLA keeps `u`, and not both roots.
-        u = g / (root(e_g + eps) / root(e_x + eps))
-        return u, e_g, ema(e_x, abs_sq(u), rho)
-
-    remember = {"e_g": second_moment(), "e_x": second_moment()}
-    return lift(Rule("scale_by_adadelta", ScaleByAdaDeltaState, leaf, remember))
+    return lift(
+        Rule(
+            "scale_by_adadelta",
+            adadelta_formula,
+            ScaleByAdaDeltaState,
+            memory={"e_g": second_moment(), "e_x": second_moment()},
+            numbers={"rho": rho, "eps": eps},
+        )
+    )
 
 
 @optimizer

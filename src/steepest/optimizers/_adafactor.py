@@ -5,6 +5,7 @@ arXiv:1804.04235
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from ..core import (
     dtype,
     flag,
     function,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
@@ -23,7 +25,6 @@ from ..core import (
     real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -58,6 +59,85 @@ def _decay_rate_pow(i: Any, exponent: Real = 0.8) -> Array:
     return 1 - t**-exponent
 
 
+def _decay(
+    decay_rate_fn: Callable[[Any, Any], Any],
+    count: Array,
+    *,
+    decay_rate: Real,
+    step_offset: Real,
+) -> tuple[dict[str, Array], Array]:
+    """`b`, the decay of this step."""
+    exact = isinstance(step_offset, int)
+    i = (count if exact else count.astype(float)) - step_offset
+    return {"b": jnp.asarray(decay_rate_fn(i, decay_rate), float)}, increment(count)
+
+
+def factored_axes(
+    shape: tuple[int, ...], factored: bool, min_dim_size_to_factor: int
+) -> tuple[int, int] | None:
+    """The second longest axis and the longest, if they are long enough.
+
+    Args:
+        shape: of a leaf.
+        factored: whether to factor at all.
+        min_dim_size_to_factor: how long both axes must be at least.
+    """
+    if not factored or len(shape) < 2:
+        return None
+    *_, d1, d0 = (int(axis) for axis in np.argsort(shape, kind="stable"))
+    return (d1, d0) if shape[d1] >= min_dim_size_to_factor else None
+
+
+def begin_row(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Array:
+    """Zeros like a leaf without its longest axis."""
+    return _without(1, p, factored_axes(p.shape, factored, min_dim_size_to_factor))
+
+
+def begin_column(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Array:
+    """Zeros like a leaf without its second longest axis."""
+    return _without(0, p, factored_axes(p.shape, factored, min_dim_size_to_factor))
+
+
+def _without(place: int, p: Any, axes: tuple[int, int] | None) -> Array:
+    if axes is None:
+        return jnp.zeros((1,), wide_dtype([p]))
+    # A sum, since it has the sharding that a mean of gradients will have.
+    return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axis=axes[place])
+
+
+def begin_whole(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Array:
+    """Zeros like a leaf that is not factored."""
+    if factored_axes(p.shape, factored, min_dim_size_to_factor) is None:
+        return jnp.zeros_like(p, dtype=wide_dtype([p]))
+    return jnp.zeros((1,), wide_dtype([p]))
+
+
+def factored_formula(
+    g: Array,
+    v_row: Array,
+    v_col: Array,
+    v: Array,
+    *,
+    factored: bool,
+    min_dim_size_to_factor: int,
+    epsilon: Real,
+    b: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """One step of Adafactor for one array, where `b` is the decay of this step."""
+    s = abs_sq(g) + epsilon
+    axes = factored_axes(g.shape, factored, min_dim_size_to_factor)
+    if axes is None:
+        v = average(v, s, b)
+        return g / root(v), v_row, v_col, v
+    d1, d0 = axes
+    r = average(v_row, jnp.mean(s, d0), b)
+    c = average(v_col, jnp.mean(s, d1), b)
+    rows, columns = jnp.expand_dims(r, d0), jnp.expand_dims(c, d1)
+    # Roots first, one after the other: products of these squares leave float32.
+    per_column = root(columns) / root(jnp.mean(rows, d1, keepdims=True))
+    return g / per_column / root(rows), r, c, v
+
+
 @transformation
 def scale_by_factored_rms(
     factored: bool = True,
@@ -89,66 +169,28 @@ def scale_by_factored_rms(
         decay_rate_fn: of the count from 0 and `decay_rate`, the decay `b`; by default
             `1 - t^-decay_rate` where `t` counts from 1.
     """
-    who = "scale_by_factored_rms"
-    (decay_rate,) = nonnegative(who, decay_rate=decay_rate)
-    (epsilon,) = nonnegative.must(who, epsilon=epsilon)
-    (step_offset,) = real(who, step_offset=step_offset)
-    nonnegative(who, min_dim_size_to_factor=min_dim_size_to_factor)
-    flag(who, factored=factored)
-    function(who, decay_rate_fn=decay_rate_fn)
-
-    def axes(p: Any) -> tuple[int, int] | None:
-        """The second longest axis and the longest, if they are long enough."""
-        if not factored or len(p.shape) < 2:
-            return None
-        *_, d1, d0 = (int(axis) for axis in np.argsort(p.shape, kind="stable"))
-        return (d1, d0) if p.shape[d1] >= min_dim_size_to_factor else None
-
-    def without(place: int) -> Callable[[Any], Array]:
-        """Zeros like a leaf without one of its two axes."""
-
-        def begin(p: Any) -> Array:
-            found = axes(p)
-            if found is None:
-                return jnp.zeros((1,), wide_dtype([p]))
-            # A sum, since it has the sharding that a mean of gradients will have.
-            return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axis=found[place])
-
-        return begin
-
-    def whole(p: Any) -> Array:
-        if axes(p) is None:
-            return jnp.zeros_like(p, dtype=wide_dtype([p]))
-        return jnp.zeros((1,), wide_dtype([p]))
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        exact = isinstance(step_offset, int)
-        i = (count if exact else count.astype(float)) - step_offset
-        b = jnp.asarray(decay_rate_fn(i, decay_rate), float)
-        return {"b": b}, increment(count)
-
-    def leaf(n: Any, g: Array, p: Any, r: Array, c: Array, v: Array) -> Any:
-        s = abs_sq(g) + epsilon
-        found = axes(g)
-        if found is None:
-            v = average(v, s, n.b)
-            return g / root(v), r, c, v
-        d1, d0 = found
-        r = average(r, jnp.mean(s, d0), n.b)
-        c = average(c, jnp.mean(s, d1), n.b)
-        rows, columns = jnp.expand_dims(r, d0), jnp.expand_dims(c, d1)
-        # Roots first, one after the other: products of these squares leave float32.
-        per_column = root(columns) / root(jnp.mean(rows, d1, keepdims=True))
-        return g / per_column / root(rows), r, c, v
-
+    name = "scale_by_factored_rms"
+    (decay_rate,) = nonnegative(name, decay_rate=decay_rate)
+    (epsilon,) = nonnegative.must(name, epsilon=epsilon)
+    (step_offset,) = real(name, step_offset=step_offset)
+    nonnegative(name, min_dim_size_to_factor=min_dim_size_to_factor)
+    flag(name, factored=factored)
+    function(name, decay_rate_fn=decay_rate_fn)
     return lift(
         Rule(
-            who,
+            name,
+            factored_formula,
             FactoredState,
-            leaf,
-            remember={"v_row": without(1), "v_col": without(0), "v": whole},
+            memory={"v_row": begin_row, "v_col": begin_column, "v": begin_whole},
             shared={"count": zero_count},
-            prepare=prepare,
+            numbers={
+                "factored": factored,
+                "min_dim_size_to_factor": min_dim_size_to_factor,
+                "epsilon": epsilon,
+                "decay_rate": decay_rate,
+                "step_offset": step_offset,
+            },
+            per_step=gives("b")(partial(_decay, decay_rate_fn)),
             kind="whole",
         )
     )
@@ -217,5 +259,4 @@ def adafactor(
         links.append(ema(momentum, debias=False, accumulator_dtype=dtype_momentum))
     if weight_decay_rate is not None:
         links.append(add_decayed_weights(weight_decay_rate, weight_decay_mask))
-    tx = chain(*links, scale(-1))
-    return tx
+    return chain(*links, scale(-1))

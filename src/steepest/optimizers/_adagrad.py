@@ -22,7 +22,7 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, optimizer
-from ..numerics import abs_sq, beginning_at, root, second_moment
+from ..numerics import abs_sq, root, second_moment
 from ._descend import descend
 
 
@@ -31,6 +31,20 @@ class ScaleByRssState(NamedTuple):
     """What AdaGrad remembers: an array for each leaf."""
 
     sum_of_squares: Updates  # of all gradients, |g|^2
+
+
+def initial_sum(p: Any, *, initial_accumulator_value: Real) -> Array:
+    """The sum of squares before the first step."""
+    return second_moment()(p) + initial_accumulator_value
+
+
+def adagrad_formula(
+    g: Array, sum_of_squares: Array, *, eps: Real
+) -> tuple[Array, Array]:
+    """One step of AdaGrad for one array."""
+    s = sum_of_squares + abs_sq(g)
+    # As in Optax, nothing moves unless the sum is above 0: NaN is not.
+    return g / jnp.where(s > 0, root(s + eps), jnp.inf), s
 
 
 @transformation
@@ -43,20 +57,21 @@ def scale_by_rss(
         u  = g / sqrt(s + eps)
 
     Args:
-        initial_accumulator_value: where `s` begins.
-        eps: keeps `u` finite where no gradient has been yet.
+        initial_accumulator_value: `s` before the first step.
+        eps: keeps `u` finite where all gradients were zero.
     """
-    who = "scale_by_rss"
-    (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
-    (eps,) = nonnegative.must(who, eps=eps)
-
-    def leaf(n: Any, g: Array, p: Array | None, s: Array) -> tuple[Array, Array]:
-        s = s + abs_sq(g)
-        # As in Optax, nothing moves unless the sum is above 0: NaN is not.
-        return g / jnp.where(s > 0, root(s + eps), jnp.inf), s
-
-    remember = {"sum_of_squares": beginning_at(start, second_moment())}
-    return lift(Rule(who, ScaleByRssState, leaf, remember))
+    name = "scale_by_rss"
+    (start,) = amount(name, initial_accumulator_value=initial_accumulator_value)
+    (eps,) = nonnegative.must(name, eps=eps)
+    return lift(
+        Rule(
+            name,
+            adagrad_formula,
+            ScaleByRssState,
+            memory={"sum_of_squares": initial_sum},
+            numbers={"initial_accumulator_value": start, "eps": eps},
+        )
+    )
 
 
 @optimizer
@@ -71,8 +86,8 @@ def adagrad(
     """AdaGrad: `p <- p - learning_rate u`, with `u` from `scale_by_rss`.
 
     Args:
-        learning_rate: a number, or a function of the count. The sum grows without end,
-            so steps get smaller by themselves.
+        learning_rate: a number, or a function of the count. The sum never shrinks, so
+            the steps get smaller without a schedule.
         initial_accumulator_value, eps: as for `scale_by_rss`.
         memory_dtype, keep_count: as for `keeping`.
 

@@ -20,45 +20,49 @@ from ..core import (
     transformation,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import counted, ema, first_moment, second_moment, unbiased, zero_count
+from ..numerics import bias_corrections, ema, first_moment, second_moment, zero_count
 from ..transforms import add_decayed_weights
 from ._adam import ScaleByAdamState
 from ._descend import descend
+
+
+def adamax_formula(
+    g: Array, mu: Array, nu: Array, *, b1: Real, b2: Real, eps: Real, c1: Array
+) -> tuple[Array, Array, Array]:
+    """One step of AdaMax for one array, where `c1 = 1 - b1^t`."""
+    mu = ema(mu, g, b1)
+    nu = jnp.maximum(b2 * nu, jnp.abs(g) + eps)
+    # Only with eps = 0 is there a nu of zero: then mu is zero as well, and so is u.
+    largest = jnp.where(nu > 0, nu, 1)
+    return mu / c1 / largest, mu, nu
 
 
 @transformation
 def scale_by_adamax(
     b1: Real = 0.9, b2: Real = 0.999, eps: Real = 1e-8
 ) -> GradientTransformationExtraArgs:
-    """Divide the mean of the gradient by the largest size it had, slowly forgotten.
+    """Divide the mean of the gradient by a decaying maximum of its size.
 
         mu <- b1 mu + (1 - b1) g
         nu <- max(b2 nu, |g| + eps)
         u   = mu / (1 - b1^t) / nu
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
     """
     b1, b2 = fraction("scale_by_adamax", b1=b1, b2=b2)
     (eps,) = nonnegative("scale_by_adamax", eps=eps)
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
-        mu = ema(mu, g, b1)
-        nu = jnp.maximum(b2 * nu, jnp.abs(g) + eps)
-        # Only with eps = 0 is there a nu of zero: then mu is zero as well, and so is u.
-        largest = jnp.where(nu > 0, nu, 1)
-        return unbiased(n, mu, g, b1) / largest, mu, nu
-
     return lift(
         Rule(
             "scale_by_adamax",
+            adamax_formula,
             ScaleByAdamState,
-            leaf,
-            remember={"mu": first_moment(), "nu": second_moment()},
+            memory={"mu": first_moment(), "nu": second_moment()},
             shared={"count": zero_count},
-            prepare=counted(b1, b2),
+            numbers={"b1": b1, "b2": b2, "eps": eps},
+            per_step=bias_corrections,
         )
     )
 

@@ -12,13 +12,13 @@ from jaxtyping import Array, Int
 from ..combine import chain
 from ..core import (
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -49,6 +49,42 @@ class ScaleByAdanState(NamedTuple):
     t: Int[Array, ""]  # the steps taken
 
 
+@gives("first", "c1", "c2", "c3")
+def adan_corrections(t: Array, *, b1: Real, b2: Real, b3: Real) -> Any:
+    """Whether this is the first step, and `c = 1 - b^t` for all three averages."""
+    first, t = t == 0, increment(t)
+    c1, c2, c3 = debias(b1, t), debias(b2, t), debias(b3, t)
+    return {"first": first, "c1": c1, "c2": c2, "c3": c3}, t
+
+
+def adan_formula(
+    g: Array,
+    m: Array,
+    v: Array,
+    n: Array,
+    last_g: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    b3: Real,
+    eps: Real,
+    eps_root: Real,
+    first: Array,
+    c1: Array,
+    c2: Array,
+    c3: Array,
+) -> tuple[Array, ...]:
+    """One step of Adan for one array; the State calls `last_g` `g`."""
+    d = jnp.where(first, 0, g - last_g)
+    m = ema(m, g, b1)
+    v = ema(v, d, b2)
+    n = ema(n, abs_sq(g + (1 - b2) * d), b3)
+    ahead = m / c1 + (1 - b2) * v / c2
+    u = ahead / (root(n / c3 + eps_root) + eps)
+    last_g = after(g, v, n)  # the old one is read for both
+    return u, m, v, n, last_g
+
+
 @transformation
 def scale_by_adan(
     b1: Real = 0.98,
@@ -65,50 +101,33 @@ def scale_by_adan(
         n <- b3 n + (1 - b3) |g + (1 - b2) d|^2
         u  = (m' + (1 - b2) v') / (sqrt(n' + eps_root) + eps)     x' = x / (1 - b^t)
 
-    The paper writes `1 - b` for our `b`, and gives `d` and `v'` the weight `b2`.
-    Here they have Optax's.
+    The paper writes `1 - b` for our `b`, and multiplies `d` and `v'` by `b2`. These
+    are Optax's factors.
 
     Args:
-        b1: how slowly `m` forgets, in [0, 1).
-        b2: how slowly `v` forgets, in [0, 1).
-        b3: how slowly `n` forgets, in [0, 1).
+        b1: decay rate of `m`, in [0, 1).
+        b2: decay rate of `v`, in [0, 1).
+        b3: decay rate of `n`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
     """
     b1, b2, b3 = fraction("scale_by_adan", b1=b1, b2=b2, b3=b3)
     (eps,) = nonnegative("scale_by_adan", eps=eps)
     (eps_root,) = nonnegative.must("scale_by_adan", eps_root=eps_root)
-
-    def prepare(step: Step, t: Array) -> tuple[dict[str, Array], Array]:
-        first, t = t == 0, increment(t)
-        c1, c2, c3 = debias(b1, t), debias(b2, t), debias(b3, t)
-        return {"first": first, "c1": c1, "c2": c2, "c3": c3}, t
-
-    def leaf(
-        c: Any, g: Array, p: Any, m: Array, v: Array, n: Array, last: Array
-    ) -> Any:
-        d = jnp.where(c.first, 0, g - last)
-        m = ema(m, g, b1)
-        v = ema(v, d, b2)
-        n = ema(n, abs_sq(g + (1 - b2) * d), b3)
-        ahead = m / c.c1 + (1 - b2) * v / c.c2
-        u = ahead / (root(n / c.c3 + eps_root) + eps)
-        last = after(g, v, n)  # the old one is read for both
-        return u, m, v, n, last
-
     return lift(
         Rule(
             "scale_by_adan",
+            adan_formula,
             ScaleByAdanState,
-            leaf,
-            remember={
+            memory={
                 "m": first_moment(),
                 "v": first_moment(),
                 "n": second_moment(),
                 "g": first_moment(),
             },
             shared={"t": zero_count},
-            prepare=prepare,
+            numbers={"b1": b1, "b2": b2, "b3": b3, "eps": eps, "eps_root": eps_root},
+            per_step=adan_corrections,
         )
     )
 

@@ -54,7 +54,7 @@ class Line:
         """Look along a direction.
 
         Args:
-            who: who speaks in an error.
+            who: name used in error messages.
             updates: the direction.
             params: where it begins.
             value_fn: a function of the params and of some extra arguments.
@@ -128,7 +128,7 @@ def dot(
     """`<x, y>` over all leaves, its real part; without those where one is `None`.
 
     Args:
-        who: who speaks in an error.
+        who: name used in error messages.
         x: a tree.
         y: a tree of the same structure.
         axes: the mesh axes over which they are split.
@@ -154,7 +154,7 @@ def asked(
     """The `value` that `update` was given; an error if anything is missing or odd.
 
     Args:
-        who: who speaks in the error.
+        who: name used in error messages.
         updates: the direction.
         params: where it begins.
         arguments: `value`, `grad` and `value_fn`.

@@ -25,12 +25,11 @@ from ..core import (
 from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
-    counted,
+    bias_corrections,
     ema,
     first_moment,
     root,
     second_moment,
-    unbiased,
     zero_count,
 )
 from ._descend import descend
@@ -44,6 +43,30 @@ class ScaleByAmsgradState(NamedTuple):
     mu: Updates  # mean of g, in `mu_dtype`
     nu: Updates  # mean of |g|^2
     nu_max: Updates  # the largest v so far
+
+
+def amsgrad_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    nu_max: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    bias_correction_mu: bool,
+    bias_correction_nu: bool,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array, Array]:
+    """One step of AMSGrad for one array, where `c = 1 - b^t`."""
+    mu = ema(mu, g, b1)
+    nu = ema(nu, abs_sq(g), b2)
+    m = mu / c1 if bias_correction_mu else mu
+    v = nu / c2 if bias_correction_nu else nu
+    nu_max = jnp.maximum(nu_max, v)
+    return m / (root(nu_max + eps_root) + eps), mu, nu, nu_max
 
 
 @transformation
@@ -68,42 +91,41 @@ def scale_by_amsgrad(
     The paper has neither correction, and writes `m = mu` and `v = nu`.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
-        bias_correction_mu: whether to divide in `m`.
-        bias_correction_nu: whether to divide in `v`.
+        mu_dtype: the dtype of `mu`; by default that of the params.
+        bias_correction_mu: whether `m` is divided by `1 - b1^t`.
+        bias_correction_nu: whether `v` is divided by `1 - b2^t`.
     """
-    who = "scale_by_amsgrad"
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
-    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
-    dtype(who, mu_dtype=mu_dtype)
-    flag(who, bias_correction_mu=bias_correction_mu)
-    flag(who, bias_correction_nu=bias_correction_nu)
-
-    def leaf(n: Any, g: Array, p: Any, mu: Array, nu: Array, nu_max: Array) -> Any:
-        mu = ema(mu, g, b1)
-        nu = ema(nu, abs_sq(g), b2)
-        m = unbiased(n, mu, g, b1) if bias_correction_mu else mu
-        v = nu / n.c2 if bias_correction_nu else nu
-        nu_max = jnp.maximum(nu_max, v)
-        return m / (root(nu_max + eps_root) + eps), mu, nu, nu_max
-
+    name = "scale_by_amsgrad"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
+    dtype(name, mu_dtype=mu_dtype)
+    flag(name, bias_correction_mu=bias_correction_mu)
+    flag(name, bias_correction_nu=bias_correction_nu)
     return lift(
         Rule(
-            who,
+            name,
+            amsgrad_formula,
             ScaleByAmsgradState,
-            leaf,
-            remember={
+            memory={
                 "mu": first_moment(mu_dtype),
                 "nu": second_moment(),
                 "nu_max": second_moment(),
             },
             shared={"count": zero_count},
-            prepare=counted(b1, b2),
+            numbers={
+                "b1": b1,
+                "b2": b2,
+                "eps": eps,
+                "eps_root": eps_root,
+                "bias_correction_mu": bias_correction_mu,
+                "bias_correction_nu": bias_correction_nu,
+            },
+            per_step=bias_corrections,
         )
     )
 

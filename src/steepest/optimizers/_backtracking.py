@@ -7,6 +7,7 @@ convergence rates, 2019, arXiv:1905.09997 (each search begins a little above the
 step)
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -70,6 +71,18 @@ class _Trial(NamedTuple):
     error: Array
 
 
+class _Wanted(NamedTuple):
+    """The numbers of a search."""
+
+    most: Real  # how often the step is made shorter, at most
+    slope: Real  # the part of the decrease promised by the slope that is wanted
+    shrink: Real  # from one trial to the next
+    grow: Real  # from the last step to the first trial
+    longest: Real
+    atol: Real
+    rtol: Real
+
+
 @transformation
 def scale_by_backtracking_linesearch(
     max_backtracking_steps: Real,
@@ -112,29 +125,18 @@ def scale_by_backtracking_linesearch(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. `value` and `value_fn` must give the loss of all devices.
     """
-    who = "scale_by_backtracking_linesearch"
-    (most,) = whole(who, max_backtracking_steps=max_backtracking_steps)
-    (c,) = share(who, slope_rtol=slope_rtol)
-    (shrink,) = inside(who, decrease_factor=decrease_factor)
+    name = "scale_by_backtracking_linesearch"
+    (most,) = whole(name, max_backtracking_steps=max_backtracking_steps)
+    (c,) = share(name, slope_rtol=slope_rtol)
+    (shrink,) = inside(name, decrease_factor=decrease_factor)
     grow, longest = positive(
-        who, increase_factor=increase_factor, max_learning_rate=max_learning_rate
+        name, increase_factor=increase_factor, max_learning_rate=max_learning_rate
     )
-    atol, rtol = nonnegative(who, atol=atol, rtol=rtol)
-    flag(who, store_grad=store_grad, verbose=verbose)
-    axes = mesh_axes(who, axis_name)
+    atol, rtol = nonnegative(name, atol=atol, rtol=rtol)
+    flag(name, store_grad=store_grad, verbose=verbose)
+    axes = mesh_axes(name, axis_name)
 
-    def init(params: Params) -> ScaleByBacktrackingLinesearchState:
-        differentiable(who, params)
-        dtype = number_dtype(params)
-        return ScaleByBacktrackingLinesearchState(
-            learning_rate=jnp.ones((), dtype),
-            value=jnp.full((), jnp.inf, dtype),
-            grad=nothing_yet(params) if store_grad else None,
-            info=BacktrackingLinesearchInfo(
-                num_linesearch_steps=jnp.zeros((), int),
-                decrease_error=jnp.full((), jnp.inf, dtype),
-            ),
-        )
+    want = _Wanted(most, c, shrink, grow, longest, atol, rtol)
 
     def update(
         updates: Updates,
@@ -146,46 +148,24 @@ def scale_by_backtracking_linesearch(
         value_fn: ValueFn | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
-        state_of(who, ScaleByBacktrackingLinesearchState, state)
-        given = asked(who, updates, params, value=value, grad=grad, value_fn=value_fn)
+        state_of(name, ScaleByBacktrackingLinesearchState, state)
+        given = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
         assert value_fn is not None
-        line = Line(who, updates, params, value_fn, extra_args, axes)
+        line = Line(name, updates, params, value_fn, extra_args, axes)
         last = jnp.asarray(state.learning_rate)
-        f0 = given.astype(last.dtype)
-        slope = line.slope(grad)
-
-        def goes_on(trial: _Trial) -> Array:
-            return (trial.error > atol) & (trial.count <= most)
-
-        def shorter(trial: _Trial) -> _Trial:
-            a = jnp.where(
-                trial.count == 0,
-                jnp.minimum(grow * beginning(last), longest),
-                shrink * trial.a,
-            ).astype(last.dtype)
-            if store_grad:
-                f, pull = line.pullback(a)
-            else:
-                f, pull = line.value(a), lambda: None
-            error = jnp.maximum(f - (1 + rtol) * f0 - a * c * slope, 0)
-            error = jnp.where(jnp.isnan(error), jnp.inf, error)
-            new = _Trial(trial.count + 1, a, f, trial.grad, error)
-            # Backwards only where the search ends.
-            found = branch(goes_on(new), lambda: trial.grad, pull)
-            return new._replace(grad=found)
-
         start = _Trial(
             count=jnp.zeros((), int),
             a=last,
-            value=f0,
+            value=given.astype(last.dtype),
             grad=state.grad,
             error=jnp.full((), jnp.inf, last.dtype),
         )
-        end = loop(goes_on, shorter, start)
+        slope = line.slope(grad)
+        end = _search(line, start, slope, want, store_grad)
         refused = jnp.isinf(end.error)
         a = jnp.where(refused, 0, end.a)
         if verbose:
-            _say(who, end.error > atol, end, a, f0, slope)
+            _say(name, end.error > atol, end, a, start.value, slope)
         return line.step(a), ScaleByBacktrackingLinesearchState(
             learning_rate=a,
             # The value belongs to a point to which the params did not go.
@@ -194,15 +174,68 @@ def scale_by_backtracking_linesearch(
             info=BacktrackingLinesearchInfo(end.count, end.error),
         )
 
-    return GradientTransformationExtraArgs(init, update)
+    return GradientTransformationExtraArgs(partial(_init, name, store_grad), update)
+
+
+def _init(
+    name: str, store_grad: bool, params: Params
+) -> ScaleByBacktrackingLinesearchState:
+    differentiable(name, params)
+    dtype = number_dtype(params)
+    return ScaleByBacktrackingLinesearchState(
+        learning_rate=jnp.ones((), dtype),
+        value=jnp.full((), jnp.inf, dtype),
+        grad=nothing_yet(params) if store_grad else None,
+        info=BacktrackingLinesearchInfo(
+            num_linesearch_steps=jnp.zeros((), int),
+            decrease_error=jnp.full((), jnp.inf, dtype),
+        ),
+    )
+
+
+def _search(
+    line: Line, start: _Trial, slope: Array, want: _Wanted, store_grad: bool
+) -> _Trial:
+    """The first step that falls enough, or the last that was tried.
+
+    Args:
+        line: the function along a direction.
+        start: the last step of the search before, and the value at the params.
+        slope: along the direction, at the params.
+        want: the numbers of `scale_by_backtracking_linesearch`.
+        store_grad: whether to find the gradient too, where the search ends.
+    """
+    last, f0 = start.a, start.value
+
+    def goes_on(trial: _Trial) -> Array:
+        return (trial.error > want.atol) & (trial.count <= want.most)
+
+    def shorter(trial: _Trial) -> _Trial:
+        a = jnp.where(
+            trial.count == 0,
+            jnp.minimum(want.grow * beginning(last), want.longest),
+            want.shrink * trial.a,
+        ).astype(last.dtype)
+        if store_grad:
+            f, pull = line.pullback(a)
+        else:
+            f, pull = line.value(a), lambda: None
+        error = jnp.maximum(f - (1 + want.rtol) * f0 - a * want.slope * slope, 0)
+        error = jnp.where(jnp.isnan(error), jnp.inf, error)
+        new = _Trial(trial.count + 1, a, f, trial.grad, error)
+        # Backwards only where the search ends.
+        found = branch(goes_on(new), lambda: trial.grad, pull)
+        return new._replace(grad=found)
+
+    return loop(goes_on, shorter, start)
 
 
 def _say(
-    who: str, failed: Array, end: _Trial, a: Array, value: Array, slope: Array
+    name: str, failed: Array, end: _Trial, a: Array, value: Array, slope: Array
 ) -> None:
     def line() -> None:
         jax.debug.print(
-            who + ": no good step in {n} trials. At the params the value is {value} "
+            name + ": no good step in {n} trials. At the params the value is {value} "
             "and the slope {slope}, which should be below 0; the last trial missed the "
             "decrease by {error}. Taken: {a}.",
             n=end.count,

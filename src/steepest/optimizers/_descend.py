@@ -9,12 +9,12 @@ from ..transforms import scale_by_learning_rate
 
 
 def descend(
-    who: str, learning_rate: ScalarOrSchedule | None
+    name: str, learning_rate: ScalarOrSchedule | None
 ) -> GradientTransformationExtraArgs:
-    """`scale_by_learning_rate`, where there must be one.
+    """`scale_by_learning_rate`, with a warning if the learning rate is `None`.
 
     Args:
-        who: the optimizer, which speaks in the error.
+        name: the optimizer, named in the warning.
         learning_rate: a number, or a function of the count.
     """
-    return scale_by_learning_rate(rate_given(who, learning_rate))
+    return scale_by_learning_rate(rate_given(name, learning_rate))

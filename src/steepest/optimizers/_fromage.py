@@ -4,6 +4,8 @@ Bernstein et al., On the distance between two neural networks and the stability 
 learning, 2020, arXiv:2002.03432
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,12 +14,12 @@ from jaxtyping import Array
 from ..combine import chain
 from ..core import (
     AxisName,
-    EmptyState,
     finite,
     GradientTransformationExtraArgs,
     Real,
     Rule,
     ScalarOrSchedule,
+    Schedule,
 )
 from ..engine import lift, optimizer
 from ..transforms import (
@@ -58,13 +60,17 @@ def fromage(
     5.0
     """
     if callable(learning_rate):
-        rate = lambda count: jnp.asarray(learning_rate(count), float)
-        along = scale_by_learning_rate(lambda count: _shorter(rate(count)))
-        back = add_decayed_weights(lambda count: _growth(rate(count)))
+        along = scale_by_learning_rate(partial(_at, learning_rate, _shorter))
+        back = add_decayed_weights(partial(_at, learning_rate, _growth))
     else:
         (eta,) = finite("fromage", learning_rate=learning_rate)
         along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
     return chain(scale_by_trust_ratio(min_norm, axis_name=axis_name), along, back)
+
+
+def _at(schedule: Schedule, f: Callable[[Any], Any], count: Any) -> Any:
+    """`f` of the value of a schedule."""
+    return f(jnp.asarray(schedule(count), float))
 
 
 def _shorter(eta: Any) -> Any:
@@ -78,11 +84,12 @@ def _growth(eta: Any) -> Any:
     return -(eta * eta) / (r * (1 + r))
 
 
+def growth_formula(g: Array, p: Array, *, growth: Real) -> Array:
+    """`u = g + growth p`."""
+    return g + growth * p
+
+
 def _add(growth: Any) -> GradientTransformationExtraArgs:
     """`u = g + growth p`: a decay of negative weight is no mistake here."""
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        return g + growth * p
-
-    needs, Counted = ("params",), WeightDecaySchedule
-    return lift(Rule("fromage", EmptyState, leaf, needs=needs, Counted=Counted))
+    numbers, counted = {"growth": growth}, WeightDecaySchedule
+    return lift(Rule("fromage", growth_formula, numbers=numbers, counted=counted))

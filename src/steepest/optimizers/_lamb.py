@@ -31,7 +31,7 @@ def lamb(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """LAMB: AdamW, with each leaf's step as long as the leaf.
+    """LAMB: AdamW, with each leaf's step scaled to the norm of the leaf.
 
         d  = u + weight_decay p                  u from `scale_by_adam`
         p <- p - learning_rate |p| d / |d|

@@ -32,7 +32,7 @@ def lars(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """LARS: momentum, with each leaf's step in proportion to the leaf.
+    """LARS: momentum, with each leaf's step in proportion to its norm.
 
         d  = g + weight_decay p
         m <- momentum m - learning_rate trust_coefficient |p| d / (|d| + eps)
@@ -40,7 +40,7 @@ def lars(
 
     Args:
         learning_rate: a number, or a function of the count.
-        weight_decay: the pull towards zero, which counts as gradient.
+        weight_decay: the pull towards zero, added to the gradient.
         weight_decay_mask: which leaves decay, as for `masked`; by default all.
         trust_coefficient, eps: as for `scale_by_trust_ratio`.
         trust_ratio_mask: which leaves are scaled by the ratio; by default all.

@@ -7,6 +7,7 @@ doi:10.1007/978-0-387-40065-5
 """
 
 from collections.abc import Callable
+from functools import partial
 from operator import index
 from typing import Any, NamedTuple
 
@@ -30,17 +31,18 @@ from ..core import (
     Params,
     ScalarOrSchedule,
     state_of,
+    Transformation,
     transformation,
     Updates,
 )
-from ..engine import keeping, optimizer, restore, same_shapes, update_dtype
+from ..engine import keeping, restore, same_shapes, update_dtype
 from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
 from ..transforms import identity, scale, scale_by_learning_rate
 from ..tree import map_trees
 from ._along import differentiable, dot, nothing_yet
 from ._zoom import scale_by_zoom_linesearch
 
-_WHO = "scale_by_lbfgs"
+_NAME = "scale_by_lbfgs"
 
 
 def _zoom(axis_name: AxisName = None) -> GradientTransformationExtraArgs:
@@ -92,23 +94,12 @@ def scale_by_lbfgs(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
     """
-    flag(_WHO, scale_init_precond=scale_init_precond)
-    axes = mesh_axes(_WHO, axis_name)
-    try:
-        memory_size = index(memory_size)
-    except TypeError:
-        raise TypeError(
-            f"{_WHO}: memory_size is {memory_size!r}, and a whole number of at least "
-            "1, known before tracing, is wanted."
-        ) from None
-    if memory_size < 1:
-        raise ValueError(
-            f"{_WHO}: memory_size must be >= 1, and is {memory_size}. To remember "
-            "nothing, use `sgd`."
-        )
+    flag(_NAME, scale_init_precond=scale_init_precond)
+    axes = mesh_axes(_NAME, axis_name)
+    memory_size = _whole(memory_size)
 
     def init(params: Params) -> ScaleByLBFGSState:
-        differentiable(_WHO, params)
+        differentiable(_NAME, params)
 
         def memory() -> Params:
             # Repeated, not made anew, so that it lives where the params live.
@@ -132,57 +123,17 @@ def scale_by_lbfgs(
     ) -> tuple[Updates, ScaleByLBFGSState]:
         del extra_args
         if params is None:
-            raise missing(_WHO, "params")
-        state_of(_WHO, ScaleByLBFGSState, state)
-        same_shapes(_WHO, updates=updates, params=params)
-        same_shapes(_WHO, updates=updates, **{"state's `params`": state.params})
-        return step(updates, state, params)
-
-    @jax.jit
-    def step(
-        updates: Updates, state: ScaleByLBFGSState, params: Params
-    ) -> tuple[Updates, ScaleByLBFGSState]:
-        g, p = _wide(updates, updates), _wide(updates, params)
-        t = jnp.asarray(state.count)
-        begun = t > 0
-        k = (t - 1) % memory_size  # where the last step is remembered
-        s = _minus(p, _wide(updates, state.params))
-        y = _minus(g, _wide(updates, state.updates))
-        sy, yy = dot(_WHO, s, y, axes), dot(_WHO, y, y, axes)
-
-        def keep(memory: Updates, new: Updates) -> Updates:
-            def leaf(kept: Any, x: Any) -> Any:
-                if x is None:
-                    return kept
-                # The first step has no other to differ from.
-                x = jnp.where(begun, restore(x, kept.dtype), 0)
-                return jax.lax.dynamic_update_index_in_dim(kept, x, k, 0)
-
-            return map_trees(_WHO, leaf, none_is_leaf=True, state=memory, updates=new)
-
-        # 1 / <s, y> must be finite: below this number, where a device knows such small
-        # ones, it is not.
-        tiny = jnp.finfo(sy.dtype).tiny
-        rho = quotient(jnp.ones_like(sy), jnp.where(jnp.abs(sy) < tiny, 0, sy))
-        new = ScaleByLBFGSState(
-            count=increment(t),
-            params=_kept(state.params, p),
-            updates=_kept(state.updates, g),
-            diff_params_memory=keep(state.diff_params_memory, s),
-            diff_updates_memory=keep(state.diff_updates_memory, y),
-            weights_memory=keep(jnp.asarray(state.weights_memory), rho),
-        )
-        gamma = jnp.ones_like(sy)
-        if scale_init_precond:
-            later = jnp.where(yy > 0, quotient(sy, yy), 1)
-            # At the first step nothing is kept, and `y` is `g`.
-            gamma = jnp.where(begun, later, 1 / jnp.sqrt(jnp.maximum(yy, 1)))
-        return _out(_two_loops(new, g, gamma, k, axes), updates, params), new
+            raise missing(_NAME, "params")
+        state_of(_NAME, ScaleByLBFGSState, state)
+        same_shapes(_NAME, updates=updates, params=params)
+        same_shapes(_NAME, updates=updates, **{"state's `params`": state.params})
+        options = memory_size, scale_init_precond, axes
+        return _step(*options, updates, state, params)
 
     return GradientTransformationExtraArgs(init, update)
 
 
-@optimizer
+@transformation  # not `optimizer`: the storage keywords are applied below
 def lbfgs(
     learning_rate: ScalarOrSchedule | None = None,
     memory_size: int = 10,
@@ -222,7 +173,7 @@ def lbfgs(
     >>> bool(f(params) < 1e-2)
     True
     """
-    if linesearch is _ZOOM:
+    if isinstance(linesearch, Transformation) and linesearch == _ZOOM:
         linesearch = _zoom(axis_name)
     elif linesearch is not None:
         linesearch = as_inner("lbfgs", "linesearch", linesearch)
@@ -240,6 +191,74 @@ def lbfgs(
     return keeping(tx, keep_count=keep_count)
 
 
+# Compiled once for all optimizers with the same options.
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _step(
+    memory_size: int,
+    scale_init_precond: bool,
+    axes: MeshAxes | None,
+    updates: Updates,
+    state: ScaleByLBFGSState,
+    params: Params,
+) -> tuple[Updates, ScaleByLBFGSState]:
+    """One step of `scale_by_lbfgs`."""
+    g, p = _wide(updates, updates), _wide(updates, params)
+    t = jnp.asarray(state.count)
+    begun = t > 0
+    k = (t - 1) % memory_size  # where the last step is remembered
+    s = _minus(p, _wide(updates, state.params))
+    y = _minus(g, _wide(updates, state.updates))
+    sy, yy = dot(_NAME, s, y, axes), dot(_NAME, y, y, axes)
+    # 1 / <s, y> must be finite: below this number, where a device knows such small
+    # ones, it is not.
+    tiny = jnp.finfo(sy.dtype).tiny
+    rho = quotient(jnp.ones_like(sy), jnp.where(jnp.abs(sy) < tiny, 0, sy))
+    keep = partial(_written, begun, k)
+    new = ScaleByLBFGSState(
+        count=increment(t),
+        params=_kept(state.params, p),
+        updates=_kept(state.updates, g),
+        diff_params_memory=keep(state.diff_params_memory, s),
+        diff_updates_memory=keep(state.diff_updates_memory, y),
+        weights_memory=keep(jnp.asarray(state.weights_memory), rho),
+    )
+    gamma = jnp.ones_like(sy)
+    if scale_init_precond:
+        later = jnp.where(yy > 0, quotient(sy, yy), 1)
+        # At the first step nothing is kept, and `y` is `g`.
+        gamma = jnp.where(begun, later, 1 / jnp.sqrt(jnp.maximum(yy, 1)))
+    return _out(_two_loops(new, g, gamma, k, axes), updates, params), new
+
+
+def _written(begun: Array, k: Array, memory: Updates, new: Updates) -> Updates:
+    """`memory` with `new` in place `k`; zeros if there was no step before this one."""
+
+    def leaf(kept: Any, x: Any) -> Any:
+        if x is None:
+            return kept
+        # The first step has no other to differ from.
+        x = jnp.where(begun, restore(x, kept.dtype), 0)
+        return jax.lax.dynamic_update_index_in_dim(kept, x, k, 0)
+
+    return map_trees(_NAME, leaf, none_is_leaf=True, state=memory, updates=new)
+
+
+def _whole(memory_size: Any) -> int:
+    try:
+        memory_size = index(memory_size)
+    except TypeError:
+        raise TypeError(
+            f"{_NAME}: memory_size is {memory_size!r}, and a whole number of at least "
+            "1, known before tracing, is wanted."
+        ) from None
+    if memory_size < 1:
+        raise ValueError(
+            f"{_NAME}: memory_size must be >= 1, and is {memory_size}. To remember "
+            "nothing, use `sgd`."
+        )
+    return memory_size
+
+
 def _two_loops(
     state: ScaleByLBFGSState, g: Updates, gamma: Array, k: Array, axes: MeshAxes | None
 ) -> Updates:
@@ -255,13 +274,13 @@ def _two_loops(
 
     def down(q: Updates, j: Array) -> tuple[Updates, Array]:
         s, y, rho = remembered(j)
-        alpha = rho * dot(_WHO, s, q, axes)
+        alpha = rho * dot(_NAME, s, q, axes)
         return _plus(q, -alpha, y), alpha
 
     def up(q: Updates, row: tuple[Array, Array]) -> tuple[Updates, None]:
         j, alpha = row
         s, y, rho = remembered(j)
-        return _plus(q, alpha - rho * dot(_WHO, y, q, axes), s), None
+        return _plus(q, alpha - rho * dot(_NAME, y, q, axes), s), None
 
     back = jnp.arange(size, dtype=k.dtype)
     q, alphas = jax.lax.scan(down, g, back)
@@ -275,7 +294,7 @@ def _wide(updates: Updates, tree: Any) -> Any:
     def leaf(g: Any, x: Any) -> Any:
         return None if g is None or x is None else at_least_float32(x)
 
-    return map_trees(_WHO, leaf, none_is_leaf=True, updates=updates, params=tree)
+    return map_trees(_NAME, leaf, none_is_leaf=True, updates=updates, params=tree)
 
 
 def _minus(x: Updates, y: Updates) -> Updates:
@@ -302,7 +321,7 @@ def _kept(old: OptState, new: Updates) -> Updates:
     def leaf(old: Any, x: Any) -> Any:
         return old if x is None else restore(x, old.dtype)
 
-    return map_trees(_WHO, leaf, none_is_leaf=True, state=old, updates=new)
+    return map_trees(_NAME, leaf, none_is_leaf=True, state=old, updates=new)
 
 
 def _out(u: Updates, updates: Updates, params: Params) -> Updates:
@@ -312,4 +331,4 @@ def _out(u: Updates, updates: Updates, params: Params) -> Updates:
         return None if u is None else restore(u, update_dtype(g, p))
 
     trees = {"updates": updates, "u": u, "params": params}
-    return map_trees(_WHO, leaf, none_is_leaf=True, **trees)
+    return map_trees(_NAME, leaf, none_is_leaf=True, **trees)

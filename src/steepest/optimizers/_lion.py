@@ -3,7 +3,7 @@
 Chen et al., Symbolic discovery of optimization algorithms, 2023, arXiv:2302.06675
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, get_args, Literal, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
@@ -20,22 +20,51 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import ema, first_moment, increment, zero_count
+from ..numerics import ema, first_moment, zero_count
 from ..transforms import add_decayed_weights
 from ._descend import descend
+
+Mode = Literal["hard", "smooth", "refined"]
 
 
 @like_optax
 class ScaleByLionState(NamedTuple):
     """What Lion remembers: a count for the tree, one array for each leaf."""
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # the steps taken
     mu: Updates  # mean of g, in `mu_dtype`
+
+
+def lion_formula(
+    g: Array, mu: Array, *, b1: Real, b2: Real, mode: Mode, smooth_beta: Real
+) -> tuple[Array, Array]:
+    """One step of Lion for one array."""
+    return sign(ema(mu, g, b1), mode, smooth_beta), ema(mu, g, b2)
+
+
+def in_place_formula(
+    g: Array, mu: Array, *, b1: Real, b2: Real, mode: Mode, smooth_beta: Real
+) -> tuple[Array, Array]:
+    """The same, with `c` computed from the new `mu`.
+
+    The old one is not read after it has been overwritten, so XLA need not copy it (40M
+    params on a CPU: half the time).
+    """
+    mu = ema(mu, g, b2)
+    share = b1 / b2
+    c = share * mu + ((1 - b1) - share * (1 - b2)) * g
+    return sign(c, mode, smooth_beta), mu
+
+
+def sign(c: Array, mode: Mode, smooth_beta: Real) -> Array:
+    """The sign of `c`, hard or soft."""
+    if mode == "hard":
+        return jnp.sign(c)
+    return jnp.tanh(smooth_beta * c) if mode == "smooth" else jnp.clip(c, -1, 1)
 
 
 @transformation
@@ -44,10 +73,10 @@ def scale_by_lion(
     b2: Real = 0.99,
     mu_dtype: Any = None,
     *,
-    mode: Literal["hard", "smooth", "refined"] = "hard",
+    mode: Mode = "hard",
     smooth_beta: Real = 1.0,
 ) -> GradientTransformationExtraArgs:
-    """The sign of a mean of the gradient, in which the last one weighs more.
+    """The sign of a mean of the gradients, with more weight on the last one.
 
         c   = b1 mu + (1 - b1) g
         mu <- b2 mu + (1 - b2) g
@@ -55,50 +84,29 @@ def scale_by_lion(
 
     Args:
         b1: the weight of `mu` in `c`, in [0, 1).
-        b2: how slowly `mu` forgets, in [0, 1).
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
-        mode: what the sign is: `hard`, `sign(c)`; `smooth`, `tanh(smooth_beta c)`;
+        b2: decay rate of `mu`, in [0, 1).
+        mu_dtype: the dtype of `mu`; by default that of the params.
+        mode: which sign: `hard`, `sign(c)`; `smooth`, `tanh(smooth_beta c)`;
             `refined`, `c` clipped to [-1, 1].
         smooth_beta: how steep the smooth sign is.
     """
     b1, b2 = fraction("scale_by_lion", b1=b1, b2=b2)
     (smooth_beta,) = measurable.must("scale_by_lion", smooth_beta=smooth_beta)
     dtype("scale_by_lion", mu_dtype=mu_dtype)
-    signs = {
-        "hard": jnp.sign,
-        "smooth": lambda c: jnp.tanh(smooth_beta * c),
-        "refined": lambda c: jnp.clip(c, -1, 1),
-    }
-    choice("scale_by_lion", signs, mode=mode)
-    sign = signs[mode]
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        return {}, increment(count)
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array) -> tuple[Array, Array]:
-        return sign(ema(mu, g, b1)), ema(mu, g, b2)
-
-    def leaf_in_place(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
-        # The same `c`, of the new `mu`: the old one is not read after it has been
-        # overwritten, so XLA need not copy it (40M params on a CPU: half the time).
-        mu = ema(mu, g, b2)
-        share = b1 / b2
-        return sign(share * mu + ((1 - b1) - share * (1 - b2)) * g), mu
-
-    divisible = isinstance(b2, int | float) and b2 > 0
+    choice("scale_by_lion", get_args(Mode), mode=mode)
+    in_place = isinstance(b2, int | float) and b2 > 0  # it divides by b2
     # With b1 = 1, c is the old mu. The other form rounds, and where mu is 0 the sign of
     # that would be taken.
-    divisible &= not (isinstance(b1, int | float) and b1 == 1)
-
+    in_place &= not (isinstance(b1, int | float) and b1 == 1)
     return lift(
         Rule(
             "scale_by_lion",
+            in_place_formula if in_place else lion_formula,
             ScaleByLionState,
-            leaf_in_place if divisible else leaf,
-            remember={"mu": first_moment(mu_dtype)},
+            memory={"mu": first_moment(mu_dtype)},
             shared={"count": zero_count},
-            prepare=prepare,
-            refuse=only_real if mode == "refined" else None,
+            numbers={"b1": b1, "b2": b2, "mode": mode, "smooth_beta": smooth_beta},
+            check_leaf=only_real if mode == "refined" else None,
         )
     )
 

@@ -57,7 +57,7 @@ class Sorting:
         """Take what the user says, or refuse it.
 
         Args:
-            who: who speaks in an error.
+            who: name used in error messages.
             stacked: a pattern for the leaves whose first axis counts layers.
             routes: pattern -> "muon", "adam", or words for the axes.
         """

@@ -8,9 +8,11 @@ Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import Any, Literal, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..combine import chain, partition
@@ -18,7 +20,6 @@ from ..core import (
     amount,
     choice,
     dtype as check_dtype,
-    EmptyState,
     finite,
     flag,
     fraction,
@@ -31,7 +32,14 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import ema, first_moment, orthogonal, polynomials, quick_dtype
+from ..numerics import (
+    ema,
+    first_moment,
+    orthogonal,
+    Polynomials,
+    polynomials,
+    quick_dtype,
+)
 from ..transforms import add_decayed_weights
 from ._adam import adamw
 from ._descend import descend
@@ -45,6 +53,37 @@ class ScaleByPolarState(NamedTuple):
     """What Muon remembers: one array for each leaf."""
 
     mu: Updates  # mean of g, in `mu_dtype`
+
+
+def mean_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
+    """`u = mu`, the mean of the gradients."""
+    mu = ema(mu, g, beta)
+    return mu, mu
+
+
+def nesterov_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
+    """The mean of the gradients, one step ahead."""
+    mu = ema(mu, g, beta)
+    return ema(mu, g, beta), mu
+
+
+def polar_formula(
+    g: Array, *, eps: Real, polynomials: Polynomials, dtype: Any
+) -> Array:
+    """`U V^T`, where `g = U S V^T`: for one matrix."""
+    return orthogonal(g, polynomials, dtype=dtype or quick_dtype(g), eps=eps)
+
+
+def folded(shape: tuple[int, ...], *, words: Words) -> tuple[int, ...]:
+    """The shape of the matrices in a tensor whose last axes have these words.
+
+    Args:
+        shape: of the tensor.
+        words: `in` or `out`, for each of its last axes.
+    """
+    first = len(shape) - len(words)
+    second = first + words.count(words[0])
+    return *shape[:first], prod(shape[first:second]), prod(shape[second:])
 
 
 @transformation
@@ -72,7 +111,7 @@ def scale_by_polar(
     Gather matrices before, or leave the mesh axes that split them to `jit`.
 
     Args:
-        beta: how slowly `mu` forgets, in [0, 1).
+        beta: decay rate of `mu`, in [0, 1).
         eps: added to `|m|`, by which `m` is divided first.
         mu_dtype: the dtype `mu` is kept in; by default that of the params.
         nesterov: whether `m` looks one step ahead.
@@ -170,19 +209,19 @@ def muon(
     ['layers']['bias'] (12, 32) adam because: a vector
     ['layers']['kernel'] (12, 8, 32) muon because: a matrix in each layer
     """
-    who = "muon"
-    (rms,) = amount(who, rms=rms)
-    choice(who, ("rms", "original", "spectral"), scale=scale)
-    fraction(who, adam_b1=adam_b1, adam_b2=adam_b2)
-    nonnegative(who, adam_eps=adam_eps)
+    name = "muon"
+    (rms,) = amount(name, rms=rms)
+    choice(name, ("rms", "original", "spectral"), scale=scale)
+    fraction(name, adam_b1=adam_b1, adam_b2=adam_b2)
+    nonnegative(name, adam_eps=adam_eps)
     adams = {
         "adam_learning_rate": adam_learning_rate,
         "adam_weight_decay": adam_weight_decay,
     }
-    for name, x in adams.items():
+    for key, x in adams.items():
         if not callable(x) and x is not None:
-            finite(who, **{name: x})
-    sorting = Sorting(who, stacked, routes)
+            finite(name, **{key: x})
+    sorting = Sorting(name, stacked, routes)
     decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
 
     def matrices(words: Words) -> GradientTransformationExtraArgs:
@@ -190,7 +229,7 @@ def muon(
             _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words),
             _scale_by_shape(scale, rms, words),
             add_decayed_weights(weight_decay, decays),
-            descend(who, learning_rate),
+            descend(name, learning_rate),
         )
 
     parts = {label: matrices(words) for label, words in sorting.sides.items()}
@@ -216,68 +255,55 @@ def _polar(
     dtype: Any,
     words: Words = PLAIN,
 ) -> GradientTransformationExtraArgs:
-    """`scale_by_polar` of tensors whose last axes have these words.
-
-    What it returns of others than matrices is folded: `_scale_by_shape` unfolds it.
-    """
-    who = "scale_by_polar"
-    (beta,) = fraction(who, beta=beta)
-    (eps,) = nonnegative(who, eps=eps)
-    check_dtype(who, mu_dtype=mu_dtype, dtype=dtype)
-    flag(who, nesterov=nesterov)
-    rows = polynomials(who, coefficients, steps)
-
-    def leaf(n: Any, g: Array, p: Any, mu: Array) -> tuple[Array, Array]:
-        mu = ema(mu, g, beta)
-        m = ema(mu, g, beta) if nesterov else mu
-        return m.reshape(_folded(g.shape, words)), mu
-
-    def heavy(n: Any, m: Array) -> Array:
-        return orthogonal(m, rows, dtype=dtype or quick_dtype(m), eps=eps)
-
-    def refuse(g: Any) -> str | None:
-        if g.ndim >= len(words):
-            return None
-        return (
-            f"has shape {g.shape}, and a matrix is wanted. Use `muon`, which gives the "
-            "others to AdamW."
-        )
-
+    """`scale_by_polar` of tensors whose last axes have these words."""
+    name = "scale_by_polar"
+    (beta,) = fraction(name, beta=beta)
+    (eps,) = nonnegative(name, eps=eps)
+    check_dtype(name, mu_dtype=mu_dtype, dtype=dtype)
+    flag(name, nesterov=nesterov)
     return lift(
         Rule(
-            who,
+            name,
+            nesterov_formula if nesterov else mean_formula,
             ScaleByPolarState,
-            leaf,
-            remember={"mu": first_moment(mu_dtype)},
-            kind="stackable",
-            heavy=heavy,
-            refuse=refuse,
+            memory={"mu": first_moment(mu_dtype)},
+            numbers={
+                "beta": beta,
+                "eps": eps,
+                "polynomials": polynomials(name, coefficients, steps),
+                "dtype": None if dtype is None else jnp.dtype(dtype),
+                "words": words,
+            },
+            matrix=polar_formula,
+            fold=folded,
+            check_leaf=partial(_no_matrix, len(words)),
         )
     )
+
+
+def _no_matrix(ndim: int, g: Any) -> str | None:
+    """What is wrong with a leaf that has too few axes."""
+    if g.ndim >= ndim:
+        return None
+    return (
+        f"has shape {g.shape}, and a matrix is wanted. Use `muon`, which gives the "
+        "others to AdamW."
+    )
+
+
+def shape_formula(g: Array, *, scale: str, rms: Real, words: Words) -> Array:
+    """`u = c g`, where `c` depends on the shape of the matrices: see `muon`."""
+    rows, columns = folded(g.shape, words=words)[-2:]
+    if scale == "rms":
+        return rms * max(rows, columns) ** 0.5 * g
+    fan_in, fan_out = (rows, columns) if words[0] == "in" else (columns, rows)
+    c = (fan_out / max(fan_in, 1)) ** 0.5
+    return (max(1, c) if scale == "original" else c) * g
 
 
 def _scale_by_shape(
     scale: str, rms: Real, words: Words
 ) -> GradientTransformationExtraArgs:
     """Steps of one size for matrices of all sizes: see `muon`."""
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        rows, columns = g.shape[-2:]
-        fan_in, fan_out = (rows, columns) if words[0] == "in" else (columns, rows)
-        if scale == "rms":
-            c = rms * max(rows, columns) ** 0.5
-        else:
-            c = (fan_out / max(fan_in, 1)) ** 0.5
-            c = max(1, c) if scale == "original" else c
-        return c * g.reshape(p.shape)
-
-    return lift(
-        Rule("scale_by_shape", EmptyState, leaf, kind="whole", needs=("params",))
-    )
-
-
-def _folded(shape: tuple[int, ...], words: Words) -> tuple[int, ...]:
-    """The shape of the matrices in a tensor: stacks, rows, columns."""
-    first = len(shape) - len(words)
-    second = first + words.count(words[0])
-    return *shape[:first], prod(shape[first:second]), prod(shape[second:])
+    numbers = {"scale": scale, "rms": rms, "words": words}
+    return lift(Rule("scale_by_shape", shape_formula, numbers=numbers, kind="whole"))

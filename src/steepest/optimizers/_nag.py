@@ -12,14 +12,15 @@ from jaxtyping import Array, Num
 from ..core import (
     finite,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     Params,
+    Real,
     Rule,
     ScalarOrSchedule,
-    Step,
 )
 from ..engine import lift, optimizer
-from ..numerics import first_moment, increment, zero_count
+from ..numerics import first_moment, increment, number_or_schedule, zero_count
 
 
 class NagState(NamedTuple):
@@ -27,6 +28,21 @@ class NagState(NamedTuple):
 
     count: Num[Array, ""]  # steps taken
     phi: Params  # where the last plain gradient step led
+
+
+@gives("carry")
+def momentum_after_the_first(count: Array, *, momentum: Real) -> Any:
+    """The momentum; 0 in the first step, which has no earlier `phi`."""
+    carry = jnp.where(count > 0, jnp.asarray(momentum, float), 0)
+    return {"carry": carry}, increment(count)
+
+
+def nag_formula(
+    g: Array, p: Array, phi: Array, *, learning_rate: Real, carry: Array
+) -> tuple[Array, Array]:
+    """One step of NAG for one array."""
+    new_phi = p - learning_rate * g
+    return carry * (new_phi - phi) - learning_rate * g, new_phi
 
 
 @optimizer
@@ -43,8 +59,8 @@ def nag(
         p   <- phi' + momentum (phi' - phi)       the first time, p <- phi'
         phi <- phi'
 
-    It is `sgd` with Nesterov momentum, but for the first step, which gives no momentum:
-    there is no earlier `phi` to come from.
+    It is `sgd` with Nesterov momentum, except that the first step builds up no
+    momentum: there is no earlier `phi`.
 
     Args:
         learning_rate: a number, or a function of the count.
@@ -57,30 +73,16 @@ def nag(
     >>> round(float((p + u)[0]), 3)
     2.97
     """
-    if not callable(learning_rate):
-        (learning_rate,) = finite("nag", learning_rate=learning_rate)
-    if not callable(momentum):
-        (momentum,) = fraction("nag", momentum=momentum)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Any], Array]:
-        eta = learning_rate(count) if callable(learning_rate) else learning_rate
-        mu = momentum(count) if callable(momentum) else momentum
-        mu = jnp.where(count > 0, jnp.asarray(mu, float), 0)
-        return {"eta": jnp.asarray(eta, float), "mu": mu}, increment(count)
-
-    def leaf(n: Any, g: Array, p: Array, phi: Array) -> tuple[Array, Array]:
-        new_phi = p - n.eta * g
-        return n.mu * (new_phi - phi) - n.eta * g, new_phi
-
-    tx = lift(
+    learning_rate = number_or_schedule(finite, "nag", learning_rate=learning_rate)
+    momentum = number_or_schedule(fraction, "nag", momentum=momentum)
+    return lift(
         Rule(
             "nag",
+            nag_formula,
             NagState,
-            leaf,
-            remember={"phi": first_moment()},
+            memory={"phi": first_moment()},
             shared={"count": zero_count},
-            prepare=prepare,
-            needs=("params",),
+            numbers={"learning_rate": learning_rate, "momentum": momentum},
+            per_step=momentum_after_the_first,
         )
     )
-    return tx

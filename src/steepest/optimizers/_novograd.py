@@ -15,14 +15,15 @@ from ..core import (
     dtype,
     finite,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
+    MeshAxes,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -48,6 +49,39 @@ class ScaleByNovogradState(NamedTuple):
     nu: Updates  # for each leaf one number, the mean of |g|^2
 
 
+def begin_nu(p: Any) -> Array:
+    """One number for each leaf."""
+    return jnp.zeros((), wide_dtype([p]))
+
+
+@gives("first")
+def first_step(count: Array) -> tuple[dict[str, Array], Array]:
+    """Whether this is the first step."""
+    return {"first": count == 0}, increment(count)
+
+
+def novograd_formula(
+    g: Array,
+    p: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    weight_decay: Real,
+    axes: MeshAxes | None,
+    first: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of NovoGrad for one array."""
+    square = sum_of_squares(g, axes)
+    nu = jnp.where(first, square, ema(nu, square, b2))
+    d = g / (root(nu + eps_root) + eps) + weight_decay * p
+    mu = jnp.where(first, d, b1 * mu + d)
+    return mu, mu, nu
+
+
 @transformation
 def scale_by_novograd(
     b1: Real = 0.9,
@@ -68,8 +102,8 @@ def scale_by_novograd(
     The first time, `nu <- |g|^2`, and `mu` is what is added to it.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the leaf has no gradient.
         eps_root: the same, under the root.
         weight_decay: the pull towards zero; it takes part in the momentum.
@@ -77,36 +111,28 @@ def scale_by_novograd(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
     """
-    who = "scale_by_novograd"
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
-    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
-    (weight_decay,) = finite(who, weight_decay=weight_decay)
-    dtype(who, mu_dtype=mu_dtype)
-    axes = mesh_axes(who, axis_name)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        return {"first": count == 0}, increment(count)
-
-    def leaf(n: Any, g: Array, p: Array, mu: Array, nu: Array) -> Any:
-        square = sum_of_squares(g, axes)
-        nu = jnp.where(n.first, square, ema(nu, square, b2))
-        d = g / (root(nu + eps_root) + eps) + weight_decay * p
-        mu = jnp.where(n.first, d, b1 * mu + d)
-        return mu, mu, nu
-
+    name = "scale_by_novograd"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
+    (weight_decay,) = finite(name, weight_decay=weight_decay)
+    dtype(name, mu_dtype=mu_dtype)
     return lift(
         Rule(
-            who,
+            name,
+            novograd_formula,
             ScaleByNovogradState,
-            leaf,
-            remember={
-                "mu": first_moment(mu_dtype),
-                "nu": lambda p: jnp.zeros((), wide_dtype([p])),
-            },
+            memory={"mu": first_moment(mu_dtype), "nu": begin_nu},
             shared={"count": zero_count},
-            prepare=prepare,
-            needs=("params",),
+            numbers={
+                "b1": b1,
+                "b2": b2,
+                "eps": eps,
+                "eps_root": eps_root,
+                "weight_decay": weight_decay,
+                "axes": mesh_axes(name, axis_name),
+            },
+            per_step=first_step,
             kind="whole",
         )
     )

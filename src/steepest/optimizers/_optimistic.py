@@ -1,4 +1,4 @@
-"""Optimism: correct the last step by the gradient that came instead of the expected.
+"""Optimism: expect the last gradient again, and correct for the one that came.
 
 Mokhtari, Ozdaglar and Pattathil, A unified analysis of extra-gradient and optimistic
 gradient methods for saddle point problems, 2020, arXiv:1901.08511
@@ -13,12 +13,12 @@ from jaxtyping import Array, Bool
 from ..combine import chain
 from ..core import (
     finite,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
@@ -30,10 +30,29 @@ from ._descend import descend
 
 @like_optax
 class ScaleByOptimisticGradientState(NamedTuple):
-    """What optimism remembers: whether it begins; an array for each leaf."""
+    """What optimism remembers: a flag for the tree, an array for each leaf."""
 
     is_initial_step: Bool[Array, ""]
     previous_gradient: Updates
+
+
+def yes() -> Bool[Array, ""]:
+    """`is_initial_step` before the first step."""
+    return jnp.ones((), bool)
+
+
+@gives("first")
+def whether_first(is_initial_step: Array) -> Any:
+    """Whether this is the first step; the next one is not."""
+    return {"first": is_initial_step}, jnp.zeros_like(is_initial_step)
+
+
+def optimistic_formula(
+    g: Array, previous_gradient: Array, *, alpha: Real, beta: Real, first: Array
+) -> tuple[Array, Array]:
+    """`u = alpha g + beta (g - previous_gradient)`."""
+    previous = jnp.where(first, g, previous_gradient)
+    return (alpha + beta) * g - beta * previous, g
 
 
 @transformation
@@ -49,22 +68,15 @@ def scale_by_optimistic_gradient(
         beta: the weight of its change. With `beta = 0` this is `scale(alpha)`.
     """
     alpha, beta = finite("scale_by_optimistic_gradient", alpha=alpha, beta=beta)
-
-    def prepare(step: Step, first: Array) -> tuple[dict[str, Array], Array]:
-        return {"first": first}, jnp.zeros_like(first)
-
-    def leaf(n: Any, g: Array, p: Array | None, previous: Array) -> Any:
-        previous = jnp.where(n.first, g, previous)
-        return (alpha + beta) * g - beta * previous, g
-
     return lift(
         Rule(
             "scale_by_optimistic_gradient",
+            optimistic_formula,
             ScaleByOptimisticGradientState,
-            leaf,
-            remember={"previous_gradient": first_moment()},
-            shared={"is_initial_step": lambda: jnp.ones((), bool)},
-            prepare=prepare,
+            memory={"previous_gradient": first_moment()},
+            shared={"is_initial_step": yes},
+            numbers={"alpha": alpha, "beta": beta},
+            per_step=whether_first,
         )
     )
 
@@ -80,7 +92,7 @@ def optimistic_gradient_descent(
 ) -> GradientTransformationExtraArgs:
     """`p <- p - learning_rate u`, with `u` from `scale_by_optimistic_gradient`.
 
-    Between two players, plain descent walks in circles, and this one does not.
+    In a game of two players plain descent may walk in circles; this one does not.
 
     Args:
         learning_rate: a number, or a function of the count.

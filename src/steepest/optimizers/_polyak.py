@@ -16,7 +16,7 @@ from ..combine import chain
 from ..core import (
     AxisName,
     choice,
-    EmptyState,
+    gives,
     GradientTransformationExtraArgs,
     mesh_axes,
     nonnegative,
@@ -24,13 +24,36 @@ from ..core import (
     real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
 )
 from ..engine import lift, optimizer
-from ..numerics import quotient, sum_of_squares
+from ..numerics import gradient_norm_squared, quotient
 from ._along import one_number
 from ._sgd import sgd
+
+_NAME = "scale_by_polyak"
+
+
+@gives("size")
+def polyak_step(
+    *,
+    total: Array,
+    value: Any,
+    f_min: Real,
+    max_learning_rate: Real,
+    eps: Real,
+    variant: str,
+) -> dict[str, Array]:
+    """The size of the step, where `total` is the sum of squares of all leaves."""
+    gap = one_number(_NAME, value=value).astype(float) - f_min
+    gap = jnp.maximum(gap, 0) if variant == "sps+" else gap
+    size = jnp.minimum(quotient(gap, total + eps), max_learning_rate)
+    return {"size": jnp.where(total == 0, 0, size)}
+
+
+def scaling_formula(g: Array, *, size: Array) -> Array:
+    """`u = size g`."""
+    return size * g
 
 
 @transformation
@@ -57,29 +80,23 @@ def scale_by_polyak(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
     """
-    who = "scale_by_polyak"
-    (f_min,) = real(who, f_min=f_min)
-    most, eps = nonnegative(who, max_learning_rate=max_learning_rate, eps=eps)
-    choice(who, ("sps", "sps+"), variant=variant)
-
-    def prepare(step: Step) -> dict[str, Any]:
-        gap = one_number(who, value=step.extra["value"]).astype(float) - f_min
-        gap = jnp.maximum(gap, 0) if variant == "sps+" else gap
-        size = jnp.minimum(quotient(gap, step.total + eps), most)
-        return {"size": jnp.where(step.total == 0, 0, size)}
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return n.size * g
-
+    (f_min,) = real(_NAME, f_min=f_min)
+    most, eps = nonnegative(_NAME, max_learning_rate=max_learning_rate, eps=eps)
+    choice(_NAME, ("sps", "sps+"), variant=variant)
     return lift(
         Rule(
-            who,
-            EmptyState,
-            leaf,
-            prepare=prepare,
-            measure=lambda n, g, p: sum_of_squares(g),
-            axes=mesh_axes(who, axis_name),
-            needs=("value",),
+            _NAME,
+            scaling_formula,
+            numbers={
+                "f_min": f_min,
+                "max_learning_rate": most,
+                "eps": eps,
+                "variant": variant,
+            },
+            per_step=polyak_step,
+            measure=gradient_norm_squared,
+            axes=mesh_axes(_NAME, axis_name),
+            extra=("value",),
         )
     )
 

@@ -13,28 +13,103 @@ from ..combine import chain
 from ..core import (
     flag,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     nonnegative,
     Real,
     real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
 )
 from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
-    counted,
+    bias_corrections,
     ema,
     first_moment,
+    nesterov_corrections,
+    nesterov_mean,
     root,
     second_moment,
-    unbiased,
     zero_count,
 )
 from ._adam import ScaleByAdamState
 from ._descend import descend
+
+
+@gives("c1", "c2", "trusted", "r")
+def radam_corrections(count: Array, *, b1: Real, b2: Real, threshold: Real) -> Any:
+    """`c = 1 - b^t`, whether `v` is used, and the factor `r`."""
+    given, t = bias_corrections.function(count, b1=b1, b2=b2)
+    return {**given, **rectification(t, b2, threshold)}, t
+
+
+@gives("c1", "c2", "next_c1", "trusted", "r")
+def nesterov_radam_corrections(
+    count: Array, *, b1: Real, b2: Real, threshold: Real
+) -> Any:
+    """The same, and `next_c1 = 1 - b1^(t+1)`."""
+    given, t = nesterov_corrections.function(count, b1=b1, b2=b2)
+    return {**given, **rectification(t, b2, threshold)}, t
+
+
+def rectification(t: Array, b2: Real, threshold: Real) -> dict[str, Array]:
+    """Whether `v` can be trusted after `t` steps, and the factor `r`."""
+    top = 2 / (1 - b2) - 1
+    # As Optax rounds it: for b2 near 1 the two terms are large and nearly equal,
+    # and in float32 another order of the same operations moves r by a percent.
+    decayed = b2 ** t.astype(float)
+    rho = top - 2 * t.astype(float) * decayed / (1 - decayed)
+    trusted = (rho >= threshold) & (rho > 4)
+    rho = jnp.where(trusted, rho, 5)
+    r = (rho - 4) * (rho - 2) * top / ((top - 4) * (top - 2) * rho)
+    return {"trusted": trusted, "r": root(jnp.where(trusted, r, 1))}
+
+
+def radam_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+    trusted: Array,
+    r: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of RAdam for one array, where `c = 1 - b^t`."""
+    mu = ema(mu, g, b1)
+    nu = ema(nu, abs_sq(g), b2)
+    m = mu / c1
+    u = r * m / (root(nu / c2 + eps_root) + eps)
+    return jnp.where(trusted, u, m), mu, nu
+
+
+def nesterov_radam_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+    next_c1: Array,
+    trusted: Array,
+    r: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of RAdam that looks one step ahead."""
+    mu = ema(mu, g, b1)
+    nu = ema(nu, abs_sq(g), b2)
+    m = nesterov_mean(mu, g, b1, c1, next_c1)
+    u = r * m / (root(nu / c2 + eps_root) + eps)
+    return jnp.where(trusted, u, m), mu, nu
 
 
 @transformation
@@ -59,53 +134,39 @@ def scale_by_radam(
         u   = r m / (sqrt(v + eps_root) + eps)     where rho >= threshold and rho > 4
         u   = m                                    elsewhere
 
-    `rho` says how many gradients `v` is worth. With `nesterov`,
+    `rho` is the effective number of gradients in `v`. With `nesterov`,
     `m = b1 mu / (1 - b1^(t+1)) + (1 - b1) g / (1 - b1^t)`.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
-        b2: how slowly `nu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
-        threshold: the `rho` from which on `v` is used. At 4 or below its variance is
-            infinite, and it is not used, whatever the threshold.
+        threshold: the smallest `rho` at which `v` is used. At 4 or below its variance
+            is infinite, and it is never used.
         nesterov: whether `m` looks one step ahead.
     """
-    who = "scale_by_radam"
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
-    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
-    (threshold,) = real(who, threshold=threshold)
-    flag(who, nesterov=nesterov)
-    count_of = counted(b1, b2)
-    top = 2 / (1 - b2) - 1
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        n, t = count_of(step, count)
-        # As Optax rounds it: for b2 near 1 the two terms are large and nearly equal,
-        # and in float32 another order of the same operations moves r by a percent.
-        decayed = b2 ** t.astype(float)
-        rho = top - 2 * t.astype(float) * decayed / (1 - decayed)
-        trusted = (rho >= threshold) & (rho > 4)
-        rho = jnp.where(trusted, rho, 5)
-        r = (rho - 4) * (rho - 2) * top / ((top - 4) * (top - 2) * rho)
-        return {**n, "trusted": trusted, "r": root(jnp.where(trusted, r, 1))}, t
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
-        mu = ema(mu, g, b1)
-        nu = ema(nu, abs_sq(g), b2)
-        m = unbiased(n, mu, g, b1, nesterov)
-        u = n.r * m / (root(nu / n.c2 + eps_root) + eps)
-        return jnp.where(n.trusted, u, m), mu, nu
-
+    name = "scale_by_radam"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
+    (threshold,) = real(name, threshold=threshold)
+    flag(name, nesterov=nesterov)
     return lift(
         Rule(
-            who,
+            name,
+            nesterov_radam_formula if nesterov else radam_formula,
             ScaleByAdamState,
-            leaf,
-            remember={"mu": first_moment(), "nu": second_moment()},
+            memory={"mu": first_moment(), "nu": second_moment()},
             shared={"count": zero_count},
-            prepare=prepare,
+            numbers={
+                "b1": b1,
+                "b2": b2,
+                "eps": eps,
+                "eps_root": eps_root,
+                "threshold": threshold,
+            },
+            per_step=nesterov_radam_corrections if nesterov else radam_corrections,
         )
     )
 

@@ -5,6 +5,7 @@ magnitude, 2012, www.cs.toronto.edu/~tijmen/csc321/slides/lecture_slides_lec6.pd
 Graves, Generating sequences with recurrent neural networks, 2013, arXiv:1308.0850
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -15,20 +16,19 @@ from ..core import (
     amount,
     flag,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
-    Step,
     transformation,
     Updates,
 )
 from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
-    beginning_at,
     debias,
     ema,
     first_moment,
@@ -73,6 +73,45 @@ class ScaleByRStdDevWithCountState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
+def initial_mean_square(p: Any, *, initial_scale: Real) -> Array:
+    """`nu` before the first step."""
+    return second_moment()(p) + initial_scale
+
+
+@gives("c")
+def rms_correction(count: Array, *, decay: Real) -> Any:
+    """`c = 1 - decay^t`."""
+    t = increment(count)
+    return {"c": debias(decay, t)}, t
+
+
+def rms_formula(
+    g: Array, nu: Array, *, decay: Real, eps: Real, eps_in_sqrt: bool, c: Real = 1
+) -> tuple[Array, Array]:
+    """One step of RMSProp for one array; with a bias correction, `c = 1 - decay^t`."""
+    nu = ema(nu, abs_sq(g), decay)
+    v = nu / c
+    return g / (root(v + eps) if eps_in_sqrt else root(v) + eps), nu
+
+
+def stddev_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    decay: Real,
+    eps: Real,
+    eps_in_sqrt: bool,
+    c: Real = 1,
+) -> tuple[Array, Array, Array]:
+    """One step of centered RMSProp for one array."""
+    nu = ema(nu, abs_sq(g), decay)
+    mu = ema(mu, g, decay)
+    # Rounding may make the difference of two equal numbers negative.
+    v = jnp.maximum(nu / c - abs_sq(mu / c), 0)
+    return g / (root(v + eps) if eps_in_sqrt else root(v) + eps), mu, nu
+
+
 @transformation
 def scale_by_rms(
     decay: Real = 0.9,
@@ -88,15 +127,22 @@ def scale_by_rms(
         u   = g / sqrt(v + eps)         or, without `eps_in_sqrt`, g / (sqrt(v) + eps)
 
     Args:
-        decay: how slowly `nu` forgets, in [0, 1).
+        decay: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         initial_scale: where `nu` begins.
         eps_in_sqrt: whether `eps` stands under the root.
-        bias_correction: whether to undo that `nu` began at zero.
+        bias_correction: whether to correct for `nu` starting at zero.
     """
     States = ScaleByRmsState, ScaleByRmsWithCountState
     return _divided(
-        "scale_by_rms", States, decay, eps, initial_scale, eps_in_sqrt, bias_correction
+        "scale_by_rms",
+        rms_formula,
+        States,
+        decay,
+        eps,
+        initial_scale,
+        eps_in_sqrt,
+        bias_correction,
     )
 
 
@@ -117,15 +163,16 @@ def scale_by_stddev(
         u   = g / sqrt(v + eps)         or, without `eps_in_sqrt`, g / (sqrt(v) + eps)
 
     Args:
-        decay: how slowly `mu` and `nu` forget, in [0, 1).
-        eps: keeps `u` finite where all gradients are alike.
+        decay: decay rate of `mu` and `nu`, in [0, 1).
+        eps: keeps `u` finite where all gradients are equal.
         initial_scale: where `nu` begins.
         eps_in_sqrt: whether `eps` stands under the root.
-        bias_correction: whether to undo that `mu` and `nu` began at zero.
+        bias_correction: whether to correct for `mu` and `nu` starting at zero.
     """
     States = ScaleByRStdDevState, ScaleByRStdDevWithCountState
     return _divided(
         "scale_by_stddev",
+        stddev_formula,
         States,
         decay,
         eps,
@@ -136,7 +183,8 @@ def scale_by_stddev(
 
 
 def _divided(
-    who: str,
+    name: str,
+    formula: Callable[..., Any],
     States: tuple[Any, Any],
     decay: Real,
     eps: Real,
@@ -144,33 +192,31 @@ def _divided(
     eps_in_sqrt: bool,
     bias_correction: bool,
 ) -> GradientTransformationExtraArgs:
-    """Both: `States` says whether there is a mean; the second has a count as well."""
-    (decay,) = fraction(who, decay=decay)
-    (eps,) = (nonnegative.must if eps_in_sqrt else nonnegative)(who, eps=eps)
-    (start,) = amount(who, initial_scale=initial_scale)
-    flag(who, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
+    """The rule of both. The second of the two `States` has a count."""
+    (decay,) = fraction(name, decay=decay)
+    (eps,) = (nonnegative.must if eps_in_sqrt else nonnegative)(name, eps=eps)
+    (start,) = amount(name, initial_scale=initial_scale)
+    flag(name, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
     State = States[bool(bias_correction)]
-    remember: dict[str, Any] = {"nu": beginning_at(start, second_moment())}
+    memory: dict[str, Any] = {"nu": initial_mean_square}
     if "mu" in State._fields:
-        remember["mu"] = first_moment()
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        t = increment(count)
-        return {"c": debias(decay, t)}, t
-
-    def leaf(n: Any, g: Array, p: Any, nu: Array, *mu: Array) -> tuple[Array, ...]:
-        c = n.c if bias_correction else 1
-        nu = ema(nu, abs_sq(g), decay)
-        mu = tuple(ema(x, g, decay) for x in mu)
-        v = nu / c
-        for x in mu:
-            # Rounding may leave less than nothing of two numbers that are alike.
-            v = jnp.maximum(v - abs_sq(x / c), 0)
-        return g / (root(v + eps) if eps_in_sqrt else root(v) + eps), nu, *mu
-
-    if not bias_correction:
-        return lift(Rule(who, State, leaf, remember))
-    return lift(Rule(who, State, leaf, remember, {"count": zero_count}, prepare))
+        memory["mu"] = first_moment()
+    return lift(
+        Rule(
+            name,
+            formula,
+            State,
+            memory=memory,
+            shared={"count": zero_count} if bias_correction else {},
+            numbers={
+                "decay": decay,
+                "eps": eps,
+                "initial_scale": start,
+                "eps_in_sqrt": eps_in_sqrt,
+            },
+            per_step=rms_correction if bias_correction else None,
+        )
+    )
 
 
 @optimizer

@@ -28,7 +28,7 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, optimizer
-from ..numerics import beginning_at, first_moment, second_moment
+from ..numerics import first_moment, second_moment
 from ..transforms import scale
 
 
@@ -38,6 +38,35 @@ class ScaleByRpropState(NamedTuple):
 
     step_sizes: Updates
     prev_updates: Updates  # the step to be taken next, if the sign stays
+
+
+def initial_steps(p: Any, *, initial_step_size: Real) -> Array:
+    """The step sizes before the first step.
+
+    Wide, as a mean square is: the smallest float16 with all its digits is 60 times the
+    smallest step.
+    """
+    return second_moment()(p) + initial_step_size
+
+
+def rprop_formula(
+    g: Array,
+    step_sizes: Array,
+    prev_updates: Array,
+    *,
+    eta_minus: Real,
+    eta_plus: Real,
+    min_step_size: Real,
+    max_step_size: Real,
+) -> tuple[Array, Array, Array]:
+    """One step of Rprop for one array."""
+    step, prev = step_sizes, prev_updates
+    turn = jnp.sign(g) * jnp.sign(prev)
+    changed = step * jnp.where(turn > 0, eta_plus, eta_minus)
+    within = jnp.clip(changed, min_step_size, max_step_size)
+    step = jnp.where(turn == 0, step, within)
+    u = jnp.where(turn < 0, 0, prev)
+    return u, step, jnp.where(turn < 0, 0, step * jnp.sign(g))
 
 
 @transformation
@@ -59,44 +88,38 @@ def scale_by_rprop(
     As in Optax, a step is taken one update later than it is found: the first `u` is 0.
 
     Args:
-        learning_rate: where the step sizes begin.
-        eta_minus: the factor after a turn.
-        eta_plus: the factor after none.
-        min_step_size: no step shrinks below it.
-        max_step_size: no step grows above it.
+        learning_rate: the step sizes before the first step.
+        eta_minus: factor of a step size whose sign has turned.
+        eta_plus: factor of one whose sign has stayed.
+        min_step_size: the smallest step size.
+        max_step_size: the largest step size.
     """
-    who = "scale_by_rprop"
-    (start,) = finite(who, learning_rate=learning_rate)
-    (shortest,) = amount(who, min_step_size=min_step_size)
-    (longest,) = nonnegative(who, max_step_size=max_step_size)
-    (eta_minus,) = share(who, eta_minus=eta_minus)
-    (eta_plus,) = positive(who, eta_plus=eta_plus)
+    name = "scale_by_rprop"
+    (start,) = finite(name, learning_rate=learning_rate)
+    (shortest,) = amount(name, min_step_size=min_step_size)
+    (longest,) = nonnegative(name, max_step_size=max_step_size)
+    (eta_minus,) = share(name, eta_minus=eta_minus)
+    (eta_plus,) = positive(name, eta_plus=eta_plus)
     known = all(isinstance(x, int | float) for x in (shortest, longest))
     if known and shortest > longest:
         unusual(
-            f"{who}: min_step_size is {shortest}, above max_step_size {longest}. Every "
-            "step that changes becomes the largest."
+            f"{name}: min_step_size is {shortest}, above max_step_size {longest}. "
+            "Every step that changes becomes the largest."
         )
-
-    def leaf(n: Any, g: Array, p: Array | None, step: Array, prev: Array) -> Any:
-        turn = jnp.sign(g) * jnp.sign(prev)
-        changed = step * jnp.where(turn > 0, eta_plus, eta_minus)
-        step = jnp.where(turn == 0, step, jnp.clip(changed, shortest, longest))
-        u = jnp.where(turn < 0, 0, prev)
-        return u, step, jnp.where(turn < 0, 0, step * jnp.sign(g))
-
     return lift(
         Rule(
-            who,
+            name,
+            rprop_formula,
             ScaleByRpropState,
-            leaf,
-            remember={
-                # Wide, as a mean square is: the smallest float16 with all its digits
-                # is 60 times the smallest step.
-                "step_sizes": beginning_at(start, second_moment()),
-                "prev_updates": first_moment(),
+            memory={"step_sizes": initial_steps, "prev_updates": first_moment()},
+            numbers={
+                "initial_step_size": start,
+                "eta_minus": eta_minus,
+                "eta_plus": eta_plus,
+                "min_step_size": shortest,
+                "max_step_size": longest,
             },
-            refuse=only_real,
+            check_leaf=only_real,
         )
     )
 
@@ -115,7 +138,7 @@ def rprop(
     """Rprop: `p <- p - u`, with `u` from `scale_by_rprop`. For full batches.
 
     Args:
-        learning_rate: where the step sizes begin.
+        learning_rate: the step sizes before the first step.
         eta_minus, eta_plus, min_step_size, max_step_size: as for `scale_by_rprop`.
         memory_dtype, keep_count: as for `keeping`.
 

@@ -50,5 +50,4 @@ def sgd(
     direction = identity()
     if momentum is not None:
         direction = trace(momentum, nesterov, accumulator_dtype)
-    tx = chain(direction, descend("sgd", learning_rate))
-    return tx
+    return chain(direction, descend("sgd", learning_rate))

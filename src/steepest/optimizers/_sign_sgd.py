@@ -11,7 +11,6 @@ from jaxtyping import Array
 
 from ..combine import chain
 from ..core import (
-    EmptyState,
     GradientTransformationExtraArgs,
     Rule,
     ScalarOrSchedule,
@@ -21,14 +20,15 @@ from ..engine import lift, optimizer
 from ._descend import descend
 
 
+def sign_formula(g: Array) -> Array:
+    """`u = sign(g)`."""
+    return jnp.sign(g)
+
+
 @transformation
 def scale_by_sign() -> GradientTransformationExtraArgs:
     """`u = sign(g)`, element by element; of a complex `g`, `g / |g|`."""
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return jnp.sign(g)
-
-    return lift(Rule("scale_by_sign", EmptyState, leaf))
+    return lift(Rule("scale_by_sign", sign_formula))
 
 
 @optimizer
@@ -51,5 +51,4 @@ def sign_sgd(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    tx = chain(scale_by_sign(), descend("sign_sgd", learning_rate))
-    return tx
+    return chain(scale_by_sign(), descend("sign_sgd", learning_rate))

@@ -27,8 +27,8 @@ def signum(
 
     Args:
         learning_rate: a number, or a function of the count.
-        beta: how slowly `m` forgets, in [0, 1): the `decay` of `ema`.
-        accumulator_dtype: the dtype `m` is kept in; by default that of the params.
+        beta: decay rate of `m`, in [0, 1): the `decay` of `ema`.
+        accumulator_dtype: the dtype of `m`; by default that of the params.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
@@ -40,7 +40,7 @@ def signum(
     [-0.1, 0.1]
     """
     return chain(
-        # Undoing the bias would not change the sign.
+        # A bias correction would not change the sign.
         ema(beta, debias=False, accumulator_dtype=accumulator_dtype),
         scale_by_sign(),
         descend("signum", learning_rate),

@@ -35,6 +35,25 @@ class ScaleBySM3State(NamedTuple):
     nu: Updates  # mean of the updates
 
 
+def begin_mu(p: Any) -> list[Array]:
+    """For each axis, a vector of zeros."""
+    zeros = jnp.zeros_like(p, dtype=wide_dtype([p]))
+    return [jnp.sum(zeros, axis=others) for others in _others(zeros)]
+
+
+def sm3_formula(
+    g: Array, mu: list[Array], nu: Array, *, b1: Real, b2: Real, eps: Real
+) -> tuple[Array, list[Array], Array]:
+    """One step of SM3 for one array."""
+    square = abs_sq(g)
+    slices = zip(mu, _others(g), strict=True)
+    # Each spread over `g` by itself: so each has the sharding of `g`.
+    bounds = [jnp.expand_dims(m, o) + jnp.zeros_like(square) for m, o in slices]
+    v = b2 * _least(bounds) + jnp.where(b2 == 1, 1, 1 - b2) * square
+    nu = ema(nu, jnp.where(v > 0, g / root(v + eps), 0), b1)
+    return nu, [jnp.max(v, axis=o, initial=0) for o in _others(g)], nu
+
+
 @transformation
 def scale_by_sm3(
     b1: Real = 0.9, b2: Real = 1.0, eps: Real = 1e-8
@@ -53,33 +72,21 @@ def scale_by_sm3(
     Gather the leaves before, or leave the mesh axes that split them to `jit`.
 
     Args:
-        b1: how slowly `nu` forgets, in [0, 1).
-        b2: how slowly `mu` forgets, in [0, 1]; 1 for never.
+        b1: decay rate of `nu`, in [0, 1).
+        b2: decay rate of `mu`, in [0, 1]; 1 for a sum.
         eps: keeps `u` small where the gradient is.
     """
     (b1,) = fraction("scale_by_sm3", b1=b1)
     (b2,) = share("scale_by_sm3", b2=b2)
     (eps,) = nonnegative("scale_by_sm3", eps=eps)
 
-    def first_mu(p: Any) -> list[Array]:
-        zeros = jnp.zeros_like(p, dtype=wide_dtype([p]))
-        return [jnp.sum(zeros, axis=others) for others in _others(zeros)]
-
-    def leaf(n: Any, g: Array, p: Any, mu: list[Array], nu: Array) -> Any:
-        square = abs_sq(g)
-        slices = zip(mu, _others(g), strict=True)
-        # Each spread over `g` by itself: so each has the sharding of `g`.
-        bounds = [jnp.expand_dims(m, o) + jnp.zeros_like(square) for m, o in slices]
-        v = b2 * _least(bounds) + jnp.where(b2 == 1, 1, 1 - b2) * square
-        nu = ema(nu, jnp.where(v > 0, g / root(v + eps), 0), b1)
-        return nu, [jnp.max(v, axis=o, initial=0) for o in _others(g)], nu
-
     return lift(
         Rule(
             "scale_by_sm3",
+            sm3_formula,
             ScaleBySM3State,
-            leaf,
-            remember={"mu": first_mu, "nu": first_moment()},
+            memory={"mu": begin_mu, "nu": first_moment()},
+            numbers={"b1": b1, "b2": b2, "eps": eps},
             kind="whole",
         )
     )
@@ -123,5 +130,4 @@ def sm3(
     >>> [round(float(u), 3) for u in updates.ravel()]
     [-0.1, 0.1, -0.1, -0.1]
     """
-    tx = chain(scale_by_sm3(momentum), descend("sm3", learning_rate))
-    return tx
+    return chain(scale_by_sm3(momentum), descend("sm3", learning_rate))

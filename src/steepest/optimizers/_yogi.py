@@ -23,17 +23,44 @@ from ..core import (
 from ..engine import lift, optimizer
 from ..numerics import (
     abs_sq,
-    beginning_at,
-    counted,
+    bias_corrections,
     ema,
     first_moment,
     root,
     second_moment,
-    unbiased,
     zero_count,
 )
 from ._adam import ScaleByAdamState
 from ._descend import descend
+
+
+def initial_mean(p: Any, *, initial_accumulator_value: Real) -> Array:
+    """`mu` before the first step."""
+    return first_moment()(p) + initial_accumulator_value
+
+
+def initial_mean_square(p: Any, *, initial_accumulator_value: Real) -> Array:
+    """`nu` before the first step."""
+    return second_moment()(p) + initial_accumulator_value
+
+
+def yogi_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    eps_root: Real,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of Yogi for one array, where `c = 1 - b^t`."""
+    mu = ema(mu, g, b1)
+    square = abs_sq(g)
+    nu = nu - (1 - b2) * jnp.sign(nu - square) * square
+    return mu / c1 / (root(nu / c2 + eps_root) + eps), mu, nu
 
 
 @transformation
@@ -52,39 +79,35 @@ def scale_by_yogi(
         v   = nu / (1 - b2^t)
         u   = m / (sqrt(v + eps_root) + eps)
 
-    Where `nu` is far above `|g|^2`, Adam's falls quickly, and this one slowly.
+    Where `nu` is far above `|g|^2`, it falls slowly; Adam's falls quickly.
 
     Args:
-        b1: how slowly `mu` forgets, in [0, 1).
+        b1: decay rate of `mu`, in [0, 1).
         b2: how slowly `nu` moves, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
-        initial_accumulator_value: where `mu` and `nu` begin.
+        initial_accumulator_value: `mu` and `nu` before the first step.
     """
-    who = "scale_by_yogi"
-    b1, b2 = fraction(who, b1=b1, b2=b2)
-    (eps,) = nonnegative(who, eps=eps)
-    (eps_root,) = nonnegative.must(who, eps_root=eps_root)
-    (start,) = amount(who, initial_accumulator_value=initial_accumulator_value)
-
-    def leaf(n: Any, g: Array, p: Array | None, mu: Array, nu: Array) -> Any:
-        mu = ema(mu, g, b1)
-        square = abs_sq(g)
-        nu = nu - (1 - b2) * jnp.sign(nu - square) * square
-        m = unbiased(n, mu, g, b1)
-        return m / (root(nu / n.c2 + eps_root) + eps), mu, nu
-
+    name = "scale_by_yogi"
+    b1, b2 = fraction(name, b1=b1, b2=b2)
+    (eps,) = nonnegative(name, eps=eps)
+    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
+    (start,) = amount(name, initial_accumulator_value=initial_accumulator_value)
     return lift(
         Rule(
-            who,
+            name,
+            yogi_formula,
             ScaleByAdamState,
-            leaf,
-            remember={
-                "mu": beginning_at(start, first_moment()),
-                "nu": beginning_at(start, second_moment()),
-            },
+            memory={"mu": initial_mean, "nu": initial_mean_square},
             shared={"count": zero_count},
-            prepare=counted(b1, b2),
+            numbers={
+                "b1": b1,
+                "b2": b2,
+                "eps": eps,
+                "eps_root": eps_root,
+                "initial_accumulator_value": start,
+            },
+            per_step=bias_corrections,
         )
     )
 

@@ -4,6 +4,7 @@ Nocedal and Wright, Numerical optimization, 2006, algorithms 3.5 and 3.6,
 doi:10.1007/978-0-387-40065-5
 """
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -108,20 +109,20 @@ def scale_by_zoom_linesearch(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. `value` and `value_fn` must give the loss of all devices.
     """
-    who = "scale_by_zoom_linesearch"
-    choice(who, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
-    flag(who, verbose=verbose)
-    axes = mesh_axes(who, axis_name)
+    name = "scale_by_zoom_linesearch"
+    choice(name, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
+    flag(name, verbose=verbose)
+    axes = mesh_axes(name, axis_name)
     exactly, unbounded = approx_dec_rtol is None, max_learning_rate is None
-    (most,) = period(who, max_linesearch_steps=max_linesearch_steps)
+    (most,) = period(name, max_linesearch_steps=max_linesearch_steps)
     longest, grow = positive(
-        who,
+        name,
         max_learning_rate=jnp.inf if unbounded else max_learning_rate,
         increase_factor=increase_factor,
     )
-    (slope,) = share(who, slope_rtol=slope_rtol)
+    (slope,) = share(name, slope_rtol=slope_rtol)
     tol, curvature, near, precision = nonnegative(
-        who,
+        name,
         tol=tol,
         curv_rtol=curv_rtol,
         approx_dec_rtol=0.0 if exactly else approx_dec_rtol,
@@ -129,20 +130,6 @@ def scale_by_zoom_linesearch(
     )
     near = None if exactly else near
     want = Wanted(most, longest, tol, grow, slope, curvature, near, precision)
-
-    def init(params: Params) -> ScaleByZoomLinesearchState:
-        differentiable(who, params)
-        dtype = number_dtype(params)
-        return ScaleByZoomLinesearchState(
-            learning_rate=jnp.ones((), dtype),
-            value=jnp.full((), jnp.inf, dtype),
-            grad=nothing_yet(params),
-            info=ZoomLinesearchInfo(
-                num_linesearch_steps=jnp.zeros((), int),
-                decrease_error=jnp.full((), jnp.inf, float),
-                curvature_error=jnp.full((), jnp.inf, float),
-            ),
-        )
 
     def update(
         updates: Updates,
@@ -154,11 +141,11 @@ def scale_by_zoom_linesearch(
         value_fn: ValueFn | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ScaleByZoomLinesearchState]:
-        state_of(who, ScaleByZoomLinesearchState, state)
-        given = asked(who, updates, params, value=value, grad=grad, value_fn=value_fn)
-        same_shapes(who, updates=updates, **{"state's `grad`": state.grad})
+        state_of(name, ScaleByZoomLinesearchState, state)
+        given = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
+        same_shapes(name, updates=updates, **{"state's `grad`": state.grad})
         assert value_fn is not None
-        line = Line(who, updates, params, value_fn, extra_args, axes)
+        line = Line(name, updates, params, value_fn, extra_args, axes)
         last = jnp.asarray(state.learning_rate)
 
         def phi(a: Array) -> Point:
@@ -169,14 +156,14 @@ def scale_by_zoom_linesearch(
             a=jnp.zeros_like(last),
             value=given.astype(last.dtype),
             slope=line.slope(grad, conjugate=True),
-            grad=map_trees(who, _like, none_is_leaf=True, grad=state.grad, given=grad),
+            grad=map_trees(name, _like, none_is_leaf=True, grad=state.grad, given=grad),
         )
         guess = beginning(last)
         if initial_guess_strategy == "one":
             guess = jnp.ones_like(last)
         end = search(phi, start, guess, want)
         if verbose:
-            _say(who, end, start, tol)
+            _say(name, end, start, tol)
         return line.step(end.best.a), ScaleByZoomLinesearchState(
             learning_rate=end.best.a,
             value=end.best.value,
@@ -188,7 +175,22 @@ def scale_by_zoom_linesearch(
             ),
         )
 
-    return GradientTransformationExtraArgs(init, update)
+    return GradientTransformationExtraArgs(partial(_init, name), update)
+
+
+def _init(name: str, params: Params) -> ScaleByZoomLinesearchState:
+    differentiable(name, params)
+    dtype = number_dtype(params)
+    return ScaleByZoomLinesearchState(
+        learning_rate=jnp.ones((), dtype),
+        value=jnp.full((), jnp.inf, dtype),
+        grad=nothing_yet(params),
+        info=ZoomLinesearchInfo(
+            num_linesearch_steps=jnp.zeros((), int),
+            decrease_error=jnp.full((), jnp.inf, float),
+            curvature_error=jnp.full((), jnp.inf, float),
+        ),
+    )
 
 
 def _like(kept: Any, given: Any) -> Any:
@@ -198,10 +200,10 @@ def _like(kept: Any, given: Any) -> Any:
     return jnp.asarray(given).astype(kept.dtype)
 
 
-def _say(who: str, end: Search, start: Point, tol: Real) -> None:
+def _say(name: str, end: Search, start: Point, tol: Real) -> None:
     def line() -> None:
         jax.debug.print(
-            who + ": no good step in {n} trials. At the params the value is {value} "
+            name + ": no good step in {n} trials. At the params the value is {value} "
             "and the slope {slope}, which should be below 0; the last trial missed "
             "the decrease by {decrease} and the curvature by {curvature}. Taken: {a}.",
             n=end.count,

@@ -11,6 +11,7 @@ from jaxtyping import Array, Int
 
 from ..core import (
     Call,
+    call_of,
     dtype as check_dtype,
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -278,7 +279,7 @@ def _is_key(x: Any) -> bool:
 
 def _is_something_else(name: str, x: Any) -> bool:
     """Whether a callable is not a schedule: a mask, a dtype, a module."""
-    made = isinstance(getattr(x, "call", None), Call)  # one of our own schedules
+    made = call_of(x) is not None  # one of our own schedules
     is_tree = not made and not jax.tree_util.all_leaves([x])
     return inspect.isclass(x) or name.endswith("mask") or is_tree
 

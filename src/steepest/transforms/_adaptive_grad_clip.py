@@ -4,6 +4,7 @@ Brock et al., High-performance large-scale image recognition without normalizati
 2021, arXiv:2102.06171
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,9 +15,9 @@ from ..core import (
     array,
     axes,
     AxisName,
-    EmptyState,
     GradientTransformationExtraArgs,
     mesh_axes,
+    MeshAxes,
     nonnegative,
     Real,
     Rule,
@@ -61,20 +62,35 @@ def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -
         g_norm: for each element of `grad`, the length of its unit.
         max_norm: for each element, how long it may be.
         grad: the gradient, of the same shape.
-        div_eps: nothing smaller is divided by.
+        div_eps: the smallest number to divide by.
     """
-    who = "unitwise_clip"
-    g_norm, max_norm, grad = array(who, g_norm=g_norm, max_norm=max_norm, grad=grad)
-    (div_eps,) = nonnegative(who, div_eps=div_eps)
+    name = "unitwise_clip"
+    g_norm, max_norm, grad = array(name, g_norm=g_norm, max_norm=max_norm, grad=grad)
+    (div_eps,) = nonnegative(name, div_eps=div_eps)
     with jax.numpy_dtype_promotion("standard"):
         if not g_norm.shape == max_norm.shape == grad.shape:
             raise ValueError(
-                f"{who}: g_norm has shape {g_norm.shape}, max_norm "
+                f"{name}: g_norm has shape {g_norm.shape}, max_norm "
                 f"{max_norm.shape} and grad {grad.shape}, and one shape is wanted. "
                 "Make the norms with `unitwise_norm`."
             )
         clipped = grad * (max_norm / jnp.maximum(g_norm, div_eps))
         return jnp.where(g_norm < max_norm, grad, clipped)
+
+
+def adaptive_clip_formula(
+    g: Array,
+    p: Array,
+    *,
+    clipping: Real,
+    eps: Real,
+    axis: Axes,
+    axes: MeshAxes | None,
+) -> Array:
+    """`u = g min(1, clipping max(|p|, eps) / |g|)`, with the lengths of units."""
+    names = None if axes is None else axes.names
+    norm = partial(unitwise_norm, axis=axis, axis_name=names)
+    return unitwise_clip(norm(g), clipping * jnp.maximum(norm(p), eps), g)
 
 
 @transformation
@@ -91,7 +107,7 @@ def adaptive_grad_clip(
 
     Args:
         clipping: the largest share.
-        eps: weights are thought to be at least so long, or they could not leave zero.
+        eps: the least length of the weights of a unit, so that they can leave zero.
         axis: the axes a unit extends over, as for `unitwise_norm`.
         axis_name: inside `jax.shard_map`, the mesh axes that split the axes a unit
             extends over, and no others. Without it, each device measures its own part.
@@ -104,29 +120,35 @@ def adaptive_grad_clip(
     >>> [[round(float(x), 3) for x in row] for row in u]
     [[0.6, 0.1], [0.8, 0.0]]
     """
-    who = "adaptive_grad_clip"
-    clipping, eps = nonnegative(who, clipping=clipping, eps=eps)
-    axes(who, axis, _MOST_AXES)
-    split = mesh_axes(who, axis_name)
-    names = None if split is None else split.names
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        norm = lambda x: unitwise_norm(x, axis, axis_name=names)
-        return unitwise_clip(norm(g), clipping * jnp.maximum(norm(p), eps), g)
-
-    def refuse(g: Any) -> str | None:
-        found = [axis] if isinstance(axis, int) else list(axis or ())
-        if any(not -g.ndim <= a < g.ndim for a in found):
-            return (
-                f"has shape {g.shape}, and one with axis {axis} is wanted. Put "
-                f"`{who}` under a mask."
-            )
-        many = axis is None and _unit(g.shape) is None
-        return f"has shape {g.shape}{_TOO_MANY}" if many else None
-
+    name = "adaptive_grad_clip"
+    clipping, eps = nonnegative(name, clipping=clipping, eps=eps)
+    axes(name, axis, _MOST_AXES)
     return lift(
-        Rule(who, EmptyState, leaf, needs=("params",), kind="whole", refuse=refuse)
+        Rule(
+            name,
+            adaptive_clip_formula,
+            numbers={
+                "clipping": clipping,
+                "eps": eps,
+                "axis": axis,
+                "axes": mesh_axes(name, axis_name),
+            },
+            kind="whole",
+            check_leaf=partial(_has_units, axis=axis),
+        )
     )
+
+
+def _has_units(g: Any, axis: Axes) -> str | None:
+    """What is wrong with a leaf that is not made of units."""
+    asked = [axis] if isinstance(axis, int) else list(axis or ())
+    if any(not -g.ndim <= a < g.ndim for a in asked):
+        return (
+            f"has shape {g.shape}, and one with axis {axis} is wanted. Put "
+            "`adaptive_grad_clip` under a mask."
+        )
+    many = axis is None and _unit(g.shape) is None
+    return f"has shape {g.shape}{_TOO_MANY}" if many else None
 
 
 _MOST_AXES = 64  # of any array

@@ -1,17 +1,17 @@
 """A sum of several updates, now and then."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     period,
     Real,
     Rule,
-    Step,
     transformation,
     Updates,
 )
@@ -21,10 +21,25 @@ from ..numerics import first_moment, zero_count
 
 @like_optax
 class ApplyEvery(NamedTuple):
-    """What is summed so far."""
+    """The sum so far."""
 
-    count: Int[Array, ""]  # updates since the last sum was handed on
+    count: Int[Array, ""]  # updates since a sum was last passed on
     grad_acc: Updates  # their sum
+
+
+@gives("first", "last")
+def place_in_period(count: Array, *, k: Real) -> tuple[dict[str, Array], Array]:
+    """Whether this is the first of `k` steps, and whether it is the last."""
+    later = (count + 1) % jnp.asarray(k).astype(count.dtype)
+    return {"first": count == 0, "last": later == 0}, later
+
+
+def apply_every_formula(
+    g: Array, grad_acc: Array, *, first: Array, last: Array
+) -> tuple[Array, Array]:
+    """The sum of `k` updates in the last step, and zero in the others."""
+    grad_acc = jnp.where(first, g, grad_acc + g)
+    return jnp.where(last, grad_acc, 0), grad_acc
 
 
 @transformation
@@ -34,7 +49,7 @@ def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
     It differs from `MultiSteps`: what comes after it in the chain runs in every step.
 
     Args:
-        k: how many updates make one.
+        k: how many updates to sum.
 
     >>> import steepest
     >>> tx = steepest.apply_every(2)
@@ -45,22 +60,14 @@ def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
     (0.0, 2.0)
     """
     (k,) = period("apply_every", k=k)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        later = (count + 1) % jnp.asarray(k).astype(count.dtype)
-        return {"first": count == 0, "last": later == 0}, later
-
-    def leaf(n: Any, g: Array, p: Array | None, acc: Array) -> tuple[Array, Array]:
-        acc = jnp.where(n.first, g, acc + g)
-        return jnp.where(n.last, acc, 0), acc
-
     return lift(
         Rule(
             "apply_every",
+            apply_every_formula,
             ApplyEvery,
-            leaf,
-            remember={"grad_acc": first_moment()},
+            memory={"grad_acc": first_moment()},
             shared={"count": zero_count},
-            prepare=prepare,
+            numbers={"k": k},
+            per_step=place_in_period,
         )
     )

@@ -4,16 +4,14 @@ Yong et al., Gradient centralization: a new optimization technique for deep neur
 networks, 2020, arXiv:2004.01461
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..core import (
     AxisName,
-    EmptyState,
     GradientTransformationExtraArgs,
     mesh_axes,
+    MeshAxes,
     Rule,
     transformation,
 )
@@ -21,9 +19,18 @@ from ..engine import lift
 from ..numerics import parts_over, split_over, sum_over
 
 
+def centralize_formula(g: Array, *, axes: MeshAxes | None) -> Array:
+    """`u = g - mean(g)`, the mean over all axes but the first."""
+    if g.ndim < 2 or g.size == 0:
+        return g
+    rest, where = tuple(range(1, g.ndim)), split_over(axes, g)
+    mean = jnp.mean(g, axis=rest, keepdims=True)
+    return g - sum_over(where, mean) / parts_over(where)
+
+
 @transformation
 def centralize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
-    """`u = g - mean(g)`, the mean over all axes but the first; vectors stay.
+    """`u = g - mean(g)`, the mean over all axes but the first; vectors are unchanged.
 
     Args:
         axis_name: inside `jax.shard_map`, the mesh axes that split the axes of the
@@ -37,14 +44,5 @@ def centralize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs
     >>> u.tolist()
     [[-1.0, 1.0], [-5.0, 5.0]]
     """
-
-    axes = mesh_axes("centralize", axis_name)
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        if g.ndim < 2 or g.size == 0:
-            return g
-        rest, where = tuple(range(1, g.ndim)), split_over(axes, g)
-        mean = jnp.mean(g, axis=rest, keepdims=True)
-        return g - sum_over(where, mean) / parts_over(where)
-
-    return lift(Rule("centralize", EmptyState, leaf, kind="whole"))
+    numbers = {"axes": mesh_axes("centralize", axis_name)}
+    return lift(Rule("centralize", centralize_formula, numbers=numbers, kind="whole"))

@@ -4,16 +4,14 @@ Shazeer and Stern, Adafactor: adaptive learning rates with sublinear memory cost
 arXiv:1804.04235
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..core import (
     AxisName,
-    EmptyState,
     GradientTransformationExtraArgs,
     mesh_axes,
+    MeshAxes,
     nonnegative,
     Real,
     Rule,
@@ -21,6 +19,15 @@ from ..core import (
 )
 from ..engine import lift
 from ..numerics import rms
+
+
+def clip_by_rms_formula(g: Array, *, threshold: Real, axes: MeshAxes | None) -> Array:
+    """`u = g min(1, threshold / rms(g))`."""
+    size = rms(g, axes)
+    # The inner `where` keeps 0 / 0 out, also of the derivative.
+    clipped = threshold * (g / jnp.where(size > 0, size, 1))
+    # A negative threshold clips nothing, as in Optax.
+    return jnp.where((size < threshold) | (threshold < 0), g, clipped)
 
 
 @transformation
@@ -41,14 +48,7 @@ def clip_by_block_rms(
     >>> u["w"].tolist(), float(u["b"])
     ([1.0, -1.0], 0.5)
     """
-    (threshold,) = nonnegative("clip_by_block_rms", threshold=threshold)
-    axes = mesh_axes("clip_by_block_rms", axis_name)
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        size = rms(g, axes)
-        # The inner `where` keeps 0 / 0 out, also of the derivative.
-        clipped = threshold * (g / jnp.where(size > 0, size, 1))
-        # A negative threshold clips nothing, as in Optax.
-        return jnp.where((size < threshold) | (threshold < 0), g, clipped)
-
-    return lift(Rule("clip_by_block_rms", EmptyState, leaf, kind="whole"))
+    name = "clip_by_block_rms"
+    (threshold,) = nonnegative(name, threshold=threshold)
+    numbers = {"threshold": threshold, "axes": mesh_axes(name, axis_name)}
+    return lift(Rule(name, clip_by_rms_formula, numbers=numbers, kind="whole"))

@@ -4,6 +4,7 @@ Ivgi, Hinder and Carmon, DoG is SGD's best friend: a parameter-free dynamic step
 schedule, 2023, arXiv:2302.12022 (the layerwise form, L-DoG)
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
+    MeshAxes,
     Params,
     Real,
     real,
@@ -34,6 +36,46 @@ class ScaleByDistanceOverGradientsState(NamedTuple):
     max_dist: Updates  # the largest distance from the beginning so far
     grad_sum_of_squares: Updates  # of all gradients so far, with one axis of size 1
     init_params: Params  # where the leaf began, in `param_dtype`
+
+
+def first_distance(p: Any, *, reps_rel: Real, axes: MeshAxes | None) -> Array:
+    """`reps_rel (1 + |p|)`: how far the first step may go."""
+    begin = copy_of(p)
+    wide = begin if jnp.iscomplexobj(begin) else begin.astype(wide_dtype([begin]))
+    return reps_rel * (1 + length(wide, axes))
+
+
+def no_squares(p: Any) -> Array:
+    """Zero, with one axis of size 1."""
+    return jnp.zeros((1,), wide_dtype([p]))
+
+
+@dataclass(frozen=True)
+class first_params:  # it is called like a function
+    """A copy of the param, in `dtype` unless it is complex."""
+
+    dtype: Any
+
+    def __call__(self, p: Any) -> Array:
+        begin = copy_of(p)
+        return begin if jnp.iscomplexobj(begin) else begin.astype(self.dtype)
+
+
+def distance_over_gradients_formula(
+    g: Array,
+    p: Array,
+    max_dist: Array,
+    grad_sum_of_squares: Array,
+    init_params: Array,
+    *,
+    eps: Real,
+    global_scale: Real,
+    axes: MeshAxes | None,
+) -> tuple[Array, ...]:
+    """One step of L-DoG for one array."""
+    d = jnp.maximum(max_dist, length(p - init_params, axes))
+    s = grad_sum_of_squares + sum_of_squares(g, axes)
+    return global_scale * d / root(s[0] + eps) * g, d, s, init_params
 
 
 @transformation
@@ -66,37 +108,26 @@ def scale_by_distance_over_gradients(
     >>> [round(float(x), 3) for x in u]
     [0.36, 0.48]
     """
-    who = "scale_by_distance_over_gradients"
-    reps_rel, eps = amount(who, reps_rel=reps_rel, eps=eps)
-    (global_scale,) = real(who, global_scale=global_scale)
-    dtype(who, param_dtype=param_dtype)
-    axes = mesh_axes(who, axis_name)
-
-    def first_dist(p: Any) -> Array:
-        begin = copy_of(p)
-        wide = begin if jnp.iscomplexobj(begin) else begin.astype(wide_dtype([begin]))
-        return reps_rel * (1 + length(wide, axes))
-
-    def first_params(p: Any) -> Array:
-        begin = copy_of(p)
-        return begin if jnp.iscomplexobj(begin) else begin.astype(param_dtype)
-
-    def leaf(n: Any, g: Array, p: Array, d: Array, s: Array, begin: Array) -> Any:
-        d = jnp.maximum(d, length(p - begin, axes))
-        s = s + sum_of_squares(g, axes)
-        return global_scale * d / root(s[0] + eps) * g, d, s, begin
-
+    name = "scale_by_distance_over_gradients"
+    reps_rel, eps = amount(name, reps_rel=reps_rel, eps=eps)
+    (global_scale,) = real(name, global_scale=global_scale)
+    dtype(name, param_dtype=param_dtype)
     return lift(
         Rule(
-            who,
+            name,
+            distance_over_gradients_formula,
             ScaleByDistanceOverGradientsState,
-            leaf,
-            remember={
-                "max_dist": first_dist,
-                "grad_sum_of_squares": lambda p: jnp.zeros((1,), wide_dtype([p])),
-                "init_params": first_params,
+            memory={
+                "max_dist": first_distance,
+                "grad_sum_of_squares": no_squares,
+                "init_params": first_params(param_dtype),
             },
-            needs=("params",),
+            numbers={
+                "reps_rel": reps_rel,
+                "eps": eps,
+                "global_scale": global_scale,
+                "axes": mesh_axes(name, axis_name),
+            },
             kind="whole",
         )
     )

@@ -2,18 +2,17 @@
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from ..core import (
     dtype,
     flag,
     fraction,
+    gives,
     GradientTransformationExtraArgs,
     like_optax,
     Real,
     Rule,
-    Step,
     transformation,
     Updates,
 )
@@ -23,7 +22,6 @@ from ..numerics import (
     ema as average,
     first_moment,
     increment,
-    is_inexact,
     zero_count,
 )
 
@@ -36,6 +34,32 @@ class EmaState(NamedTuple):
     ema: Updates  # mean of g, in `accumulator_dtype`
 
 
+def begin_ema(p: Any, *, accumulator_dtype: Any) -> Array:
+    """Zeros like `p`. `memory_dtype` of an optimizer has the last word on the dtype."""
+    return first_moment(accumulator_dtype)(p)
+
+
+@gives("c")
+def ema_correction(count: Array, *, decay: Real) -> tuple[dict[str, Array], Array]:
+    """`c = 1 - decay^t`."""
+    t = increment(count)
+    return {"c": correction(decay, t)}, t
+
+
+def ema_formula(g: Array, ema: Array, *, decay: Real) -> tuple[Array, Array]:
+    """An average that begins at zero."""
+    m = average(ema, g, decay)
+    return m, m
+
+
+def debiased_ema_formula(
+    g: Array, ema: Array, *, decay: Real, c: Array
+) -> tuple[Array, Array]:
+    """The same, divided by `c = 1 - decay^t`."""
+    m = average(ema, g, decay)
+    return m / c, m
+
+
 @transformation
 def ema(
     decay: Real, debias: bool = True, accumulator_dtype: Any = None
@@ -46,11 +70,11 @@ def ema(
         u  = m / (1 - decay^t)              or, without `debias`, m
 
     Args:
-        decay: how slowly `m` forgets, in [0, 1).
-        debias: whether to undo that `m` began at zero.
+        decay: decay rate of `m`, in [0, 1).
+        debias: whether to correct for `m` beginning at zero.
         accumulator_dtype: the dtype `m` is kept in; by default that of the params.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.ema(decay=0.9)
     >>> g = jnp.array([1.0])
     >>> u, state = tx.update(g, tx.init(g))
@@ -60,26 +84,14 @@ def ema(
     (decay,) = fraction("ema", decay=decay)
     flag("ema", debias=debias)
     dtype("ema", accumulator_dtype=accumulator_dtype)
-
-    def begin(p: Any) -> Array:
-        own = None if is_inexact(p) else jnp.float32  # no mean of integers is one
-        return first_moment(accumulator_dtype or own)(p)
-
-    def prepare(step: Step, count: Array) -> tuple[dict[str, Array], Array]:
-        t = increment(count)
-        return {"c": correction(decay, t)}, t
-
-    def leaf(n: Any, g: Array, p: Array | None, m: Array) -> tuple[Array, Array]:
-        m = average(m, g, decay)
-        return m / n.c if debias else m, m
-
     return lift(
         Rule(
             "ema",
+            debiased_ema_formula if debias else ema_formula,
             EmaState,
-            leaf,
-            remember={"ema": begin},
+            memory={"ema": begin_ema},
             shared={"count": zero_count},
-            prepare=prepare,
+            numbers={"decay": decay, "accumulator_dtype": accumulator_dtype},
+            per_step=ema_correction if debias else None,
         )
     )

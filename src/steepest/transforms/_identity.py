@@ -1,13 +1,11 @@
-"""Doing nothing, doing away with everything, and doing your own to each leaf."""
+"""Doing nothing, setting all to zero, and a function of your own for each leaf."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..core import (
-    EmptyState,
     function,
     GradientTransformationExtraArgs,
     Params,
@@ -30,14 +28,15 @@ def identity() -> GradientTransformationExtraArgs:
     return nothing()
 
 
+def zero_formula(g: Array) -> Array:
+    """`u = 0`."""
+    return jnp.zeros_like(g)
+
+
 @transformation
 def set_to_zero() -> GradientTransformationExtraArgs:
     """`u = 0`: what it is applied to does not move."""
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return jnp.zeros_like(g)
-
-    return lift(Rule("set_to_zero", EmptyState, leaf))
+    return lift(Rule("set_to_zero", zero_formula))
 
 
 @transformation
@@ -52,12 +51,12 @@ def stateless_with_tree_map(
         f: a pure function of a leaf and its param; the param is `None` if `update` was
             called without params.
     """
-    who = "stateless_with_tree_map"
-    function(who, f=f)
+    name = "stateless_with_tree_map"
+    function(name, f=f)
 
     def update(updates: Updates, params: Params | None) -> Updates:
         if params is None:
-            return map_leaves(who, lambda g: f(g, None), updates=updates)
-        return map_leaves(who, lambda p, g: f(g, p), params=params, updates=updates)
+            return map_leaves(name, lambda g: f(g, None), updates=updates)
+        return map_leaves(name, lambda p, g: f(g, p), params=params, updates=updates)
 
     return stateless(update)

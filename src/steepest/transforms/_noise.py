@@ -36,10 +36,14 @@ class AddNoiseState(NamedTuple):
 
 
 class _Noise(NamedTuple):
-    """The noise of one step: its size for the tree, its numbers for each leaf."""
+    """The noise of one step, before it is scaled."""
 
-    sigma: Array
-    noise: Updates
+    z: Updates
+
+
+def noise_formula(g: Array, z: Array, *, sigma: Array) -> tuple[Array, Array]:
+    """`u = g + sigma z`."""
+    return g + sigma * z, z
 
 
 @transformation
@@ -70,24 +74,20 @@ def add_noise(
     (gamma,) = real("add_noise", gamma=gamma)
     first = key_from("add_noise", key, seed)
 
-    def leaf(n: Any, g: Array, p: Array | None, z: Array) -> tuple[Array, Array]:
-        return g + n.sigma * z, z
-
-    # The rule adds what it is told to remember: dtypes and `None` are the engine's.
+    # The noise is passed as memory, so that the engine takes care of dtypes and `None`.
     adding = lift(
         Rule(
             "add_noise",
+            noise_formula,
             _Noise,
-            leaf,
-            remember={"noise": jnp.zeros_like},
-            shared={"sigma": lambda: jnp.zeros(())},
-            prepare=lambda step, sigma: ({"sigma": sigma}, sigma),
+            memory={"z": jnp.zeros_like},
+            extra=("sigma",),
         )
     )
 
     def init(params: Params) -> AddNoiseState:
         del params
-        # A copy: whoever donates the state must be able to begin again.
+        # A copy, so that `init` can be called again after the state was donated.
         return AddNoiseState(zero_count(), jnp.copy(first))
 
     def update(
@@ -96,6 +96,7 @@ def add_noise(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, AddNoiseState]:
+        del extra_args
         state = state_of("add_noise", AddNoiseState, state)
         leaves = Leaves(updates)
         leaves.check("add_noise")
@@ -104,10 +105,8 @@ def add_noise(
         t = increment(jnp.asarray(state.count))
         key, now = jax.random.split(state.rng_key)
         sigma = jnp.sqrt(eta / t.astype(float) ** gamma)
-        noise = _Noise(
-            sigma, random_like(now, jax.tree.map(real, leaves.like(leaves.arrays)))
-        )
-        updates, _ = adding.update(updates, noise, params, **extra_args)
+        z = random_like(now, jax.tree.map(real, leaves.like(leaves.arrays)))
+        updates, _ = adding.update(updates, _Noise(z), params, sigma=sigma)
         return updates, AddNoiseState(t, key)
 
     return GradientTransformationExtraArgs(init, update)

@@ -1,12 +1,15 @@
 """Params that stay at zero or above."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import EmptyState, GradientTransformationExtraArgs, Rule, transformation
+from ..core import GradientTransformationExtraArgs, Rule, transformation
 from ..engine import lift
+
+
+def nonnegative_formula(g: Array, p: Array) -> Array:
+    """`u = max(g, -p)`."""
+    return jnp.where(p + g < 0, -p, g)
 
 
 @transformation
@@ -22,8 +25,4 @@ def keep_params_nonnegative() -> GradientTransformationExtraArgs:
     >>> (p + u).tolist()
     [0.0, 2.0]
     """
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        return jnp.where(p + g < 0, -p, g)
-
-    return lift(Rule("keep_params_nonnegative", EmptyState, leaf, needs=("params",)))
+    return lift(Rule("keep_params_nonnegative", nonnegative_formula))

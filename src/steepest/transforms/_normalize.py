@@ -1,23 +1,29 @@
 """Updates of one length."""
 
-from typing import Any
-
 from jaxtyping import Array
 
 from ..core import (
     AxisName,
-    EmptyState,
+    gives,
     GradientTransformationExtraArgs,
     mesh_axes,
     nonnegative,
     Real,
     real,
     Rule,
-    Step,
     transformation,
 )
 from ..engine import lift
-from ..numerics import root, sum_of_squares
+from ..numerics import gradient_norm_squared, root
+from ._clip import scaling_formula
+
+
+@gives("factor")
+def normalizing_factor(
+    *, total: Array, scale_factor: Real, eps: Real
+) -> dict[str, Array]:
+    """`scale_factor / (|g| + eps)`, where `total` is the sum of squares."""
+    return {"factor": scale_factor / (root(total) + eps)}
 
 
 @transformation
@@ -39,23 +45,16 @@ def normalize_by_update_norm(
     >>> round(float(u["w"][0]), 3), round(float(u["b"][0]), 3)
     (6.0, 8.0)
     """
-    who = "normalize_by_update_norm"
-    (scale_factor,) = real(who, scale_factor=scale_factor)
-    (eps,) = nonnegative(who, eps=eps)
-
-    def prepare(step: Step) -> dict[str, Array]:
-        return {"factor": scale_factor / (root(step.total) + eps)}
-
-    def leaf(n: Any, g: Array, p: Array | None) -> Array:
-        return n.factor * g
-
+    name = "normalize_by_update_norm"
+    (scale_factor,) = real(name, scale_factor=scale_factor)
+    (eps,) = nonnegative(name, eps=eps)
     return lift(
         Rule(
-            who,
-            EmptyState,
-            leaf,
-            prepare=prepare,
-            measure=lambda n, g, p: sum_of_squares(g),
-            axes=mesh_axes(who, axis_name),
+            name,
+            scaling_formula,
+            numbers={"scale_factor": scale_factor, "eps": eps},
+            per_step=normalizing_factor,
+            measure=gradient_norm_squared,
+            axes=mesh_axes(name, axis_name),
         )
     )

@@ -7,7 +7,6 @@ arXiv:1804.04235
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -15,15 +14,29 @@ from jaxtyping import Array
 from ..core import (
     amount,
     AxisName,
-    EmptyState,
     GradientTransformationExtraArgs,
     mesh_axes,
+    MeshAxes,
     Real,
     Rule,
     transformation,
 )
 from ..engine import lift
 from ..numerics import length, rms
+
+
+def param_norm_formula(
+    g: Array, p: Array, *, min_scale: Real, axes: MeshAxes | None
+) -> Array:
+    """`u = max(|p|, min_scale) g`."""
+    return jnp.maximum(length(p, axes), min_scale) * g
+
+
+def param_rms_formula(
+    g: Array, p: Array, *, min_scale: Real, axes: MeshAxes | None
+) -> Array:
+    """`u = max(rms(p), min_scale) g`."""
+    return jnp.maximum(rms(p, axes), min_scale) * g
 
 
 @transformation
@@ -43,7 +56,8 @@ def scale_by_param_block_norm(
     >>> u.tolist()
     [5.0, 5.0]
     """
-    return _scale_by("scale_by_param_block_norm", length, min_scale, axis_name)
+    name = "scale_by_param_block_norm"
+    return _scale_by(name, param_norm_formula, min_scale, axis_name)
 
 
 @transformation
@@ -57,16 +71,13 @@ def scale_by_param_block_rms(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
     """
-    return _scale_by("scale_by_param_block_rms", rms, min_scale, axis_name)
+    name = "scale_by_param_block_rms"
+    return _scale_by(name, param_rms_formula, min_scale, axis_name)
 
 
 def _scale_by(
-    who: str, size: Callable[..., Array], min_scale: Real, axis_name: AxisName
+    name: str, formula: Callable[..., Array], min_scale: Real, axis_name: AxisName
 ) -> GradientTransformationExtraArgs:
-    (min_scale,) = amount(who, min_scale=min_scale)
-    axes = mesh_axes(who, axis_name)
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        return jnp.maximum(size(p, axes), min_scale) * g
-
-    return lift(Rule(who, EmptyState, leaf, needs=("params",), kind="whole"))
+    (min_scale,) = amount(name, min_scale=min_scale)
+    numbers = {"min_scale": min_scale, "axes": mesh_axes(name, axis_name)}
+    return lift(Rule(name, formula, numbers=numbers, kind="whole"))

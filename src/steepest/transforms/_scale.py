@@ -51,7 +51,7 @@ def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationEx
     Args:
         step_size_fn: a function of the count.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.scale_by_schedule(lambda t: 1 / (1 + t.astype(float)))
     >>> g = jnp.array([1.0])
     >>> u, state = tx.update(g, tx.init(g))

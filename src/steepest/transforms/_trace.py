@@ -32,6 +32,20 @@ class TraceState(NamedTuple):
     trace: Updates  # decayed sum of g, in `accumulator_dtype`
 
 
+def trace_formula(g: Array, trace: Array, *, decay: Real) -> tuple[Array, Array]:
+    """`u = m`, where `m <- g + decay m`."""
+    m = g + decay * trace
+    return m, m
+
+
+def nesterov_trace_formula(
+    g: Array, trace: Array, *, decay: Real
+) -> tuple[Array, Array]:
+    """`u = g + decay m`, where `m <- g + decay m`."""
+    m = g + decay * trace
+    return g + decay * m, m
+
+
 @transformation
 def trace(
     decay: Real, nesterov: bool = False, accumulator_dtype: Any = None
@@ -42,7 +56,7 @@ def trace(
         u  = m                  or, with `nesterov`, g + decay m
 
     Args:
-        decay: how slowly `m` forgets, in [0, 1]; with 1 it is the sum.
+        decay: decay rate of `m`, in [0, 1]; with 1, `m` is the sum.
         nesterov: whether to look one step ahead.
         accumulator_dtype: the dtype `m` is kept in; by default that of the params.
 
@@ -57,10 +71,12 @@ def trace(
     (decay,) = share("trace", decay=decay)
     flag("trace", nesterov=nesterov)
     dtype("trace", accumulator_dtype=accumulator_dtype)
-
-    def leaf(n: Any, g: Array, p: Array | None, m: Array) -> tuple[Array, Array]:
-        m = g + decay * m
-        return g + decay * m if nesterov else m, m
-
-    remember = {"trace": first_moment(accumulator_dtype)}
-    return lift(Rule("trace", TraceState, leaf, remember))
+    return lift(
+        Rule(
+            "trace",
+            nesterov_trace_formula if nesterov else trace_formula,
+            TraceState,
+            memory={"trace": first_moment(accumulator_dtype)},
+            numbers={"decay": decay},
+        )
+    )

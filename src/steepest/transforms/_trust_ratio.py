@@ -1,10 +1,8 @@
-"""The trust ratio: steps as long as the weights they are for.
+"""The trust ratio: steps in proportion to the norm of the weights.
 
 You, Gitman and Ginsburg, Large batch training of convolutional networks, 2017,
 arXiv:1708.03888
 """
-
-from typing import Any
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -12,9 +10,9 @@ from jaxtyping import Array
 from ..core import (
     amount,
     AxisName,
-    EmptyState,
     GradientTransformationExtraArgs,
     mesh_axes,
+    MeshAxes,
     Real,
     real,
     Rule,
@@ -22,6 +20,23 @@ from ..core import (
 )
 from ..engine import lift
 from ..numerics import length
+
+
+def trust_ratio_formula(
+    g: Array,
+    p: Array,
+    *,
+    min_norm: Real,
+    trust_coefficient: Real,
+    eps: Real,
+    axes: MeshAxes | None,
+) -> Array:
+    """`u = g trust_coefficient |p| / (|g| + eps)`."""
+    p_norm = jnp.maximum(length(p, axes), min_norm)
+    g_norm = jnp.maximum(length(g, axes), min_norm)
+    known = (p_norm > 0) & (g_norm > 0)
+    ratio = trust_coefficient * p_norm / jnp.where(known, g_norm + eps, 1)
+    return jnp.where(known, ratio, 1) * g
 
 
 @transformation
@@ -32,14 +47,14 @@ def scale_by_trust_ratio(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Make each leaf of the update as long as its param.
+    """Scale each leaf of the update to the norm of its param.
 
         u = g trust_coefficient |p| / (|g| + eps)       and u = g if |p| or |g| is 0
 
     where neither length is taken below `min_norm`.
 
     Args:
-        min_norm: the least length a leaf is thought to have.
+        min_norm: a leaf that is shorter counts as this long.
         trust_coefficient: how long the update is, in lengths of the param.
         eps: keeps the ratio small where the gradient is.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
@@ -52,16 +67,20 @@ def scale_by_trust_ratio(
     >>> [round(float(x), 3) for x in u]
     [1.2, 1.6]
     """
-    who = "scale_by_trust_ratio"
-    min_norm, eps = amount(who, min_norm=min_norm, eps=eps)
-    axes = mesh_axes(who, axis_name)
-    (trust_coefficient,) = real(who, trust_coefficient=trust_coefficient)
-
-    def leaf(n: Any, g: Array, p: Array) -> Array:
-        p_norm = jnp.maximum(length(p, axes), min_norm)
-        g_norm = jnp.maximum(length(g, axes), min_norm)
-        known = (p_norm > 0) & (g_norm > 0)
-        ratio = trust_coefficient * p_norm / jnp.where(known, g_norm + eps, 1)
-        return jnp.where(known, ratio, 1) * g
-
-    return lift(Rule(who, EmptyState, leaf, needs=("params",), kind="whole"))
+    name = "scale_by_trust_ratio"
+    min_norm, eps = amount(name, min_norm=min_norm, eps=eps)
+    axes = mesh_axes(name, axis_name)
+    (trust_coefficient,) = real(name, trust_coefficient=trust_coefficient)
+    return lift(
+        Rule(
+            name,
+            trust_ratio_formula,
+            numbers={
+                "min_norm": min_norm,
+                "trust_coefficient": trust_coefficient,
+                "eps": eps,
+                "axes": axes,
+            },
+            kind="whole",
+        )
+    )

@@ -48,7 +48,7 @@ def add_decayed_weights(
         weight_decay: a number, or a function of the count.
         mask: which leaves decay, as for `masked`; by default all.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.add_decayed_weights(0.1)
     >>> g, p = jnp.array([1.0]), jnp.array([5.0])
     >>> u, _ = tx.update(g, tx.init(p), p)

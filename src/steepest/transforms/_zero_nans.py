@@ -10,6 +10,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
+    MeshAxes,
     Rule,
     transformation,
     Updates,
@@ -25,15 +26,29 @@ class ZeroNansState(NamedTuple):
     found_nan: Updates
 
 
+def no_nan_yet(p: Any) -> Array:
+    """`found_nan` before the first step."""
+    del p
+    return jnp.zeros((), bool)
+
+
+def zero_nans_formula(
+    g: Array, found_nan: Array, *, axes: MeshAxes | None
+) -> tuple[Array, Array]:
+    """`u = g`, with 0 where `g` is NaN, and whether there was one."""
+    bad = jnp.isnan(g)
+    return jnp.where(bad, 0, g), any_over(split_over(axes, g), jnp.any(bad))
+
+
 @transformation
 def zero_nans(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g`, with 0 where `g` is NaN.
 
-    What is infinite stays: see `apply_if_finite` for that.
+    Infinite elements stay: see `apply_if_finite` for those.
 
     Args:
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split, so that all devices note the same. The updates need no name.
+            split, so that `found_nan` is the same on all devices.
 
     >>> import steepest
     >>> tx = steepest.zero_nans()
@@ -42,13 +57,13 @@ def zero_nans(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     >>> u["w"].tolist(), bool(state.found_nan["w"]), bool(state.found_nan["b"])
     ([0.0, 1.0], True, False)
     """
-
-    def leaf(
-        n: Any, g: Array, p: Array | None, found_nan: Array
-    ) -> tuple[Array, Array]:
-        bad = jnp.isnan(g)
-        return jnp.where(bad, 0, g), any_over(split_over(axes, g), jnp.any(bad))
-
-    axes = mesh_axes("zero_nans", axis_name)
-    remember = {"found_nan": lambda p: jnp.zeros((), bool)}
-    return lift(Rule("zero_nans", ZeroNansState, leaf, remember, kind="whole"))
+    return lift(
+        Rule(
+            "zero_nans",
+            zero_nans_formula,
+            ZeroNansState,
+            memory={"found_nan": no_nan_yet},
+            numbers={"axes": mesh_axes("zero_nans", axis_name)},
+            kind="whole",
+        )
+    )

@@ -1,0 +1,263 @@
+"""Transformations as JSON, and back: for configuration files and logs.
+
+    {"chain": [
+        {"clip_by_global_norm": {"max_norm": 1.0}},
+        {"adamw": {"learning_rate": {"cosine_decay_schedule": {...}}}}
+    ]}
+
+A call is a dict with one key, the name of the function. Its value holds the arguments:
+a dict by name, or a list for a function of `*args`. Nothing is evaluated or unpickled:
+only public functions of steepest are called.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from types import FunctionType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import (
+    combine,
+    contrib,
+    core,
+    engine,
+    experimental,
+    optimizers,
+    schedules,
+    transforms,
+)
+from ..core import (
+    AnyTransformation,
+    as_inner,
+    Call,
+    call_of,
+    GradientTransformationExtraArgs,
+    shown_arguments,
+    Transformation,
+)
+from ..schedules import inject_hyperparams, injected
+
+_INJECT = "inject_hyperparams"
+
+
+def to_config(tx: AnyTransformation) -> dict[str, Any]:
+    """`tx` as a dict that `json.dumps` takes. `from_config` makes an equal `tx` of it.
+
+    Args:
+        tx: made by functions of steepest. Functions of your own among its arguments,
+            such as a mask or a schedule, cannot be written.
+
+    >>> import steepest
+    >>> steepest.to_config(steepest.sgd(0.1, momentum=0.9))
+    {'sgd': {'learning_rate': 0.1, 'momentum': 0.9}}
+    """
+    tx = as_inner("to_config", "tx", tx)
+    if not isinstance(tx, Transformation) or tx.call is None:
+        raise TypeError(
+            "to_config: tx was not made by a function of steepest, so it is not known "
+            "how to make it again. Decorate your own function with "
+            "`steepest.transformation`, and write its arguments yourself."
+        )
+    return _encoded(tx, "tx")
+
+
+def from_config(config: Mapping[str, Any]) -> GradientTransformationExtraArgs:
+    """The transformation that `config` describes.
+
+    Args:
+        config: what `to_config` returned, or the same written by hand: arguments that
+            are left out have their defaults.
+
+    >>> import steepest
+    >>> steepest.from_config({"adam": {"learning_rate": 0.1, "b1": 0.8}})
+    adam(learning_rate=0.1, b1=0.8, b2=0.999, eps=1e-08, eps_root=0.0)
+    """
+    if not isinstance(config, Mapping) or len(config) != 1:
+        found = f"{len(config)} keys" if isinstance(config, Mapping) else repr(config)
+        raise TypeError(
+            f"from_config: config has {found}, expected a dict with one key, the name "
+            'of a function: {"adamw": {"learning_rate": 1e-3}}.'
+        )
+    ((name, arguments),) = config.items()
+    made = _call(name, arguments, "config")
+    if not isinstance(made, Transformation):
+        raise TypeError(
+            f"from_config: {name} makes a {type(made).__name__}, expected a function "
+            "that makes a transformation."
+        )
+    return made
+
+
+@cache
+def _functions() -> dict[str, Callable[..., Any]]:
+    """Everything a config may call, by its public name."""
+    named: dict[str, Callable[..., Any]] = {}
+    rooms = (core, engine, combine, schedules, transforms, optimizers)
+    for prefix, room in [("", room) for room in rooms] + [
+        ("contrib.", contrib),
+        ("experimental.", experimental.aggregating),
+    ]:
+        for name, x in vars(room).items():
+            if isinstance(x, FunctionType) and not name.startswith("_"):
+                named.setdefault(prefix + name, x)
+    for hidden in (injected, combine.multi_steps):
+        del named[hidden.__qualname__]
+    return {**named, _INJECT: injected, "MultiSteps": combine.multi_steps}
+
+
+@cache
+def _names() -> dict[Callable[..., Any], str]:
+    return {f: name for name, f in reversed(_functions().items())}
+
+
+def _encoded(x: Any, where: str) -> Any:
+    """`x` as JSON.
+
+    Args:
+        x: a call, or one of its arguments.
+        where: which argument it is, for an error.
+    """
+    call = call_of(x)
+    if call is not None:
+        return _encoded_call(call, where)
+    if x is None or isinstance(x, bool | int | str):
+        return x
+    if isinstance(x, float):
+        return x if math.isfinite(x) else {"float": repr(x)}
+    if isinstance(x, jax.Array | np.ndarray | np.generic):
+        values = np.asarray(x.astype(jnp.float32) if x.dtype.kind == "V" else x)
+        weak = {"weak": True} if getattr(x, "weak_type", False) else {}
+        return {"array": values.tolist(), "dtype": str(x.dtype), **weak}
+    if isinstance(x, np.dtype) or (isinstance(x, type) and hasattr(x, "dtype")):
+        return {"dtype": str(jnp.dtype(x))}
+    if type(x) is tuple:
+        return [_encoded(one, f"{where}[{k}]") for k, one in enumerate(x)]
+    if type(x) is list:
+        return {"list": _encoded(tuple(x), where)}
+    if isinstance(x, Mapping):
+        pairs = [(k, _encoded(v, f"{where}[{k!r}]")) for k, v in x.items()]
+        plain = dict(pairs)
+        if all(isinstance(k, str) for k in x) and not _is_call(plain):
+            return plain
+        return {"dict": [[_encoded(k, where), v] for k, v in pairs]}
+    if isinstance(x, FunctionType) and x in _names():
+        return {"function": _names()[x]}
+    what = f"the function {x.__qualname__}" if inspect.isroutine(x) else repr(x)
+    raise TypeError(
+        f"to_config: {where} is {what}, which JSON cannot hold. Choose leaves by a "
+        "pattern (`mask=r'kernel'`), and make schedules with functions of steepest."
+    )
+
+
+def _encoded_call(call: Call, where: str) -> dict[str, Any]:
+    if call.function is injected:
+        return {_INJECT: _encoded_injection(call.arguments, where)}
+    if call.function not in _names():
+        raise TypeError(
+            f"to_config: {where} was made by {call.name}, which is not a public "
+            "function of steepest. Write it as functions of steepest."
+        )
+    items = list(shown_arguments(call))
+    if items and all(name is None for name, _ in items):
+        found: Any = [_encoded(x, f"{where}[{k}]") for k, (_, x) in enumerate(items)]
+    else:
+        found = {name: _encoded(x, f"{where}.{name}") for name, x in items}
+    return {_names()[call.function]: found}
+
+
+def _encoded_injection(arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
+    factory = arguments["inner_factory"]
+    if factory not in _names():
+        raise TypeError(
+            f"to_config: {where} injects {getattr(factory, '__name__', factory)!r}, "
+            "which is not a public function of steepest."
+        )
+    wrapped = {
+        k: getattr(f, "schedule_fn", f) for k, f in arguments["schedules"].items()
+    }
+    inner = {**arguments["rest"], **arguments["numbers"], **wrapped}
+    parameters = inspect.signature(factory).parameters
+    found = {
+        name: _encoded(x, f"{where}.{name}")
+        for name, x in inner.items()
+        if x is not parameters[name].default
+    }
+    options = {k: arguments[k] for k in ("static_args", "hyperparam_dtype")}
+    more = {k: _encoded(x, k) for k, x in options.items() if x}
+    return {_names()[factory]: found, **more}
+
+
+def _is_call(x: Any) -> bool:
+    """Whether a dict of JSON is a call, or one of the other kinds of this format."""
+    if not isinstance(x, Mapping) or not x:
+        return False
+    first = next(iter(x))
+    if first in ("array", "dict", "dtype", "float", "function", "list"):
+        return True
+    holds = isinstance(x[first], Mapping | list)
+    return len(x) == 1 and first in _functions() and holds
+
+
+def _decoded(x: Any, where: str) -> Any:
+    """What `_encoded` was given."""
+    if isinstance(x, list):
+        return tuple(_decoded(one, f"{where}[{k}]") for k, one in enumerate(x))
+    if not isinstance(x, Mapping):
+        return x
+    if not _is_call(x):
+        return {k: _decoded(v, f"{where}.{k}") for k, v in x.items()}
+    (name, value), *more = x.items()
+    if name == "array":
+        array = jnp.asarray(value, dict(more)["dtype"])
+        return core.number(array) if dict(more).get("weak") else array
+    if name == "dict":
+        return {_decoded(k, where): _decoded(v, f"{where}[{k!r}]") for k, v in value}
+    if name == "dtype":
+        return jnp.dtype(value)
+    if name == "float":
+        return float(value)
+    if name == "function":
+        return _function(value, where)
+    if name == "list":
+        return list(_decoded(value, where))
+    return _call(name, value, where)
+
+
+def _call(name: Any, arguments: Any, where: str) -> Any:
+    """What the function of this name makes."""
+    function = _function(name, where)
+    if function is injected:
+        (inner, given), *options = arguments.items()
+        factory, more = _function(inner, where), _by_name(dict(options), where)
+        return inject_hyperparams(factory, **more)(
+            **_by_name(given, f"{where}.{inner}")
+        )
+    if isinstance(arguments, list):
+        return function(*(_decoded(x, f"{where}.{name}") for x in arguments))
+    if isinstance(arguments, Mapping):
+        return function(**_by_name(arguments, f"{where}.{name}"))
+    raise TypeError(
+        f"from_config: {where}.{name} is {arguments!r}, expected its arguments: a dict "
+        "by name, or a list."
+    )
+
+
+def _by_name(arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
+    return {k: _decoded(x, f"{where}.{k}") for k, x in arguments.items()}
+
+
+def _function(name: Any, where: str) -> Callable[..., Any]:
+    functions = _functions()
+    if name in functions:
+        return functions[name]
+    near = get_close_matches(str(name), functions, 1)
+    raise ValueError(
+        f"from_config: {where} names {name!r}, which is not a function of steepest."
+        + (f" Did you mean {near[0]!r}?" if near else "")
+    )
