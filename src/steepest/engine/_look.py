@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..core import (
-    is_schedule,
     AnyTransformation,
+    is_schedule,
     OptState,
     Params,
     Rule,
