@@ -73,6 +73,34 @@ BAD = {
         "repack: `tree` has another structure than `like`, and what `unpack` made of "
         "such a one is wanted",
     ),
+    "optimizer": Bad(
+        lambda: steepest.optimizer(steepest.adam(0.1)),
+        TypeError,
+        "optimizer: recipe is a Transformation, and a function is wanted.",
+    ),
+    "Rule": Bad(
+        lambda: steepest.Rule("mine", lambda g, *, decay: g, numbers={"decai": 0.9}),
+        TypeError,
+        "mine: <lambda> asks for decay, expected keyword-only arguments among: decai.",
+    ),
+    "transformation": Bad(
+        lambda: steepest.transformation(steepest.adam(0.1)),
+        TypeError,
+        "transformation: got a Transformation, expected a function. Write "
+        "`@transformation` above its definition.",
+    ),
+    "from_config": Bad(
+        lambda: steepest.from_config({"adamm": {"learning_rate": 0.1}}),
+        ValueError,
+        "from_config: config names 'adamm', which is not a function of steepest. Did "
+        "you mean 'adam'?",
+    ),
+    "to_config": Bad(
+        lambda: steepest.to_config(steepest.masked(steepest.adam(0.1), len)),
+        TypeError,
+        "to_config: tx.mask is the function len, which JSON cannot hold. Choose leaves "
+        "by a pattern (`mask=r'kernel'`), and make schedules with functions of",
+    ),
     "stateless": Bad(
         lambda: steepest.stateless(0.1),
         TypeError,
@@ -88,6 +116,9 @@ BAD = {
 
 # What takes anything, and why.
 TAKES_ANYTHING = {
+    "Every": "it is checked by the rule it is in",
+    "Transformation": "made by what `transformation` decorates",
+    "gives": "what it decorates is checked by the rule",
     "init_empty_state": "it looks at nothing",
     "Packed": "made by `pack`",
     "unpack": "what is not packed stays as it is",

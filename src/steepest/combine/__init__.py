@@ -21,7 +21,6 @@ from ._lookahead import (
 from ._masked import masked as masked
 from ._metrics import metrics as metrics
 from ._multi_steps import (
-    multi_steps as multi_steps,
     MultiSteps as MultiSteps,
     MultiStepsState as MultiStepsState,
     ShouldSkipUpdateFunction as ShouldSkipUpdateFunction,

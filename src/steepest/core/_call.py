@@ -117,7 +117,7 @@ class Call:
 class Made:
     """What a call has made: a class whose objects have a `call`."""
 
-    call: Call | None
+    call: Any  # a Call; of a pair, `None` if nobody knows how it was made
 
 
 def call_of(x: Any) -> Call | None:
@@ -168,11 +168,11 @@ def written(x: Any) -> str:
     if type(x) is dict:
         texts = [f"{written(k)}: {written(v)}" for k, v in x.items()]
         return f"{{{_listed(texts, list(x.values()))}}}"
-    if type(x) in (list, tuple):
-        opened, closed = "[]" if type(x) is list else "()"
-        texts = [written(one) for one in x]
-        comma = "," if type(x) is tuple and len(x) == 1 else ""
-        return f"{opened}{_listed(texts, list(x))}{comma}{closed}"
+    if type(x) is list:
+        return f"[{_listed([written(one) for one in x], x)}]"
+    if type(x) is tuple:
+        comma = "," if len(x) == 1 else ""
+        return f"({_listed([written(one) for one in x], list(x))}{comma})"
     if isinstance(x, type) or inspect.isroutine(x):
         return getattr(x, "__qualname__", repr(x))
     return repr(x)
@@ -187,14 +187,22 @@ def _listed(texts: list[str], values: list[Any]) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
-def recorded(function: Callable[..., Any], cls: Any, check: Callable[..., Any]) -> Any:
+def recorded(
+    title: str, function: Callable[..., Any], cls: Any, check: Callable[..., Any]
+) -> Any:
     """`function`, whose results are of class `cls` and know their call.
 
     Args:
+        title: the name of the decorator, for an error.
         function: one of module level.
         cls: a class with a method `of`, which takes a call.
         check: turns what `function` returns into what the call makes.
     """
+    if not callable(function):
+        raise TypeError(
+            f"{title}: got a {type(function).__name__}, expected a function. Write "
+            f"`@{title}` above its definition."
+        )
     signature = inspect.signature(function)
     star = any(x.kind is x.VAR_KEYWORD for x in signature.parameters.values())
     name = getattr(function, "__name__", type(function).__name__)

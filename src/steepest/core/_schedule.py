@@ -59,7 +59,7 @@ def schedule(function: F) -> F:
     >>> steepest.constant_schedule(0.1)
     constant_schedule(value=0.1)
     """
-    return recorded(function, MadeSchedule, lambda name, f: f)
+    return recorded("schedule", function, MadeSchedule, lambda name, f: f)
 
 
 jax.tree_util.register_pytree_with_keys(

@@ -82,7 +82,7 @@ class Transformation(GradientTransformationExtraArgs, Made):
     `jax.grad`. The rest is static.
     """
 
-    call: Call | None  # which function has made it, with which arguments
+    call: Any  # a Call: which function has made it, with which arguments
     # Of a wrapper: `(call, updates, state, params, extra_args) -> (updates, state)`, a
     # step that is compiled with the optimizer as an argument.
     step: Callable[..., Any] | None
@@ -204,7 +204,7 @@ def _register(cls: type[Transformation]) -> None:
 
     def unflatten(static: Any, children: Any) -> Transformation:
         if isinstance(static, _Rest):
-            return cls(*children, *static)
+            return cls(*children, static.info, static.step)
         return cls.of(Call.unflatten(static, children))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
@@ -240,7 +240,7 @@ def transformation(function: F) -> F:
     clipped_sgd(learning_rate=0.1, max_norm=1.0)
     """
     check = lambda name, tx: as_inner(name, "the result", tx)
-    return recorded(function, Transformation, check)
+    return recorded("transformation", function, Transformation, check)
 
 
 @like_optax

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from ..core import (
     AnyTransformation,
     dtype,
+    function,
     GradientTransformationExtraArgs,
     Params,
     Rule,
@@ -65,6 +66,7 @@ def optimizer(recipe: F) -> F:
     >>> inspect.signature(steepest.sgd).parameters["keep_count"].default
     False
     """
+    (recipe,) = function("optimizer", recipe=recipe)
     name = recipe.__name__
 
     @wraps(recipe)
@@ -92,7 +94,7 @@ def _keep(
             narrow = lambda params: _cast(body.init(params), memory_dtype)
             pair = GradientTransformationExtraArgs(narrow, body.update)
             return replace(link, body=pair)
-        if keep_count and body.counted and "learning_rate" in body.numbers:
+        if keep_count and body.counted is not None:
             body = counting(body)
         if memory_dtype is not None:
             memory = {

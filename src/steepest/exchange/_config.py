@@ -41,9 +41,9 @@ from ..core import (
     shown_arguments,
     Transformation,
 )
-from ..schedules import inject_hyperparams, injected
+from ..schedules import inject_hyperparams
 
-_INJECT = "inject_hyperparams"
+_INJECT, _MULTI_STEPS = "inject_hyperparams", "MultiSteps"
 
 
 def to_config(tx: AnyTransformation) -> dict[str, Any]:
@@ -106,9 +106,7 @@ def _functions() -> dict[str, Callable[..., Any]]:
         for name, x in vars(room).items():
             if isinstance(x, FunctionType) and not name.startswith("_"):
                 named.setdefault(prefix + name, x)
-    for hidden in (injected, combine.multi_steps):
-        del named[hidden.__qualname__]
-    return {**named, _INJECT: injected, "MultiSteps": combine.multi_steps}
+    return {**named, _MULTI_STEPS: combine.MultiSteps}
 
 
 @cache
@@ -156,9 +154,12 @@ def _encoded(x: Any, where: str) -> Any:
 
 
 def _encoded_call(call: Call, where: str) -> dict[str, Any]:
-    if call.function is injected:
+    name = _names().get(call.function)
+    if name is None and call.name in (_INJECT, _MULTI_STEPS):
+        name = call.name  # their functions are not public
+    if name == _INJECT:
         return {_INJECT: _encoded_injection(call.arguments, where)}
-    if call.function not in _names():
+    if name is None:
         raise TypeError(
             f"to_config: {where} was made by {call.name}, which is not a public "
             "function of steepest. Write it as functions of steepest."
@@ -168,7 +169,7 @@ def _encoded_call(call: Call, where: str) -> dict[str, Any]:
         found: Any = [_encoded(x, f"{where}[{k}]") for k, (_, x) in enumerate(items)]
     else:
         found = {name: _encoded(x, f"{where}.{name}") for name, x in items}
-    return {_names()[call.function]: found}
+    return {name: found}
 
 
 def _encoded_injection(arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -232,7 +233,7 @@ def _decoded(x: Any, where: str) -> Any:
 def _call(name: Any, arguments: Any, where: str) -> Any:
     """What the function of this name makes."""
     function = _function(name, where)
-    if function is injected:
+    if name == _INJECT:
         (inner, given), *options = arguments.items()
         factory, more = _function(inner, where), _by_name(dict(options), where)
         return inject_hyperparams(factory, **more)(
@@ -241,7 +242,8 @@ def _call(name: Any, arguments: Any, where: str) -> Any:
     if isinstance(arguments, list):
         return function(*(_decoded(x, f"{where}.{name}") for x in arguments))
     if isinstance(arguments, Mapping):
-        return function(**_by_name(arguments, f"{where}.{name}"))
+        made = function(**_by_name(arguments, f"{where}.{name}"))
+        return made.gradient_transformation() if name == _MULTI_STEPS else made
     raise TypeError(
         f"from_config: {where}.{name} is {arguments!r}, expected its arguments: a dict "
         "by name, or a list."

@@ -84,12 +84,12 @@ def _growth(eta: Any) -> Any:
     return -(eta * eta) / (r * (1 + r))
 
 
-def growth_formula(g: Array, p: Array, *, growth: Real) -> Array:
-    """`u = g + growth p`."""
-    return g + growth * p
+def growth_formula(g: Array, p: Array, *, weight_decay: Real) -> Array:
+    """`u = g + weight_decay p`, where the weight is negative."""
+    return g + weight_decay * p
 
 
 def _add(growth: Any) -> GradientTransformationExtraArgs:
     """`u = g + growth p`: a decay of negative weight is no mistake here."""
-    numbers, counted = {"growth": growth}, WeightDecaySchedule
+    numbers, counted = {"weight_decay": growth}, WeightDecaySchedule
     return lift(Rule("fromage", growth_formula, numbers=numbers, counted=counted))

@@ -11,7 +11,6 @@ from ._exponential import exponential_decay as exponential_decay
 from ._inject import (
     inject_hyperparams as inject_hyperparams,
     inject_stateful_hyperparams as inject_stateful_hyperparams,
-    injected as injected,
     InjectHyperparamsState as InjectHyperparamsState,
     InjectStatefulHyperparamsState as InjectStatefulHyperparamsState,
 )

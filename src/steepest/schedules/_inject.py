@@ -201,6 +201,7 @@ def _written(call: Call) -> str:
     return f"inject_hyperparams({written(factory)})({', '.join(items)})"
 
 
+injected.__name__ = "inject_hyperparams"  # what a person types
 injected.written = _written  # pyright: ignore[reportFunctionMemberAccess]
 
 
