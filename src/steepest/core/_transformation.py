@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable, TypeVar
+from typing import Any, NamedTuple, Protocol, runtime_checkable, Self, TypeVar
 
 import jax
 
@@ -94,7 +94,7 @@ class Transformation(GradientTransformationExtraArgs, Made):
         update: Callable[..., tuple[Updates, OptState]],
         info: Any = None,
         step: Callable[..., Any] | None = None,
-    ) -> "Transformation":
+    ) -> Self:
         tx = tuple.__new__(cls, (init, update))
         tx.call, tx._info, tx.step = None, info, step
         return tx
@@ -104,7 +104,7 @@ class Transformation(GradientTransformationExtraArgs, Made):
         _register(cls)
 
     @classmethod
-    def of(cls, call: Call) -> "Transformation":
+    def of(cls, call: Call) -> Self:
         """What `call` makes."""
         tx = cls(Init(call), Update(call))
         tx.call = call
