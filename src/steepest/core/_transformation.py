@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, runtime_checkable, TypeVar
 
 import jax
 
@@ -94,7 +94,7 @@ class Transformation(GradientTransformationExtraArgs, Made):
         update: Callable[..., tuple[Updates, OptState]],
         info: Any = None,
         step: Callable[..., Any] | None = None,
-    ) -> Self:
+    ) -> Any:  # an object of this class
         tx = tuple.__new__(cls, (init, update))
         tx.call, tx._info, tx.step = None, info, step
         return tx
@@ -104,7 +104,7 @@ class Transformation(GradientTransformationExtraArgs, Made):
         _register(cls)
 
     @classmethod
-    def of(cls, call: Call) -> Self:
+    def of(cls, call: Call) -> Any:
         """What `call` makes."""
         tx = cls(Init(call), Update(call))
         tx.call = call
@@ -204,7 +204,7 @@ def _register(cls: type[Transformation]) -> None:
 
     def unflatten(static: Any, children: Any) -> Transformation:
         if isinstance(static, _Rest):
-            return cls(*children, static.info, static.step)
+            return cls(*children, *static)  # pyright: ignore[reportCallIssue]
         return cls.of(Call.unflatten(static, children))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten, flatten)
