@@ -71,6 +71,8 @@ from .core import (
     GradientTransformation as GradientTransformation,
     GradientTransformationExtraArgs as GradientTransformationExtraArgs,
     init_empty_state as init_empty_state,
+    Matrix as Matrix,
+    Measure as Measure,
     OptState as OptState,
     Params as Params,
     Rule as Rule,

@@ -85,7 +85,7 @@ def _asks_for_total(count, *, total):
         ({"formula": 3}, "formula is a int, and a function is wanted."),
         ({"memory": {"a": 0.0}}, "a is a float, and a function is wanted."),
         ({"shared": {}}, "State has the fields ('count', 'a', 'b'), but the rule"),
-        ({"kind": "matrix"}, "kind is 'matrix', and one of elementwise, whole is"),
+        ({"kind": "matrix"}, "kind is 'matrix', and one of elementwise, whole, final"),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 import steepest
-from steepest.core import gives, Rule
+from steepest.core import gives, Measure, Rule
 from steepest.engine import plan_of
 
 P = {"w": jnp.ones((3, 2)), "b": jnp.array([1.0, -1.0])}
@@ -136,7 +136,7 @@ def test_a_rule_may_measure_several_things():
         "by_mean",
         lambda g, *, mean: g - mean,
         per_step=gives("mean")(mean),
-        measure=lambda g: {"sum": jnp.sum(g), "size": jnp.asarray(g.size)},
+        measure=Measure(lambda g: {"sum": jnp.sum(g), "size": jnp.asarray(g.size)}),
     )
     tx = steepest.lift(rule)
     u, _ = tx.update({"a": jnp.ones(3), "b": jnp.array([5.0])}, tx.init(P))
@@ -207,8 +207,10 @@ def test_a_rule_may_measure_what_it_remembers():
             _Travelled,
             memory={"begin": lambda p: jnp.asarray(p)},
             shared={"far": lambda: jnp.ones(())},
-            before_measure=gives("unit")(lambda far: {"unit": 2 * far}),
-            measure=lambda g, p, begin, *, unit: unit * jnp.sum((p - begin) ** 2),
+            measure=Measure(
+                lambda g, p, begin, *, unit: unit * jnp.sum((p - begin) ** 2),
+                before=gives("unit")(lambda far: {"unit": 2 * far}),
+            ),
             per_step=gives("way")(lambda far, *, total: ({"way": total}, total)),
         )
     )

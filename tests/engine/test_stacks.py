@@ -1,5 +1,6 @@
 """Matrices of one shape share a stack; nobody can tell from the numbers."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from steepest.core import Every, gives, Rule
+from steepest.core import Every, gives, Matrix, Rule
 from steepest.engine import _stacks, lift
 from steepest.numerics import zero_count
 
@@ -25,7 +26,7 @@ def _grads(dtype=jnp.float32, seed=0, shapes=SHAPES):
     }
 
 
-def _rule(seen, **options):
+def _rule(seen, fold=None, **options):
     """A formula that gives a transposed matrix its result transposed: `x x^T x`."""
 
     def matrix(g, *, c):
@@ -34,7 +35,9 @@ def _rule(seen, **options):
 
     per_step = gives("c")(lambda: {"c": jnp.float32(2)})
     formula = lambda g: g + 1
-    return Rule("cube", formula, per_step=per_step, matrix=matrix, **options)
+    return Rule(
+        "cube", formula, per_step=per_step, matrix=Matrix(matrix, fold), **options
+    )
 
 
 def _cubes(grads):
@@ -150,8 +153,7 @@ def _shampoo(refreshed, seen=None, **options):
         memory={"left": _square(-2), "right": _square(-1), "roots": _two_squares},
         shared={"count": zero_count},
         numbers={"k": 3, "eps": 1.0},
-        matrix=matrix,
-        every=Every("k", refresh),
+        matrix=Matrix(matrix, every=Every("k", refresh)),
         **options,
     )
 
@@ -233,7 +235,7 @@ def test_memory_that_the_matrix_does_not_name_is_the_formulas():
 
     memory = {"mu": jnp.zeros_like, "gram": _square(-2)}
     numbers = {"c": 2.0}
-    tx = lift(Rule("x", formula, State, memory, numbers=numbers, matrix=matrix))
+    tx = lift(Rule("x", formula, State, memory, numbers=numbers, matrix=Matrix(matrix)))
     g = _grads()
     state = tx.init(g)
     for _ in range(2):
@@ -277,16 +279,15 @@ def test_memory_on_a_mesh_with_explicit_axes():
 
 def test_every_needs_a_count_and_its_number():
     rule = _shampoo([])
-    every = Every("period", rule.every.formula)
-    for change, said in [
-        ({"every": every}, "shampoo: every: there is no number `period`"),
-        ({"matrix": None}, "shampoo: every: there is no matrix formula"),
-    ]:
-        fields = {k: getattr(rule, k) for k in Rule.__dataclass_fields__}
-        with pytest.raises(TypeError, match=said):
-            Rule(**{**fields, **change})
+    every = Every("period", rule.matrix.every.formula)
+    matrix = rule.matrix._replace(every=every)
+    with pytest.raises(TypeError, match="shampoo: every: there is no number `period`"):
+        replace(rule, matrix=matrix)
+    three = NamedTuple("Three", [(k, object) for k in rule.memory])
+    with pytest.raises(TypeError, match="shampoo: every: there is no count"):
+        replace(rule, State=three, shared={})
 
 
 def test_a_matrix_formula_does_not_see_the_param():
     with pytest.raises(TypeError, match="asks for p, expected positional arguments"):
-        Rule("x", lambda g: g, matrix=lambda g, p: g)
+        Rule("x", lambda g: g, matrix=Matrix(lambda g, p: g))

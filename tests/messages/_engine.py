@@ -116,8 +116,6 @@ BAD = {
 
 # What takes anything, and why.
 TAKES_ANYTHING = {
-    "Every": "it is checked by the rule it is in",
-    "Transformation": "made by what `transformation` decorates",
     "gives": "what it decorates is checked by the rule",
     "init_empty_state": "it looks at nothing",
     "Packed": "made by `pack`",

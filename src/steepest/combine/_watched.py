@@ -11,6 +11,7 @@ from ..core import (
     AxisName,
     gives,
     GradientTransformationExtraArgs,
+    Measure,
     mesh_axes,
     MeshAxes,
     OptState,
@@ -112,7 +113,6 @@ def _norm(axes: MeshAxes | None) -> GradientTransformationExtraArgs:
             _Norm,
             shared={"norm": scalar()},
             per_step=measured_norm,
-            measure=gradient_norm_squared,
-            axes=axes,
+            measure=Measure(gradient_norm_squared, axes=axes),
         )
     )

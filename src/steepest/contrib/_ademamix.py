@@ -10,6 +10,7 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    At,
     dtype,
     finite,
     fraction,
@@ -118,6 +119,8 @@ def scale_by_ademamix(
     (eps,) = nonnegative(name, eps=eps)
     (eps_root,) = nonnegative.must(name, eps_root=eps_root)
     dtype(name, mu_dtype=mu_dtype)
+    b3 = number_or_schedule(fraction, name, b3=b3)
+    alpha = number_or_schedule(finite, name, alpha=alpha)
     return lift(
         Rule(
             name,
@@ -132,13 +135,12 @@ def scale_by_ademamix(
             numbers={
                 "b1": b1,
                 "b2": b2,
-                "b3": number_or_schedule(fraction, name, b3=b3),
-                "alpha": number_or_schedule(finite, name, alpha=alpha),
+                "b3": At.of("count_m2", b3),
+                "alpha": At.of("count_m2", alpha),
                 "eps": eps,
                 "eps_root": eps_root,
             },
             per_step=ademamix_corrections,
-            counter="count_m2",
         )
     )
 

@@ -18,6 +18,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     measurable,
+    Measure,
     mesh_axes,
     nonnegative,
     Real,
@@ -194,9 +195,9 @@ def dadapt_adamw(
                 "weight_decay": weight_decay,
             },
             per_step=dadapt_distance,
-            measure=dadapt_measure,
-            before_measure=dadapt_size,
-            axes=mesh_axes(name, axis_name),
+            measure=Measure(
+                dadapt_measure, dadapt_size, axes=mesh_axes(name, axis_name)
+            ),
         )
     )
 

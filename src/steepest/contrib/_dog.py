@@ -19,6 +19,7 @@ from ..core import (
     gives,
     GradientTransformationExtraArgs,
     like_optax,
+    Measure,
     mesh_axes,
     MeshAxes,
     nonnegative,
@@ -150,8 +151,7 @@ def scale_by_distance(
             shared=shared,
             numbers=numbers,
             per_step=per_step,
-            measure=distance_measure,
-            axes=axes,
+            measure=Measure(distance_measure, axes=axes),
         )
     )
 

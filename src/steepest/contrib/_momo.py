@@ -18,6 +18,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     loss,
+    Measure,
     mesh_axes,
     nonnegative,
     Real,
@@ -231,9 +232,9 @@ def momo(
             shared=_MODEL,
             numbers={**model, "beta": beta, "rho": 1.0},
             per_step=fit_model,
-            measure=momo_measure,
-            before_measure=momo_decay,
-            axes=mesh_axes("momo", axis_name),
+            measure=Measure(
+                momo_measure, momo_decay, axes=mesh_axes("momo", axis_name)
+            ),
             extra=("value",),
         )
     )
@@ -345,9 +346,11 @@ def momo_adam(
             shared=_MODEL,
             numbers={**model, "b": b1, "b1": b1, "b2": b2, "eps": eps},
             per_step=fit_model,
-            measure=momo_adam_measure,
-            before_measure=momo_adam_corrections,
-            axes=mesh_axes("momo_adam", axis_name),
+            measure=Measure(
+                momo_adam_measure,
+                momo_adam_corrections,
+                axes=mesh_axes("momo_adam", axis_name),
+            ),
             extra=("value",),
         )
     )

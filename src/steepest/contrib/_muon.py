@@ -27,6 +27,7 @@ from ..core import (
     gives,
     GradientTransformationExtraArgs,
     like_optax,
+    Matrix,
     nonnegative,
     Params,
     period,
@@ -208,7 +209,7 @@ def scale_by_muon(
             },
             per_step=corrections,
             kind="whole" if alone else "elementwise",
-            matrix=None if alone else matrix_formula,
+            matrix=None if alone else Matrix(matrix_formula),
             check_leaf=partial(_no_matrix, ndim),
         )
     )

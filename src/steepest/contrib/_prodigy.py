@@ -19,6 +19,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     measurable,
+    Measure,
     mesh_axes,
     nonnegative,
     Params,
@@ -216,8 +217,8 @@ def prodigy(
                 "safeguard_warmup": safeguard_warmup,
             },
             per_step=prodigy_distance,
-            measure=prodigy_measure,
-            before_measure=prodigy_sizes,
-            axes=mesh_axes(name, axis_name),
+            measure=Measure(
+                prodigy_measure, prodigy_sizes, axes=mesh_axes(name, axis_name)
+            ),
         )
     )

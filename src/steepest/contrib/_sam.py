@@ -22,6 +22,7 @@ from ..core import (
     gives,
     GradientTransformationExtraArgs,
     like_optax,
+    Measure,
     mesh_axes,
     missing,
     OptState,
@@ -90,8 +91,9 @@ def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
             "normalize",
             normalize_formula,
             per_step=normalizing_factor,
-            measure=gradient_norm_squared,
-            axes=mesh_axes("normalize", axis_name),
+            measure=Measure(
+                gradient_norm_squared, axes=mesh_axes("normalize", axis_name)
+            ),
         )
     )
 

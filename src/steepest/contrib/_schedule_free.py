@@ -13,6 +13,7 @@ from jaxtyping import Array, Int
 from ..combine import chain
 from ..core import (
     AnyTransformation,
+    At,
     dtype,
     finite,
     fraction,
@@ -84,16 +85,11 @@ def averaging_weight(
     step_count: Array,
     weight_sum: Array,
     *,
-    rate: tuple[Any],
+    rate: Real,
     weight_lr_power: Real,
 ) -> tuple[dict[str, Any], Array, Array, Array]:
-    """`c`, the weight of the new `z` in the average. `rate` holds a learning rate."""
-    (rate_or_schedule,) = rate
-    if callable(rate_or_schedule):
-        now = jnp.asarray(rate_or_schedule(step_count), float)
-    else:
-        now = jnp.asarray(rate_or_schedule)
-    max_lr = jnp.maximum(max_lr, now)
+    """`c`, the weight of the new `z` in the average. `rate` is the learning rate."""
+    max_lr = jnp.maximum(max_lr, jnp.asarray(rate))
     weight = max_lr**weight_lr_power
     weight_sum = weight_sum + weight
     # Until the learning rate rises above zero there is nothing to average.
@@ -164,9 +160,12 @@ def schedule_free(
                 "step_count": _first_count,
                 "weight_sum": scalar(0.0),
             },
-            # In a tuple, a schedule is not evaluated by the engine. It would do so at
-            # `count`, from 0, and show the learning rate a second time.
-            numbers={"b1": b1, "weight_lr_power": power, "rate": (rate,)},
+            # Not `learning_rate`: `read` would show it a second time.
+            numbers={
+                "b1": b1,
+                "weight_lr_power": power,
+                "rate": At.of("step_count", rate),
+            },
             per_step=averaging_weight,
         )
     )

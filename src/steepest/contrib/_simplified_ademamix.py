@@ -10,6 +10,7 @@ from jaxtyping import Array, Int
 
 from ..combine import chain
 from ..core import (
+    At,
     finite,
     fraction,
     gives,
@@ -100,7 +101,7 @@ def scale_by_simplified_ademamix(
     (eps,) = nonnegative(name, eps=eps)
     (eps_root,) = nonnegative.must(name, eps_root=eps_root)
     alpha = number_or_schedule(finite, name, alpha=alpha)
-    rest = {"alpha": alpha, "eps": eps, "eps_root": eps_root}
+    rest = {"alpha": At.of("t", alpha), "eps": eps, "eps_root": eps_root}
     return lift(
         Rule(
             name,
@@ -110,7 +111,6 @@ def scale_by_simplified_ademamix(
             shared={"t": zero_count},
             numbers={"b1": b1, "b2": b2, **rest},
             per_step=simplified_correction,
-            counter="t",
         )
     )
 

@@ -62,10 +62,13 @@ from ._options import (
 )
 from ._recent import Recent as Recent
 from ._rule import (
+    At as At,
     call_by_name as call_by_name,
     Every as Every,
     gives as gives,
     is_schedule as is_schedule,
+    Matrix as Matrix,
+    Measure as Measure,
     names_of as names_of,
     only_real as only_real,
     PerStep as PerStep,

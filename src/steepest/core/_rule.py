@@ -35,7 +35,7 @@ from ._options import choice, function
 from ._static import Static
 from ._transformation import EmptyState
 
-Kind = Literal["elementwise", "whole"]
+Kind = Literal["elementwise", "whole", "final"]
 
 
 class Names(NamedTuple):
@@ -97,6 +97,16 @@ def gives(*names: str) -> Callable[[Callable[..., Any]], PerStep]:
     return lambda function: PerStep(function, names)
 
 
+class Measure(NamedTuple):
+    """What is summed over all leaves before `per_step`, which asks for `total`."""
+
+    function: Callable[..., Any]  # (g, p, *memory, *, numbers) -> scalars
+    # (*shared, *, numbers) -> numbers, which `function`, `per_step` and `formula` may
+    # ask for. XLA sees that they compute with the same ones.
+    before: PerStep | None = None
+    axes: MeshAxes | None = None  # inside `jax.shard_map`: the mesh axes to sum over
+
+
 class Every(NamedTuple):
     """What happens to the memory of a matrix only in every k-th step.
 
@@ -106,6 +116,32 @@ class Every(NamedTuple):
 
     k: str  # the name of the number that says how many steps
     formula: Callable[..., Any]  # (g, *memory, *, numbers) -> memory
+
+
+class Matrix(NamedTuple):
+    """A formula for one matrix. Matrices of one shape go through it as one stack.
+
+    It gets what the other formula of the rule returned, and memory whose first axes are
+    those of the stack the matrix is in. One without memory must give a transposed
+    matrix its result transposed, since tall and wide ones share a stack.
+    """
+
+    formula: Callable[..., Any]  # (g, *memory, *, numbers) -> (u, *memory)
+    # (shape, *, numbers) -> (*stack, m, n): how a leaf with more axes is matrices
+    fold: Callable[..., Any] | None = None
+    every: Every | None = None
+
+
+class At(NamedTuple):
+    """A schedule among the numbers of a rule, which is not a function of `count`."""
+
+    count: str  # of `shared`, what it is a function of
+    schedule: Callable[[Any], Any]
+
+    @classmethod
+    def of(cls, count: str, x: Any) -> Any:
+        """A number as it is, a schedule as a function of this count."""
+        return cls(count, x) if callable(x) else x
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,30 +159,16 @@ class Rule:
     # Hyperparameters. A function is a schedule: its value at the count takes its place.
     numbers: Mapping[str, Any] = field(default_factory=dict)
     per_step: PerStep | None = None  # (*shared, *, numbers) -> (numbers, *shared)
-    # (g, p, *memory, *, numbers) -> scalars. Their sum over all leaves is `total`.
-    measure: Callable[..., Any] | None = None
-    # (*shared, *, numbers) -> numbers, which `measure`, `per_step` and `formula` may
-    # ask for. XLA sees that they compute with the same ones.
-    before_measure: PerStep | None = None
-    # Inside `jax.shard_map`: the mesh axes to sum over what `measure` returns.
-    axes: MeshAxes | None = None
+    measure: Measure | None = None  # what is summed over all leaves
+    matrix: Matrix | None = None  # a second formula, for matrices in stacks
     extra: tuple[str, ...] = ()  # extra arguments of `update` that count as numbers
     # What the engine may do with the formula.
     #   elementwise: any split of the array gives the same answer
     #   whole: needs all of the array, one leaf at a time
+    #   final: elementwise, and applied again after all that follows it in a chain;
+    #       only for a rule without memory, which needs nothing
     kind: Kind = "elementwise"
-    # (g, *memory, *, numbers) -> (u, *memory), of one matrix: what `formula` returned,
-    # and memory whose first axes are those of the stack the matrix is in. Matrices of
-    # one shape go through it as one stack. One without memory must give a transposed
-    # matrix its result transposed, since tall and wide ones share a stack.
-    matrix: Callable[..., Any] | None = None
-    fold: Callable[..., Any] | None = None  # (shape, *, numbers) -> (*stack, m, n)
-    every: Every | None = None
     counted: type | None = None  # the State, with a count, if a number is a schedule
-    counter: str = "count"  # of `shared`, what schedules are functions of
-    # Whether it is applied again after all that follows it in a chain. Only for a rule
-    # without memory, which needs nothing.
-    repeated: bool = False
     # g -> what is wrong with it, to be read after "leaf ['w']"; `None` if nothing is
     check_leaf: Callable[[Any], str | None] | None = None
 
@@ -165,12 +187,13 @@ class Rule:
     @property
     def is_elementwise(self) -> bool:
         """Whether any split of an array gives the same answer."""
-        return self.kind == "elementwise" and self.matrix is None
+        return self.kind != "whole" and self.matrix is None
 
     @property
     def schedules(self) -> dict[str, Any]:
-        """Of the numbers, those that are functions of the count."""
-        return {name: x for name, x in self.numbers.items() if is_schedule(x)}
+        """Of the numbers, those that are functions of `count`."""
+        numbers = self.numbers.items()
+        return {k: x for k, x in numbers if is_schedule(x) and not isinstance(x, At)}
 
     @property
     def memory_names(self) -> tuple[str, ...]:
@@ -209,50 +232,49 @@ class Rule:
 
     def _functions(self) -> list[Callable[..., Any]]:
         """All that is called in a step."""
-        steps = [x.function for x in (self.per_step, self.before_measure) if x]
-        every = self.every.formula if self.every is not None else None
-        others = [self.formula, self.measure, self.matrix, every]
-        return [*steps, *(f for f in others if f is not None)]
+        found: list[Any] = [self.formula, self.per_step]
+        if self.measure is not None:
+            found += [self.measure.function, self.measure.before]
+        if self.matrix is not None:
+            found += [self.matrix.formula, self.matrix.every]
+        # A `PerStep` has a function, and an `Every` a formula.
+        parts = (getattr(f, "function", getattr(f, "formula", f)) for f in found)
+        return [f for f in parts if f is not None]
 
     def _check_names(self) -> None:
         """That there is something for every name that a function asks for."""
-        for part in ("per_step", "before_measure"):
-            x = getattr(self, part)
-            if x is not None and not isinstance(x, PerStep):
-                raise TypeError(
-                    f"{self.name}: {part} is a {type(x).__name__}, expected a function "
-                    "decorated with `@gives(...)`."
-                )
-        before = self.before_measure.gives if self.before_measure else ()
-        given = self.per_step.gives if self.per_step else ()
-        names = self.memory_names
-        leaf, matrix = ("g", "p", *names), ("g", *names)
+        measure, matrix = self.measure or Measure(only_real), self.matrix
+        before = self._gives("measure.before", measure.before)
+        given = self._gives("per_step", self.per_step)
         first = (*self.numbers, *self.extra)
-        numbers = (*first, *before)
-        total = ("total",) if self.measure is not None else ()
-        known = {
-            "before_measure": (self.shared, first),
-            "measure": (leaf, numbers),
-            "per_step": (self.shared, (*numbers, *total)),
-            "formula": (leaf, (*numbers, *given)),
-            "matrix": (matrix, (*numbers, *given)),
-            "fold": (("shape",), self.numbers),
-        }
-        for part, (arrays, scalars) in known.items():
-            f = getattr(self, part)
-            if f is not None:
-                self._check_function(getattr(f, "function", f), arrays, scalars)
+        numbers, total = (*first, *before), ("total",) if self.measure else ()
+        leaf, last = ("g", "p", *self.memory_names), (*numbers, *given)
+        self._check_function(self.formula, leaf, last)
+        self._check_function(self.per_step, self.shared, (*numbers, *total))
+        self._check_function(measure.before, self.shared, first)
+        self._check_function(measure.function, leaf, numbers)
         for begin in (*self.memory.values(), *self.shared.values()):
             self._check_function(begin, None, self.numbers)
-        if self.every is not None:
-            self._check_every(self.every)
-            self._check_function(self.every.formula, matrix, (*numbers, *given))
+        if matrix is not None:
+            arrays = ("g", *self.memory_names)
+            self._check_function(matrix.formula, arrays, last)
+            self._check_function(matrix.fold, ("shape",), self.numbers)
+            if matrix.every is not None:
+                self._check_every(matrix.every)
+                self._check_function(matrix.every.formula, arrays, last)
+
+    def _gives(self, title: str, per_step: Any) -> tuple[str, ...]:
+        """The names that a `per_step` gives, if it is one."""
+        if not isinstance(per_step, PerStep | None):
+            raise TypeError(
+                f"{self.name}: {title} is a {type(per_step).__name__}, expected a "
+                "function decorated with `@gives(...)`."
+            )
+        return () if per_step is None else per_step.gives
 
     def _check_every(self, every: Every) -> None:
         problem = None
-        if self.matrix is None:
-            problem = "there is no matrix formula. Pass `matrix`"
-        elif every.k not in self.numbers:
+        if every.k not in self.numbers:
             problem = f"there is no number `{every.k}`. Pass it in `numbers`"
         elif "count" not in self.shared:
             problem = "there is no count. Pass `shared` with a `count`"
@@ -260,6 +282,9 @@ class Rule:
             raise TypeError(f"{self.name}: every: {problem}.")
 
     def _check_function(self, f: Any, arrays: Any, numbers: Any) -> None:
+        if f is None:
+            return
+        f = f.function if isinstance(f, PerStep) else f
         names, title = names_of(f), getattr(f, "__name__", type(f).__name__)
         for kind, asked, known in (
             ("positional", names.arrays, arrays),
@@ -276,8 +301,8 @@ class Rule:
 
 
 def is_schedule(x: Any) -> bool:
-    """Whether a number of a rule is a function of the count. A dtype is a class."""
-    return callable(x) and not isinstance(x, type)
+    """Whether a number of a rule is a function of a count. A dtype is a class."""
+    return isinstance(x, At) or (callable(x) and not isinstance(x, type))
 
 
 def only_real(g: Any) -> str | None:

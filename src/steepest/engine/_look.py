@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from ..core import (
     AnyTransformation,
-    is_schedule,
     OptState,
     Params,
     Rule,
@@ -46,11 +45,12 @@ def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
                 for one in shown(info.tx, info.inner(mine)):
                     yield one._replace(groups=(*groups, *one.groups))
             continue
-        counts = body.counter in body.shared
-        count = before(getattr(mine, body.counter)) if counts else None
+        count = before(mine.count) if "count" in body.shared else None
         for name, x in body.numbers.items():
-            if name in _SHOWN or is_schedule(x):
-                yield Shown(groups, name, x(count) if is_schedule(x) else x)
+            if name in body.schedules:
+                yield Shown(groups, name, x(count))
+            elif name in _SHOWN:
+                yield Shown(groups, name, x)
 
 
 def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:

@@ -92,7 +92,9 @@ class Pass:
         rule = step.rule
         if rule.measure is None:
             return None
-        part, numbers = part_of(rule, rule.measure, step.numbers, operands=eager)
+        part, numbers = part_of(
+            rule, rule.measure.function, step.numbers, operands=eager
+        )
         measure, flat = measuring(part), tuple(numbers)
         pairs = zip(jobs, view.on, strict=True)
         mine = [
@@ -101,7 +103,7 @@ class Pass:
             if on and g is not None
         ] or [_no_leaf(step)]
         totals = []
-        for where, places in by_split(rule.axes, mine).items():
+        for where, places in by_split(rule.measure.axes, mine).items():
             group = [mine[k] for k in places]
             rows = batches([alike(g) for g, *_ in group])
             measurements = [measure([group[k] for k in row], flat) for row in rows]

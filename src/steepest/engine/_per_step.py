@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..core import call_by_name, is_schedule, names_of, OptState, PerStep, Rule
+from ..core import At, call_by_name, is_schedule, names_of, OptState, PerStep, Rule
 from ..numerics import increment
 from ._formula import result
 
@@ -21,7 +21,7 @@ class Step:
     numbers: dict[str, Any]  # all that its functions may ask for, by name
     shared: dict[str, Any]  # what it keeps for the tree, by name
     begun: dict[str, Any]  # the same, before this step
-    before: dict[str, Any] = field(default_factory=dict)  # given by `before_measure`
+    before: dict[str, Any] = field(default_factory=dict)  # given before it measures
 
 
 def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
@@ -36,11 +36,11 @@ def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
         name: jax.tree.map(jnp.asarray, getattr(state, name)) for name in rule.shared
     }
     heard = {name: extra[name] for name in rule.extra if name in extra}
-    numbers = {**at_count(rule, shared.get(rule.counter)), **heard}
+    numbers = {**at_count(rule, shared), **heard}
     step = Step(rule, numbers, shared, shared)
-    if rule.before_measure is None:
+    if rule.measure is None or rule.measure.before is None:
         return step
-    given, *_ = _call(rule.before_measure, step)
+    given, *_ = _call(rule.measure.before, step)
     before = _barred(given)
     return replace(step, numbers={**step.numbers, **before}, before=before)
 
@@ -55,7 +55,7 @@ def end_step(step: Step, total: Any) -> Step:
     rule, shared = step.rule, step.shared
     if rule.per_step is None:
         # A rule that counts, and does nothing else with the count than to schedule.
-        counted = {k: increment(x) for k, x in shared.items() if k == rule.counter}
+        counted = {k: increment(x) for k, x in shared.items() if k == "count"}
         return replace(step, shared={**shared, **counted})
     given, *new = _call(rule.per_step, step, total=total)
     names = names_of(rule.per_step.function).arrays
@@ -66,18 +66,20 @@ def end_step(step: Step, total: Any) -> Step:
     )
 
 
-def at_count(rule: Rule, count: Any) -> dict[str, Any]:
-    """The numbers of a rule, where schedules have their value at this count.
+def at_count(rule: Rule, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """The numbers of a rule, where schedules have their values in this step.
 
     Args:
         rule: the rule.
-        count: the steps taken; `None` if the rule does not count, and then it has no
-            schedules.
+        shared: what it keeps for the tree, by name.
     """
-    return {
-        name: jnp.asarray(x(count), float) if is_schedule(x) else x
-        for name, x in rule.numbers.items()
-    }
+    return {name: _value(x, shared) for name, x in rule.numbers.items()}
+
+
+def _value(x: Any, shared: Mapping[str, Any]) -> Any:
+    if isinstance(x, At):
+        return jnp.asarray(x.schedule(shared[x.count]), float)
+    return jnp.asarray(x(shared["count"]), float) if is_schedule(x) else x
 
 
 def _call(per_step: PerStep, step: Step, **more: Any) -> tuple[Any, ...]:

@@ -106,7 +106,7 @@ def counting(rule: Rule) -> Rule:
     Args:
         rule: one with `counted`, or one that counts already, which stays as it is.
     """
-    if rule.counter in rule.shared:
+    if "count" in rule.shared:
         return rule
     if rule.counted is None:
         raise TypeError(
@@ -125,7 +125,7 @@ def nothing() -> GradientTransformationExtraArgs:
 @transformation
 def still() -> GradientTransformationExtraArgs:
     """The transformation under which nothing moves, whatever follows it in a chain."""
-    return lift(Rule("freeze", freeze_formula, repeated=True))
+    return lift(Rule("freeze", freeze_formula, kind="final"))
 
 
 def freeze_formula(g: Array) -> Array:

@@ -251,4 +251,4 @@ def _moved_again(links: Sequence[Link]) -> tuple[Link, ...]:
 
 
 def _is_repeated(link: Link) -> bool:
-    return isinstance(link.body, Rule) and link.body.repeated
+    return isinstance(link.body, Rule) and link.body.kind == "final"

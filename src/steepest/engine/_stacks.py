@@ -103,15 +103,16 @@ def run_stacks(
         on: for each leaf, whether the rule sees it.
         eager: whether Python numbers that only multiply are arguments.
     """
-    rule = step.rule
-    assert rule.matrix is not None
-    part, numbers = part_of(rule, rule.matrix, step.numbers, operands=eager)
+    rule, matrix = step.rule, step.rule.matrix
+    assert matrix is not None
+    part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
     every, more, due = None, [], None
-    asked = names_of(rule.matrix).arrays
-    if rule.every is not None:
-        every, more = part_of(rule, rule.every.formula, step.numbers, operands=eager)
-        due = step.begun[rule.counter] % step.numbers[rule.every.k] == 0
-        asked += names_of(rule.every.formula).arrays
+    asked = names_of(matrix.formula).arrays
+    if matrix.every is not None:
+        refresh = matrix.every.formula
+        every, more = part_of(rule, refresh, step.numbers, operands=eager)
+        due = step.begun["count"] % step.numbers[matrix.every.k] == 0
+        asked += names_of(refresh).arrays
     # Memory that only the other formula of the rule uses is not put into stacks.
     names = rule.memory_names
     used = tuple(name for name in names if name in asked)
@@ -143,9 +144,8 @@ def run_stacks(
 
 def _folded(rule: Rule, shape: tuple[int, ...]) -> tuple[int, ...]:
     """How a leaf of this shape is a stack of matrices."""
-    if rule.fold is None:
-        return shape
-    return tuple(rule.fold(shape, **rule.asked_by(rule.fold)))
+    fold = None if rule.matrix is None else rule.matrix.fold
+    return shape if fold is None else tuple(fold(shape, **rule.asked_by(fold)))
 
 
 def _memory_kind(shape: Any, row: Row) -> tuple[Hashable, ...]:

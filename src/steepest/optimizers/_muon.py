@@ -24,6 +24,7 @@ from ..core import (
     flag,
     fraction,
     GradientTransformationExtraArgs,
+    Matrix,
     nonnegative,
     Real,
     Rule,
@@ -274,8 +275,7 @@ def _polar(
                 "dtype": None if dtype is None else jnp.dtype(dtype),
                 "words": words,
             },
-            matrix=polar_formula,
-            fold=folded,
+            matrix=Matrix(polar_formula, fold=folded),
             check_leaf=partial(_no_matrix, len(words)),
         )
     )

@@ -18,6 +18,7 @@ from ..core import (
     choice,
     gives,
     GradientTransformationExtraArgs,
+    Measure,
     mesh_axes,
     nonnegative,
     Real,
@@ -94,8 +95,7 @@ def scale_by_polyak(
                 "variant": variant,
             },
             per_step=polyak_step,
-            measure=gradient_norm_squared,
-            axes=mesh_axes(_NAME, axis_name),
+            measure=Measure(gradient_norm_squared, axes=mesh_axes(_NAME, axis_name)),
             extra=("value",),
         )
     )

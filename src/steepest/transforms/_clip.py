@@ -13,6 +13,7 @@ from ..core import (
     AxisName,
     gives,
     GradientTransformationExtraArgs,
+    Measure,
     mesh_axes,
     nonnegative,
     only_real,
@@ -81,7 +82,6 @@ def clip_by_global_norm(
             scaling_formula,
             numbers={"max_norm": max_norm},
             per_step=clipping_factor,
-            measure=gradient_norm_squared,
-            axes=mesh_axes(name, axis_name),
+            measure=Measure(gradient_norm_squared, axes=mesh_axes(name, axis_name)),
         )
     )

@@ -6,6 +6,7 @@ from ..core import (
     AxisName,
     gives,
     GradientTransformationExtraArgs,
+    Measure,
     mesh_axes,
     nonnegative,
     Real,
@@ -54,7 +55,6 @@ def normalize_by_update_norm(
             scaling_formula,
             numbers={"scale_factor": scale_factor, "eps": eps},
             per_step=normalizing_factor,
-            measure=gradient_norm_squared,
-            axes=mesh_axes(name, axis_name),
+            measure=Measure(gradient_norm_squared, axes=mesh_axes(name, axis_name)),
         )
     )
