@@ -15,6 +15,7 @@ SRC = Path(steepest.__file__).parent
 ROOT = SRC.parent.parent
 ROOMS = [
     "core",
+    "check",
     "numerics",
     "tree",
     "engine",
@@ -35,7 +36,7 @@ ROOMS = [
     "exchange",
     "race",
 ]
-GROUND = {"core", "numerics", "tree"}
+GROUND = {"core", "check", "numerics", "tree"}
 # room -> the rooms it may import, where that is not all before it
 SIDE_ROOMS = {
     "losses": GROUND | {"projections"},

@@ -78,7 +78,7 @@ def _asks_for_total(count, *, total):
     [
         ({"formula": _misspelt}, "_misspelt asks for deccay, expected keyword-only"),
         ({"formula": _no_memory}, "_no_memory asks for aa, expected positional"),
-        ({"numbers": {}}, "_per_step asks for decay, expected keyword-only"),
+        ({"numbers": {}}, "_formula asks for decay, expected keyword-only"),
         ({"per_step": None}, "_formula asks for c, expected keyword-only"),
         ({"per_step": _asks_for_total}, "_asks_for_total asks for total, expected"),
         ({"per_step": lambda count: {}}, "per_step is a function, expected a function"),

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.core import fraction, UnusualValueWarning
+from steepest.check import fraction
+from steepest.core import UnusualValueWarning
 from steepest.numerics import (
     copy_of,
     inner,

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, Num, Shaped
 
-from ..core import array
+from .. import check
 from ..numerics import at_least_float32
 
 Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
@@ -68,7 +68,7 @@ def hungarian_algorithm(cost_matrix: Any) -> Pairs:
 
 def _prepared(who: str, cost_matrix: Any) -> tuple[Num[Array, "n m"], bool]:
     """Finite costs with no more rows than columns, and whether they had so before."""
-    (costs,) = array(who, cost_matrix=cost_matrix)
+    (costs,) = check.array(who, cost_matrix=cost_matrix)
     if costs.ndim != 2:
         raise ValueError(
             f"{who}: cost_matrix has shape {costs.shape}, and a matrix is wanted. Map "

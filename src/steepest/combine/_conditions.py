@@ -6,20 +6,17 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
     AxisName,
-    flag,
-    function,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
-    nonnegative,
     OptState,
     Params,
     Real,
-    state_of,
     transformation,
     Updates,
 )
@@ -89,7 +86,7 @@ def apply_if_finite(
     """
     name = "apply_if_finite"
     tx = as_inner(name, "inner", inner)
-    (most,) = nonnegative(name, max_consecutive_errors=max_consecutive_errors)
+    (most,) = check.nonnegative(name, max_consecutive_errors=max_consecutive_errors)
     axes = mesh_axes(name, axis_name)
 
     def init(params: Params) -> ApplyIfFiniteState:
@@ -104,7 +101,7 @@ def apply_if_finite(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ApplyIfFiniteState]:
-        state_of(name, ApplyIfFiniteState, state)
+        check.state_of(name, ApplyIfFiniteState, state)
         Leaves(updates).check(name)
         finite = are_finite(updates, axes)
         in_a_row = jnp.where(finite, 0, increment(state.notfinite_count))
@@ -179,8 +176,8 @@ def _conditionally(
         instead: a function of the updates.
     """
     tx = as_inner(name, "inner", inner)
-    function(name, should_transform_fn=condition)
-    flag(name, forward_extra_args=forward_extra_args)
+    check.function(name, should_transform_fn=condition)
+    check.flag(name, forward_extra_args=forward_extra_args)
 
     def init(params: Params) -> Any:
         return State(step=zero_count(), inner_state=tx.init(params))
@@ -188,7 +185,7 @@ def _conditionally(
     def decide(
         updates: Updates, state: Any, params: Params | None, **extra_args: Any
     ) -> Bool[Array, ""]:
-        state_of(name, State, state)
+        check.state_of(name, State, state)
         heard = extra_args if forward_extra_args else {}
         return yes_or_no(name, "should_transform_fn", condition(state.step, **heard))
 

@@ -10,20 +10,16 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from .. import check
 from ..core import (
     AnyTransformation,
-    array,
     as_inner,
     AxisName,
     GradientTransformationExtraArgs,
     mesh_axes,
-    nonnegative,
     OptState,
     Params,
-    period,
-    positive,
     Real,
-    state_of,
     transformation,
     Updates,
 )
@@ -102,21 +98,23 @@ def guard(
     (2, 1, 1)
     """
     tx = as_inner("guard", "inner", inner)
-    (size,) = period("guard", window=window)
+    (size,) = check.period("guard", window=window)
     if not isinstance(size, int):
         raise TypeError(
             f"guard: window is a {type(window).__name__}, and an int of Python is "
             "wanted: the state has room for so many steps."
         )
-    (enough,) = period("guard", warmup=max(size // 2, 1) if warmup is None else warmup)
+    (enough,) = check.period(
+        "guard", warmup=max(size // 2, 1) if warmup is None else warmup
+    )
     if isinstance(enough, int) and enough > size:
         raise ValueError(
             f"guard: warmup is {enough} and window is {size}, and a warmup of at most "
             "the window is wanted: no more steps are known."
         )
     axes = mesh_axes("guard", axis_name)
-    (sigma,) = positive.must("guard", sigmas=sigmas)
-    rise, most = nonnegative.must(
+    (sigma,) = check.positive.must("guard", sigmas=sigmas)
+    rise, most = check.nonnegative.must(
         "guard", margin=margin, max_consecutive=max_consecutive
     )
 
@@ -134,7 +132,7 @@ def guard(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, GuardState]:
-        state_of("guard", GuardState, state)
+        check.state_of("guard", GuardState, state)
         Leaves(updates).check("guard")
         value = _loss(extra_args.get("value"))
         square, bad = squared_norm(updates, axes), ~are_finite(updates, axes)
@@ -180,7 +178,7 @@ def _loss(value: Any) -> Array | None:
     """The loss as a number of the precision that history has, if there is one."""
     if value is None:
         return None
-    (value,) = array("guard", value=value)
+    (value,) = check.array("guard", value=value)
     if value.ndim or jnp.iscomplexobj(value):
         raise ValueError(
             f"guard: `value` has shape {value.shape} and dtype {value.dtype}, and the "

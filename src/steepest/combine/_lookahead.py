@@ -12,19 +12,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
-    finite,
-    flag,
     GradientTransformationExtraArgs,
     like_optax,
     missing,
     OptState,
     Params,
-    period,
     Real,
-    state_of,
     Transformation,
     transformation,
     Updates,
@@ -93,9 +90,9 @@ def lookahead(
     0.9
     """
     fast_tx = as_inner("lookahead", "fast_optimizer", fast_optimizer)
-    (every,) = period("lookahead", sync_period=sync_period)
-    (share,) = finite("lookahead", slow_step_size=slow_step_size)
-    flag("lookahead", reset_state=reset_state)
+    (every,) = check.period("lookahead", sync_period=sync_period)
+    (share,) = check.finite("lookahead", slow_step_size=slow_step_size)
+    check.flag("lookahead", reset_state=reset_state)
 
     def init(params: Params) -> LookaheadState:
         if not _has_both(params):
@@ -121,7 +118,7 @@ def lookahead(
                 "`LookaheadParams` are wanted. Make them with "
                 "`LookaheadParams.init_synced(params)`."
             )
-        state_of("lookahead", LookaheadState, state)
+        check.state_of("lookahead", LookaheadState, state)
         ahead, fast_state = fast_tx.update(
             updates, state.fast_state, params.fast, **extra_args
         )

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..core import AnyTransformation, as_inner, is_number, OptState
+from .. import check
+from ..core import AnyTransformation, as_inner, OptState
 from ..engine import shown
 from ._watched import by_name
 
@@ -124,6 +125,6 @@ def _by_name(numbers: Mapping[Any, Any], at: Place) -> Iterator[Found]:
 
 
 def _is_scalar(x: Any) -> bool:
-    if not is_number(x) or isinstance(x, complex):
+    if not check.is_number(x) or isinstance(x, complex):
         return False
     return jnp.ndim(x) == 0 and not jnp.iscomplexobj(x)

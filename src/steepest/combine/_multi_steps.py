@@ -8,23 +8,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
     AxisName,
-    dtype,
-    flag,
-    function,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
-    nonnegative,
     OptState,
     Params,
-    period,
     Real,
     Rule,
-    state_of,
     transformation,
     Updates,
 )
@@ -151,7 +146,7 @@ class MultiSteps:
         Args:
             state: what `update` returned.
         """
-        state_of("MultiSteps", MultiStepsState, state)
+        check.state_of("MultiSteps", MultiStepsState, state)
         step, mini = jnp.asarray(state.gradient_step), jnp.asarray(state.mini_step)
         return (mini == 0) & (step > 0)
 
@@ -174,11 +169,11 @@ def multi_steps(
         opt, every_k_schedule, use_grad_mean, should_skip_update_fn, accumulator_dtype:
             as for `MultiSteps`.
     """
-    (mean,) = flag("MultiSteps", use_grad_mean=use_grad_mean)
-    (kept,) = dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
+    (mean,) = check.flag("MultiSteps", use_grad_mean=use_grad_mean)
+    (kept,) = check.dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
     every, skip = _every(every_k_schedule), should_skip_update_fn
     skip = _never_skip if skip is None else skip
-    function("MultiSteps", should_skip_update_fn=skip)
+    check.function("MultiSteps", should_skip_update_fn=skip)
     opt = as_inner("MultiSteps", "opt", opt)
     rows = _Rows(opt, mean, kept)
 
@@ -214,7 +209,7 @@ def _decide(
     **extra_args: Any,
 ) -> _Decided:
     """Call the functions of the user."""
-    state_of("MultiSteps", MultiStepsState, state)
+    check.state_of("MultiSteps", MultiStepsState, state)
     left_out, skip_state = skip(updates, state.gradient_step, params)
     left_out = yes_or_no("MultiSteps", "should_skip_update_fn", left_out)
     return _Decided(every(state.gradient_step), left_out, skip_state)
@@ -330,7 +325,7 @@ def skip_large_updates(
             split. Without it, each device measures its own part.
     """
     del gradient_step, params
-    (most,) = nonnegative("skip_large_updates", max_squared_norm=max_squared_norm)
+    (most,) = check.nonnegative("skip_large_updates", max_squared_norm=max_squared_norm)
     Leaves(updates).check("skip_large_updates")
     norm_squared = squared_norm(updates, mesh_axes("skip_large_updates", axis_name))
     # Written so that NaN, which is not smaller than anything, is left out too.
@@ -346,7 +341,7 @@ def _never_skip(
 
 def _every(k: Any) -> Callable[[Array], Any]:
     """`step -> k`, for a number or a function."""
-    checked = lambda k: period("MultiSteps", every_k_schedule=k)[0]
+    checked = lambda k: check.period("MultiSteps", every_k_schedule=k)[0]
     if callable(k):
         return lambda step: checked(k(step))
     number = checked(k)

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from ..core import AnyTransformation, as_inner, is_number, OptState
+from .. import check
+from ..core import AnyTransformation, as_inner, OptState
 from ..engine import shown
 from ..tree import get_all_with_path, names_in
 from ._watched import alone, by_name
@@ -62,7 +63,7 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
 
 def _plain(x: Any) -> Any:
     """A single number as Python's; all else, and what is traced, as it is."""
-    known = is_number(x) and not isinstance(x, Tracer)
+    known = check.is_number(x) and not isinstance(x, Tracer)
     return np.asarray(x).item() if known and np.ndim(x) == 0 else x
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import check
 from ..core import (
     AnyTransformation,
     AxisName,
@@ -16,7 +17,6 @@ from ..core import (
     MeshAxes,
     OptState,
     Rule,
-    state_of,
     transformation,
 )
 from ..engine import lift, plan_of, sequence, Shown, shown
@@ -63,7 +63,7 @@ def watched(
     norm = plan_of("watched", "norm", _norm(axes))
 
     def apart(state: OptState) -> Sequence[OptState]:
-        state = state_of("watched", WatchedState, state)
+        state = check.state_of("watched", WatchedState, state)
         before, after = _Norm(state.gradient_norm), _Norm(state.update_norm)
         return before, state.inner_state, after
 

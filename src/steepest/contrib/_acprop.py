@@ -9,13 +9,11 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    fraction,
     gives,
     GradientTransformationExtraArgs,
-    nonnegative,
-    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -86,9 +84,9 @@ def scale_by_acprop(
         eps_root: the same, added to `nu` at every step, so that it piles up there.
     """
     name = "scale_by_acprop"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (eps_root,) = check.nonnegative.must(name, eps_root=eps_root)
     return lift(
         Rule(
             name,
@@ -134,5 +132,5 @@ def acprop(
     return chain(
         scale_by_acprop(b1, b2, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(rate_given("acprop", learning_rate)),
+        scale_by_learning_rate(check.rate_given("acprop", learning_rate)),
     )

@@ -8,17 +8,13 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     At,
-    dtype,
-    finite,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
-    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -115,12 +111,12 @@ def scale_by_ademamix(
             and float32 for `m2` where they are in half precision.
     """
     name = "scale_by_ademamix"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
-    dtype(name, mu_dtype=mu_dtype)
-    b3 = number_or_schedule(fraction, name, b3=b3)
-    alpha = number_or_schedule(finite, name, alpha=alpha)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (eps_root,) = check.nonnegative.must(name, eps_root=eps_root)
+    check.dtype(name, mu_dtype=mu_dtype)
+    b3 = number_or_schedule(check.fraction, name, b3=b3)
+    alpha = number_or_schedule(check.finite, name, alpha=alpha)
     return lift(
         Rule(
             name,
@@ -184,5 +180,5 @@ def ademamix(
     return chain(
         scale_by_ademamix(b1, b2, b3, alpha, eps, eps_root, mu_dtype),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(rate_given("ademamix", learning_rate)),
+        scale_by_learning_rate(check.rate_given("ademamix", learning_rate)),
     )

@@ -10,17 +10,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    dtype,
-    flag,
-    fraction,
-    function,
     gives,
     GradientTransformationExtraArgs,
-    nonnegative,
     only_real,
-    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -107,11 +102,11 @@ def scale_by_adopt(
             moves; by default its fourth root.
     """
     name = "scale_by_adopt"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    dtype(name, mu_dtype=mu_dtype)
-    flag(name, nesterov=nesterov, use_clipping=use_clipping)
-    function(name, clip_value_fn=clip_value_fn)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    check.dtype(name, mu_dtype=mu_dtype)
+    check.flag(name, nesterov=nesterov, use_clipping=use_clipping)
+    check.function(name, clip_value_fn=clip_value_fn)
     clipping = {"clip_value": clip_value_fn} if use_clipping else {}
     return lift(
         Rule(
@@ -167,5 +162,5 @@ def adopt(
             use_clipping=use_clipping,
             clip_value_fn=clip_value_fn,
         ),
-        scale_by_learning_rate(rate_given("adopt", learning_rate)),
+        scale_by_learning_rate(check.rate_given("adopt", learning_rate)),
     )

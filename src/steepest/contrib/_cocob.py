@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Params,
-    positive,
-    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -102,8 +100,8 @@ def scale_by_cocob(
         alpha: at most one part in `alpha` is bet in the first steps.
         eps: where `L` begins.
     """
-    (alpha,) = positive("scale_by_cocob", alpha=alpha)
-    (eps,) = nonnegative("scale_by_cocob", eps=eps)
+    (alpha,) = check.positive("scale_by_cocob", alpha=alpha)
+    (eps,) = check.nonnegative("scale_by_cocob", eps=eps)
     return lift(
         Rule(
             "scale_by_cocob",
@@ -150,6 +148,8 @@ def cocob(
     """
     return chain(
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(rate_given("cocob", learning_rate), flip_sign=False),
+        scale_by_learning_rate(
+            check.rate_given("cocob", learning_rate), flip_sign=False
+        ),
         scale_by_cocob(alpha, eps),
     )

@@ -10,22 +10,18 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..core import (
     AxisName,
-    finite,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    measurable,
     Measure,
     mesh_axes,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
     Updates,
-    WrongArgument,
 )
 from ..engine import lift, optimizer
 from ..numerics import (
@@ -165,9 +161,9 @@ def dadapt_adamw(
     """
     name = "dadapt_adamw"
     b1, b2 = both(name, betas)
-    (eps,) = nonnegative(name, eps=eps)
-    (weight_decay,) = finite(name, weight_decay=weight_decay)
-    (estim_lr0,) = measurable(name, estim_lr0=estim_lr0)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (weight_decay,) = check.finite(name, weight_decay=weight_decay)
+    (estim_lr0,) = check.measurable(name, estim_lr0=estim_lr0)
     return lift(
         Rule(
             name,
@@ -185,7 +181,7 @@ def dadapt_adamw(
             },
             numbers={
                 "learning_rate": number_or_schedule(
-                    finite, name, learning_rate=learning_rate
+                    check.finite, name, learning_rate=learning_rate
                 ),
                 "b1": b1,
                 "b2": b2,
@@ -212,7 +208,7 @@ def both(name: str, betas: Any) -> list[Any]:
     try:
         b1, b2 = betas
     except (TypeError, ValueError):
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{name}: betas is {betas!r}, and two numbers, (b1, b2), are wanted."
         ) from None
-    return fraction(name, **{"betas[0]": b1, "betas[1]": b2})
+    return check.fraction(name, **{"betas[0]": b1, "betas[1]": b2})

@@ -11,25 +11,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    amount,
     AxisName,
-    choice,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
     Measure,
     mesh_axes,
     MeshAxes,
-    nonnegative,
     Params,
     PerStep,
-    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
-    WrongArgument,
 )
 from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
@@ -100,7 +96,7 @@ def dog(
     return chain(
         decayed(weight_decay, mask),
         _scale_by_dog(init_step, eps, mesh_axes("dog", axis_name)),
-        scale_by_learning_rate(rate_given("dog", learning_rate)),
+        scale_by_learning_rate(check.rate_given("dog", learning_rate)),
     )
 
 
@@ -206,13 +202,13 @@ def _scale_by_dog(
     try:
         kind, first = init_step
     except (TypeError, ValueError):
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"dog: init_step is {init_step!r}, and a name and a number, such as "
             "('heuristic', 1e-6), are wanted."
         ) from None
-    choice("dog", get_args(InitStep), **{"init_step[0]": kind})
-    (eps,) = nonnegative("dog", eps=eps)
-    (first,) = amount("dog", **{"init_step[1]": first})
+    check.choice("dog", get_args(InitStep), **{"init_step[0]": kind})
+    (eps,) = check.nonnegative("dog", eps=eps)
+    (first,) = check.amount("dog", **{"init_step[1]": first})
     numbers = {"eps": eps, "distance": first if kind == "distance" else 0.0}
     per_step = dog_rate
     if kind == "learning_rate":

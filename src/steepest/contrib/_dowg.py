@@ -9,17 +9,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    amount,
     AxisName,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
-    nonnegative,
     Params,
-    rate_given,
     Real,
     ScalarOrSchedule,
 )
@@ -97,13 +95,13 @@ def dowg(
     [-0.06, 0.08]
     """
     begin = eps if init_estim_sq_dist is None else init_estim_sq_dist
-    (eps,) = nonnegative("dowg", eps=eps)
-    (begin,) = amount("dowg", init_estim_sq_dist=begin)
+    (eps,) = check.nonnegative("dowg", eps=eps)
+    (begin,) = check.amount("dowg", init_estim_sq_dist=begin)
     shared = {"estim_sq_dist": first_square, "weighted_sq_norm_grads": scalar()}
     numbers = {"eps": eps, "init_estim_sq_dist": begin}
     axes = mesh_axes("dowg", axis_name)
     return chain(
         decayed(weight_decay, mask),
         scale_by_distance("dowg", DoWGState, shared, numbers, dowg_rate, axes),
-        scale_by_learning_rate(rate_given("dowg", learning_rate)),
+        scale_by_learning_rate(check.rate_given("dowg", learning_rate)),
     )

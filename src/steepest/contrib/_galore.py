@@ -12,20 +12,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AnyTransformation,
     as_inner,
-    finite,
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
     Params,
-    period,
-    rate_given,
     Real,
     ScalarOrSchedule,
-    state_of,
     transformation,
     Updates,
 )
@@ -107,8 +104,8 @@ def scale_by_galore(
             and scalars are never projected.
     """
     name = "scale_by_galore"
-    rank, gap = period(name, rank=rank, update_proj_gap=update_proj_gap)
-    (scale,) = finite(name, scale=scale)
+    rank, gap = check.period(name, rank=rank, update_proj_gap=update_proj_gap)
+    (scale,) = check.finite(name, scale=scale)
     base = scale_by_adam() if base_optimizer is None else base_optimizer
     base = as_inner(name, "base_optimizer", base)
     numbers = _all_matrices
@@ -139,7 +136,7 @@ def scale_by_galore(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, GaLoreState]:
-        state = state_of(name, GaLoreState, state)
+        state = check.state_of(name, GaLoreState, state)
         leaves = Leaves(updates)
         leaves.check(name)
         treedef = leaves.treedef
@@ -218,7 +215,7 @@ def galore(
             rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers
         ),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(rate_given("galore", learning_rate)),
+        scale_by_learning_rate(check.rate_given("galore", learning_rate)),
     )
 
 

@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    finite,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Params,
     Real,
     Rule,
@@ -96,9 +94,9 @@ def scale_by_madgrad(
         eps: keeps `u` finite where the gradient is zero.
     """
     name = "scale_by_madgrad"
-    (momentum,) = fraction(name, momentum=momentum)
-    (eps,) = nonnegative(name, eps=eps)
-    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
+    (momentum,) = check.fraction(name, momentum=momentum)
+    (eps,) = check.nonnegative(name, eps=eps)
+    rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
     return lift(
         Rule(
             name,

@@ -9,21 +9,18 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
     AxisName,
-    finite,
     GradientTransformationExtraArgs,
     like_optax,
-    measurable,
     mesh_axes,
     missing,
     OptState,
     Params,
-    period,
     Real,
-    state_of,
     transformation,
     Updates,
 )
@@ -94,9 +91,9 @@ def mechanize(
     """
     name = "mechanize"
     base = as_inner(name, "base_optimizer", base_optimizer)
-    (decay,) = finite(name, weight_decay=weight_decay)
-    eps, s_init = measurable(name, eps=eps, s_init=s_init)
-    (k,) = period(name, num_betas=num_betas)
+    (decay,) = check.finite(name, weight_decay=weight_decay)
+    eps, s_init = check.measurable(name, eps=eps, s_init=s_init)
+    (k,) = check.period(name, num_betas=num_betas)
     axes = mesh_axes(name, axis_name)
 
     def init(params: Params) -> MechanicState:
@@ -121,7 +118,7 @@ def mechanize(
     ) -> tuple[Updates, MechanicState]:
         if params is None:
             raise missing(name, "params")
-        state = state_of(name, MechanicState, state)
+        state = check.state_of(name, MechanicState, state)
         real = state.s.dtype
         us, base_state = base.update(
             updates, state.base_optimizer_state, params, **extra_args

@@ -9,18 +9,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..core import (
     AxisName,
-    finite,
-    flag,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    loss,
     Measure,
     mesh_axes,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -138,10 +134,10 @@ def _checked(
     adapt_lower_bound: bool,
 ) -> dict[str, Any]:
     """The numbers of the model, by name."""
-    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
-    (lower_bound,) = finite(name, lower_bound=lower_bound)
-    (weight_decay,) = finite(name, weight_decay=weight_decay)
-    flag(name, adapt_lower_bound=adapt_lower_bound)
+    rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
+    (lower_bound,) = check.finite(name, lower_bound=lower_bound)
+    (weight_decay,) = check.finite(name, weight_decay=weight_decay)
+    check.flag(name, adapt_lower_bound=adapt_lower_bound)
     return {
         "learning_rate": rate,
         "lower_bound": lower_bound,
@@ -151,7 +147,7 @@ def _checked(
 
 
 def _as_loss(name: str, value: Any) -> Array:
-    (value,) = loss(name, value=value)
+    (value,) = check.loss(name, value=value)
     return jnp.asarray(value, float)
 
 
@@ -219,7 +215,7 @@ def momo(
     >>> [round(float(u), 3) for u in updates]
     [-1.5, 2.0]
     """
-    (beta,) = fraction("momo", beta=beta)
+    (beta,) = check.fraction("momo", beta=beta)
     model = _checked(
         "momo", learning_rate, lower_bound, weight_decay, adapt_lower_bound
     )
@@ -332,8 +328,8 @@ def momo_adam(
             split. Without it, each device measures its own part.
         memory_dtype, keep_count: as for `keeping`.
     """
-    b1, b2 = fraction("momo_adam", b1=b1, b2=b2)
-    (eps,) = nonnegative("momo_adam", eps=eps)
+    b1, b2 = check.fraction("momo_adam", b1=b1, b2=b2)
+    (eps,) = check.nonnegative("momo_adam", eps=eps)
     model = _checked(
         "momo_adam", learning_rate, lower_bound, weight_decay, adapt_lower_bound
     )

@@ -15,23 +15,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..combine import chain, partition
 from ..core import (
-    amount,
-    array,
-    choice,
-    dtype,
-    finite,
-    flag,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
     Matrix,
-    nonnegative,
     Params,
-    period,
-    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -181,12 +172,12 @@ def scale_by_muon(
             means a matrix.
     """
     name = "scale_by_muon"
-    (beta,) = fraction(name, beta=beta)
-    (eps,) = nonnegative(name, eps=eps)
-    (ns_steps,) = period(name, ns_steps=ns_steps)
-    dtype(name, mu_dtype=mu_dtype)
-    flag(name, nesterov=nesterov, adaptive=adaptive)
-    choice(name, PRECONDITIONINGS, preconditioning=preconditioning)
+    (beta,) = check.fraction(name, beta=beta)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (ns_steps,) = check.period(name, ns_steps=ns_steps)
+    check.dtype(name, mu_dtype=mu_dtype)
+    check.flag(name, nesterov=nesterov, adaptive=adaptive)
+    check.choice(name, PRECONDITIONINGS, preconditioning=preconditioning)
     ndim = 2 if weight_dimension_numbers is None else 3  # else they come in stacks
     # In a leaf of several matrices `<m, u>` is the sum over all of them.
     alone = adaptive and ndim == 3
@@ -276,15 +267,15 @@ def muon(
     """
     numbers = muon_weight_dimension_numbers
     if consistent_rms is not None:
-        (consistent_rms,) = amount("muon", consistent_rms=consistent_rms)
-    fraction("muon", adam_b1=adam_b1, adam_b2=adam_b2)
-    nonnegative.must("muon", adam_eps_root=adam_eps_root)
+        (consistent_rms,) = check.amount("muon", consistent_rms=consistent_rms)
+    check.fraction("muon", adam_b1=adam_b1, adam_b2=adam_b2)
+    check.nonnegative.must("muon", adam_eps_root=adam_eps_root)
     for name, x in (
         ("adam_weight_decay", adam_weight_decay),
         ("adam_learning_rate", adam_learning_rate),
     ):
         if not callable(x) and x is not None:
-            finite("muon", **{name: x})
+            check.finite("muon", **{name: x})
     if adam_learning_rate is None:
         adam_learning_rate = learning_rate
     matrices = chain(
@@ -301,7 +292,7 @@ def muon(
         ),
         _scale_by_shape(consistent_rms, numbers),
         add_decayed_weights(weight_decay, weight_decay_mask),
-        scale_by_learning_rate(rate_given("muon", learning_rate)),
+        scale_by_learning_rate(check.rate_given("muon", learning_rate)),
     )
     rest = adamw(
         adam_learning_rate,
@@ -364,7 +355,7 @@ def _coefficients(who: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
                 f"{', '.join(COEFFICIENTS)}, or three numbers, is wanted."
             )
         ns_coeffs = COEFFICIENTS[ns_coeffs]
-    shape = array(who, ns_coeffs=ns_coeffs)[0].shape
+    shape = check.array(who, ns_coeffs=ns_coeffs)[0].shape
     if len(shape) not in (1, 2) or shape[-1] != 3:
         raise ValueError(
             f"{who}: ns_coeffs has shape {shape}, and (3,), or (steps, 3) with one "

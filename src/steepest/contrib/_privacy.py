@@ -9,20 +9,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    finite,
-    flag,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     OptState,
     Params,
-    rate_given,
     Real,
     ScalarOrSchedule,
-    share,
-    state_of,
     transformation,
     Updates,
 )
@@ -79,7 +74,7 @@ def differentially_private_aggregate(
         **extra_args: Any,
     ) -> tuple[Updates, DifferentiallyPrivateAggregateState]:
         del params, extra_args
-        state = state_of(name, DifferentiallyPrivateAggregateState, state)
+        state = check.state_of(name, DifferentiallyPrivateAggregateState, state)
         Leaves(updates).check(name)
         leaves, treedef = jax.tree.flatten(updates)
         shapes = [jnp.shape(g) for g in leaves]
@@ -142,20 +137,20 @@ def dpsgd(
     [-0.06, -0.08]
     """
     _checked("dpsgd", l2_norm_clip, noise_multiplier)
-    flag("dpsgd", nesterov=nesterov)
+    check.flag("dpsgd", nesterov=nesterov)
     direction = identity()
     if momentum is not None:
-        (decay,) = share("dpsgd", momentum=momentum)
+        (decay,) = check.fraction("dpsgd", momentum=momentum)
         direction = trace(decay, nesterov)
     return chain(
         differentially_private_aggregate(l2_norm_clip, noise_multiplier, seed),
         direction,
-        scale_by_learning_rate(rate_given("dpsgd", learning_rate)),
+        scale_by_learning_rate(check.rate_given("dpsgd", learning_rate)),
     )
 
 
 def _checked(name: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
     """The two numbers: noise of infinite size is refused."""
     given = {"l2_norm_clip": l2_norm_clip, "noise_multiplier": noise_multiplier}
-    finite(name, **given)
-    return nonnegative(name, **given)
+    check.finite(name, **given)
+    return check.nonnegative(name, **given)

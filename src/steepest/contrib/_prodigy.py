@@ -10,18 +10,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..core import (
     AxisName,
-    finite,
-    flag,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    measurable,
     Measure,
     mesh_axes,
-    nonnegative,
     Params,
     Real,
     Rule,
@@ -183,12 +179,12 @@ def prodigy(
     """
     name = "prodigy"
     b1, b2 = both(name, betas)
-    (b3,) = (b2**0.5,) if beta3 is None else fraction(name, beta3=beta3)
-    (eps,) = nonnegative(name, eps=eps)
-    (weight_decay,) = finite(name, weight_decay=weight_decay)
-    d0, coef = measurable(name, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
-    flag(name, safeguard_warmup=safeguard_warmup)
-    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
+    (b3,) = (b2**0.5,) if beta3 is None else check.fraction(name, beta3=beta3)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (weight_decay,) = check.finite(name, weight_decay=weight_decay)
+    d0, coef = check.measurable(name, estim_lr0=estim_lr0, estim_lr_coef=estim_lr_coef)
+    check.flag(name, safeguard_warmup=safeguard_warmup)
+    rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
     return lift(
         Rule(
             name,

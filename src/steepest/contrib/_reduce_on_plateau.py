@@ -5,19 +5,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..core import (
-    amount,
     gives,
     GradientTransformationExtraArgs,
-    inside,
     like_optax,
-    loss,
-    period,
     Real,
     Rule,
-    share,
     transformation,
-    whole,
 )
 from ..engine import lift
 from ..numerics import increment, scalar, zero_count
@@ -55,7 +50,7 @@ def plateau_scale(
 ) -> tuple[Any, ...]:
     """The `scale` of this step, from the loss `value` and what was seen before."""
     now = increment(count)
-    (value,) = loss("reduce_on_plateau", value=value)
+    (value,) = check.loss("reduce_on_plateau", value=value)
     sums = count.astype(avg_value.dtype) * avg_value + value
     average = sums / now.astype(avg_value.dtype)
     # At first the best is infinite, and of that there is no fraction.
@@ -125,18 +120,18 @@ def reduce_on_plateau(
     0.5
     """
     name = "reduce_on_plateau"
-    (factor,) = inside.must(name, factor=factor)
-    (rtol,) = share.must(name, rtol=rtol)
-    (atol,) = amount.must(name, atol=atol)
-    (min_scale,) = amount(name, min_scale=min_scale)
+    (factor,) = check.inside.must(name, factor=factor)
+    (rtol,) = check.fraction.must(name, rtol=rtol)
+    (atol,) = check.amount.must(name, atol=atol)
+    (min_scale,) = check.amount(name, min_scale=min_scale)
     if not any(isinstance(x, Array) or x > 0 for x in (rtol, atol)):
         raise ValueError(
             f"{name}: rtol and atol are both 0, and one of them above 0 is wanted."
         )
-    patience, size = period(
+    patience, size = check.period(
         name, patience=patience, accumulation_size=accumulation_size
     )
-    (cooldown,) = whole(name, cooldown=cooldown)
+    (cooldown,) = check.whole(name, cooldown=cooldown)
 
     return lift(
         Rule(

@@ -12,13 +12,12 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Int
 
+from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
     AxisName,
     EmptyState,
-    flag,
-    function,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
@@ -27,10 +26,8 @@ from ..core import (
     missing,
     OptState,
     Params,
-    period,
     Real,
     Rule,
-    state_of,
     transformation,
     Updates,
 )
@@ -128,8 +125,8 @@ def sam(
     """
     down = as_inner("sam", "optimizer", optimizer)
     up = as_inner("sam", "adv_optimizer", adv_optimizer)
-    (sync_period,) = period("sam", sync_period=sync_period)
-    flag("sam", reset_state=reset_state, opaque_mode=opaque_mode)
+    (sync_period,) = check.period("sam", sync_period=sync_period)
+    check.flag("sam", reset_state=reset_state, opaque_mode=opaque_mode)
 
     def init(params: Params) -> SAMState:
         Leaves(params, "params").check("sam")
@@ -147,7 +144,7 @@ def sam(
     ) -> tuple[Updates, SAMState]:
         if params is None:
             raise missing("sam", "params")
-        state = state_of("sam", SAMState, state)
+        state = check.state_of("sam", SAMState, state)
         here = state.steps_since_sync == 0
         cache = map_wide("sam", _choose, [here], params=params, cache=state.cache)
 
@@ -187,8 +184,8 @@ def sam(
             raise missing("sam", "params")
         if grad_fn is None:
             raise missing("sam", "grad_fn")
-        function("sam", grad_fn=grad_fn)
-        state = state_of("sam", SAMState, state)
+        check.function("sam", grad_fn=grad_fn)
+        state = check.state_of("sam", SAMState, state)
         worst, adv_state = params, state.adv_state
         for i in range(int(sync_period) - 1):
             u, adv_state = up.update(updates, adv_state, worst, **extra_args)

@@ -10,27 +10,20 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AnyTransformation,
     At,
-    dtype,
-    finite,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
-    number,
     OptState,
     Params,
     Real,
     Rule,
     ScalarOrSchedule,
-    share,
-    state_of,
     transformation,
-    whole,
 )
 from ..engine import (
     lift,
@@ -143,10 +136,10 @@ def schedule_free(
     """
     name = "schedule_free"
     base = plan_of(name, "base_optimizer", base_optimizer)
-    (b1,) = share(name, b1=b1)
-    (power,) = finite(name, weight_lr_power=weight_lr_power)
-    dtype(name, state_dtype=state_dtype)
-    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
+    (b1,) = check.fraction(name, b1=b1)
+    (power,) = check.finite(name, weight_lr_power=weight_lr_power)
+    check.dtype(name, state_dtype=state_dtype)
+    rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
 
     averages = lift(
         Rule(
@@ -171,7 +164,7 @@ def schedule_free(
     )
 
     def apart(state: OptState) -> list[OptState]:
-        state = state_of(name, ScheduleFreeState, state)
+        state = check.state_of(name, ScheduleFreeState, state)
         return [state.base_optimizer_state, state]
 
     def together(states: list[OptState]) -> ScheduleFreeState:
@@ -253,8 +246,8 @@ def schedule_free_adamw(
     """
     name = "schedule_free_adamw"
     rate = _warmed_up(name, learning_rate, warmup_steps)
-    (b2,) = fraction(name, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
+    (b2,) = check.fraction(name, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
     base = chain(
         scale_by_rms(b2, eps, eps_in_sqrt=False, bias_correction=True),
         add_decayed_weights(weight_decay),
@@ -296,10 +289,10 @@ def schedule_free_sgd(
 def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     """The learning rate, from zero over this many steps."""
     if not callable(learning_rate):
-        finite(name, learning_rate=learning_rate)
+        check.finite(name, learning_rate=learning_rate)
     if warmup_steps is None:
         return learning_rate
-    (steps,) = whole(name, warmup_steps=warmup_steps)
+    (steps,) = check.whole(name, warmup_steps=warmup_steps)
     if callable(learning_rate):
         raise TypeError(
             f"{name}: learning_rate is a function and warmup_steps is {steps}. Put the "
@@ -329,7 +322,7 @@ def _average(b1: Any, y: Array, z: Array) -> Array:
     """`x`, in the wider of their dtypes."""
     dtype = update_dtype(y, z)
     wide = wide_dtype([y, z])
-    b1, y, z = number(b1), widen(y, wide), widen(z, wide)
+    b1, y, z = check.number(b1), widen(y, wide), widen(z, wide)
     some = b1 != 0
     return restore(
         jnp.where(some, (y - (1 - b1) * z) / jnp.where(some, b1, 1), y), dtype

@@ -8,16 +8,13 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     At,
-    finite,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
-    rate_given,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -97,10 +94,10 @@ def scale_by_simplified_ademamix(
         eps_root: the same, under the root.
     """
     name = "scale_by_simplified_ademamix"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
-    alpha = number_or_schedule(finite, name, alpha=alpha)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (eps_root,) = check.nonnegative.must(name, eps_root=eps_root)
+    alpha = number_or_schedule(check.finite, name, alpha=alpha)
     rest = {"alpha": At.of("t", alpha), "eps": eps, "eps_root": eps_root}
     return lift(
         Rule(
@@ -151,5 +148,5 @@ def simplified_ademamix(
     return chain(
         scale_by_simplified_ademamix(b1, b2, alpha, eps, eps_root),
         add_decayed_weights(weight_decay, mask),
-        scale_by_learning_rate(rate_given("simplified_ademamix", learning_rate)),
+        scale_by_learning_rate(check.rate_given("simplified_ademamix", learning_rate)),
     )

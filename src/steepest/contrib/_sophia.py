@@ -14,34 +14,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AnyTransformation,
     as_inner,
-    dtype,
-    flag,
-    fraction,
-    function,
     gives,
     GradientTransformationExtraArgs,
-    key,
     like_optax,
     missing,
-    nonnegative,
     only_real,
     OptState,
     Params,
-    period,
-    positive,
-    rate_given,
     Real,
     Rule,
-    said_of,
     ScalarOrSchedule,
-    state_of,
     transformation,
     Updates,
-    whole,
 )
 from ..engine import branch, Leaves, lift, map_wide, MaskOrFn, optimizer, wide
 from ..numerics import (
@@ -93,7 +82,7 @@ def hutchinson_estimator_diag_hessian(
     number = hasattr(seed, "dtype") and np.ndim(seed) == 0
     number = jnp.issubdtype(seed.dtype, jnp.integer) if number else type(seed) is int
     if not number:
-        key(name, random_seed=seed)
+        check.key(name, random_seed=seed)
 
     def init(params: Params) -> HutchinsonState:
         del params
@@ -112,13 +101,13 @@ def hutchinson_estimator_diag_hessian(
             raise missing(name, "params")
         if obj_fn is None:
             raise missing(name, "obj_fn")
-        function(name, obj_fn=obj_fn)
-        state = state_of(name, HutchinsonState, state)
+        check.function(name, obj_fn=obj_fn)
+        state = check.state_of(name, HutchinsonState, state)
         leaves = Leaves(params, "params")
         for k, p in enumerate(leaves.arrays):
             if p is not None and not is_inexact(p):
                 raise TypeError(
-                    f"{name}: leaf {leaves.path(k)} {said_of(p)}, and a real one is "
+                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, and a real one is "
                     "wanted: there is no derivative by it. Put it under a mask."
                 )
         rest, mine = jax.random.split(state.key)
@@ -217,11 +206,11 @@ def sophia(
     """
     estimator = as_inner("sophia", "hessian_diagonal_fn", hessian_diagonal_fn)
     direction = _direction(b1, eps, gamma, clip_threshold, mu_dtype)
-    (b2,) = fraction("sophia", b2=b2)
-    (interval,) = period("sophia", update_interval=update_interval)
-    dtype("sophia", mu_dtype=mu_dtype)
-    flag("sophia", verbose=verbose)
-    (every,) = whole(
+    (b2,) = check.fraction("sophia", b2=b2)
+    (interval,) = check.period("sophia", update_interval=update_interval)
+    check.dtype("sophia", mu_dtype=mu_dtype)
+    check.flag("sophia", verbose=verbose)
+    (every,) = check.whole(
         "sophia", print_win_rate_every_n_steps=print_win_rate_every_n_steps
     )
 
@@ -237,7 +226,7 @@ def sophia(
     ) -> tuple[Updates, SophiaState]:
         if params is None:
             raise missing("sophia", "params")
-        state = state_of("sophia", SophiaState, state)
+        state = check.state_of("sophia", SophiaState, state)
 
         def look() -> tuple[Updates, OptState]:
             h, kept = estimator.update(
@@ -259,7 +248,7 @@ def sophia(
     return chain(
         GradientTransformationExtraArgs(init, update),
         add_decayed_weights(weight_decay, weight_decay_mask),
-        scale_by_learning_rate(rate_given("sophia", learning_rate)),
+        scale_by_learning_rate(check.rate_given("sophia", learning_rate)),
     )
 
 
@@ -273,11 +262,11 @@ def _direction(
     b1: Real, eps: Real, gamma: Real, clip_threshold: Real | None, mu_dtype: Any
 ) -> GradientTransformationExtraArgs:
     """`u`, from the `nu` of the last estimate."""
-    (b1,) = fraction("sophia", b1=b1)
-    eps, gamma = nonnegative("sophia", eps=eps, gamma=gamma)
+    (b1,) = check.fraction("sophia", b1=b1)
+    eps, gamma = check.nonnegative("sophia", eps=eps, gamma=gamma)
     top = None
     if clip_threshold is not None:
-        (top,) = positive("sophia", clip_threshold=clip_threshold)
+        (top,) = check.positive("sophia", clip_threshold=clip_threshold)
     numbers = {"b1": b1, "eps": eps, "gamma": gamma, "clip_threshold": top}
     return lift(
         Rule(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
@@ -12,7 +13,6 @@ from ..core import (
     like_optax,
     OptState,
     Params,
-    state_of,
     Transformation,
     transformation,
     Updates,
@@ -67,7 +67,7 @@ def split_real_and_imaginary(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, SplitRealAndImaginaryState]:
-        state = state_of(name, SplitRealAndImaginaryState, state)
+        state = check.state_of(name, SplitRealAndImaginaryState, state)
         Leaves(updates).check(name)
         found, inner_state = tx.update(
             jax.tree.map(_split, updates),

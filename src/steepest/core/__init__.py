@@ -15,17 +15,6 @@ from ._errors import (
     UnusualValueWarning as UnusualValueWarning,
     warn as warn,
 )
-from ._given import (
-    any_dtype as any_dtype,
-    array as array,
-    axes as axes,
-    is_number as is_number,
-    key as key,
-    one_number as one_number,
-    said_of as said_of,
-    sizes as sizes,
-    WrongArgument as WrongArgument,
-)
 from ._like_optax import (
     like_optax as like_optax,
 )
@@ -33,32 +22,6 @@ from ._mesh import (
     AxisName as AxisName,
     mesh_axes as mesh_axes,
     MeshAxes as MeshAxes,
-)
-from ._numbers import (
-    amount as amount,
-    finite as finite,
-    fraction as fraction,
-    inside as inside,
-    loss as loss,
-    measurable as measurable,
-    negative as negative,
-    nonnegative as nonnegative,
-    number as number,
-    period as period,
-    positive as positive,
-    real as real,
-    share as share,
-    unless_array as unless_array,
-    whole as whole,
-)
-from ._options import (
-    choice as choice,
-    dtype as dtype,
-    flag as flag,
-    function as function,
-    has_fields as has_fields,
-    rate_given as rate_given,
-    state_of as state_of,
 )
 from ._recent import Recent as Recent
 from ._rule import (

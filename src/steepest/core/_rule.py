@@ -31,7 +31,6 @@ import jax
 import jax.numpy as jnp
 
 from ._mesh import MeshAxes
-from ._options import choice, function
 from ._static import Static
 from ._transformation import EmptyState
 
@@ -173,7 +172,11 @@ class Rule:
     check_leaf: Callable[[Any], str | None] | None = None
 
     def __post_init__(self) -> None:
-        function(self.name, formula=self.formula, **self.memory, **self.shared)
+        for part, f in {"formula": self.formula, **self.memory, **self.shared}.items():
+            if not callable(f):
+                raise TypeError(
+                    f"{self.name}: {part} is a {type(f).__name__}, expected a function."
+                )
         kept = (*self.shared, *self.memory)
         fields = getattr(self.State, "_fields", ())
         if set(kept) != set(fields):
@@ -181,7 +184,11 @@ class Rule:
                 f"{self.name}: State has the fields {fields}, but the rule keeps "
                 f"{kept}. Pass a NamedTuple with a field for each."
             )
-        choice(self.name, get_args(Kind), kind=self.kind)
+        if self.kind not in get_args(Kind):
+            raise ValueError(
+                f"{self.name}: kind is {self.kind!r}, expected one of: "
+                f"{', '.join(get_args(Kind))}."
+            )
         self._check_names()
 
     @property

@@ -9,7 +9,6 @@ import jax
 from ._call import Call, Made, recorded
 from ._errors import not_a_transformation
 from ._like_optax import like_optax
-from ._options import function
 from ._types import OptState, Params, Updates
 
 
@@ -269,7 +268,10 @@ def stateless(
     [1.0, 2.0]
     """
 
-    function("stateless", f=f)
+    if not callable(f):
+        raise TypeError(
+            f"stateless: f is a {type(f).__name__}, and a function is wanted."
+        )
 
     def update(
         updates: Updates,

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from ..core import amount, fraction, is_number, nonnegative
+from .. import check
 from ..engine import same_shapes
 
 Stepped = tuple[Any, PyTree]  # (opt_params, theta)
@@ -16,11 +16,11 @@ Fixed = tuple[tuple[str, Any], ...]  # by name, and hashable
 
 # What each hyperparameter must be, in all rules that have it.
 _WANTED = {
-    "eta": amount.must,
-    "mu": fraction.must,
-    "beta1": fraction.must,
-    "beta2": fraction.must,
-    "eps": nonnegative.must,
+    "eta": check.amount.must,
+    "mu": check.fraction.must,
+    "beta1": check.fraction.must,
+    "beta2": check.fraction.must,
+    "eps": check.nonnegative.must,
 }
 
 
@@ -70,7 +70,7 @@ def state_like(who: str, init: str, names: tuple[str, ...], opt_params: Any) -> 
     several = isinstance(opt_params, tuple | list)
     parts = opt_params if several else (opt_params,)
     fits = len(parts) == len(names) and several == (len(names) > 1)
-    if not fits or not is_number(parts[-1]) or np.shape(parts[-1]) != ():
+    if not fits or not check.is_number(parts[-1]) or np.shape(parts[-1]) != ():
         found = type(opt_params).__name__ + (f" of {len(parts)}" if several else "")
         raise TypeError(
             f"{who}: opt_params is a {found}, and ({', '.join(names)}) is wanted. Make "

@@ -14,15 +14,8 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array
 
-from ..core import (
-    amount,
-    finite,
-    key as random_key,
-    Params,
-    period,
-    Real,
-    Updates,
-)
+from .. import check
+from ..core import Params, Real, Updates
 from ..numerics import is_inexact, rounded, wide_dtype
 from ._dtypes import wide, widen
 from ._leaves import Leaves, map_leaves, map_wide
@@ -62,7 +55,7 @@ def apply_updates(
         _warn_of_integers(who, **trees)
     if key is None:
         return map_wide(who, _add, [], **trees)
-    random_key(who, key=key)
+    check.key(who, key=key)
     keys = iter(jax.random.split(key, max(len(Leaves(params).arrays), 1)))
     add = lambda u, p: _add_by_chance(u, p, next(keys))
     return map_leaves(who, add, **trees)
@@ -82,7 +75,7 @@ def incremental_update(
         step_size: how far, of the way.
     """
     who = "incremental_update"
-    numbers = finite(who, step_size=step_size)
+    numbers = check.finite(who, step_size=step_size)
     return map_wide(who, _move, numbers, new=new_tensors, old=old_tensors)
 
 
@@ -100,8 +93,8 @@ def periodic_update(
         update_period: how many steps from copy to copy; may be traced.
     """
     who = "periodic_update"
-    (every,) = period(who, update_period=update_period)
-    (count,) = amount(who, steps=steps)
+    (every,) = check.period(who, update_period=update_period)
+    (count,) = check.amount(who, steps=steps)
     due = jnp.asarray(count % every == 0)
     return map_wide(who, _choose, [due], new=new_tensors, old=old_tensors)
 

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 
+from .. import check
 from ..core import (
     AnyTransformation,
-    dtype,
-    function,
     GradientTransformationExtraArgs,
     Params,
     Rule,
@@ -66,7 +65,7 @@ def optimizer(recipe: F) -> F:
     >>> inspect.signature(steepest.sgd).parameters["keep_count"].default
     False
     """
-    (recipe,) = function("optimizer", recipe=recipe)
+    (recipe,) = check.function("optimizer", recipe=recipe)
     name = recipe.__name__
 
     @wraps(recipe)
@@ -84,7 +83,7 @@ def _keep(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    dtype(who, memory_dtype=memory_dtype)
+    check.dtype(who, memory_dtype=memory_dtype)
 
     def revised(link: Link) -> Link:
         body = link.body

@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..core import has_fields, OptState, Rule, Static
+from .. import check
+from ..core import OptState, Rule, Static
 from ._formula import Row
 from ._leaves import Leaves
 from ._masks import View
@@ -112,7 +113,7 @@ def _seen(view: View, leaves: Leaves) -> Leaves:
 def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
     """For each thing `rule` keeps, its leaves."""
     advice = "Make the state with `tx.init` of the params the updates are for."
-    if not has_fields(state, (*rule.shared, *rule.memory)):
+    if not check.has_fields(state, (*rule.shared, *rule.memory)):
         raise TypeError(
             f"{rule.name}: the state is a {type(state).__name__}, and a "
             f"{rule.State.__name__} is wanted. {advice}"

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 import jax
 from jax.core import Tracer
 
+from .. import check
 from ..core import (
     AnyTransformation,
     GradientTransformationExtraArgs,
     OptState,
     Params,
-    period,
     Recent,
     Rule,
     Transformation,
@@ -56,7 +56,7 @@ def packing(params: Params, below: int = SMALL) -> Packing:
     >>> print(packing([jnp.ones(3)] * 100).why)
     on a CPU a slice of a vector costs as much as an array of its own
     """
-    (below,) = period("packing", below=below)
+    (below,) = check.period("packing", below=below)
     leaves = Leaves(params, "params")
     leaves.check("packing")
     arrays = [x for x in leaves.arrays if x is not None]
@@ -133,7 +133,7 @@ class _Packer:
 
     def __init__(self, tx: AnyTransformation, below: int | None):
         if below is not None:
-            (below,) = period("packed", below=below)
+            (below,) = check.period("packed", below=below)
         self._tx = tx
         self._plan = plan_of("packed", "tx", tx)
         self._below = below

@@ -8,12 +8,11 @@ from typing import Any, overload
 
 import jax
 
-from .. import combine, contrib, core, engine, optimizers, schedules, transforms
+from .. import check, combine, contrib, core, engine, optimizers, schedules, transforms
 from ..core import (
     AnyTransformation,
     as_inner,
     GradientTransformationExtraArgs,
-    is_number,
     OptState,
     Params,
     Updates,
@@ -127,7 +126,7 @@ def _translate(
     who: str, state: OptState, library: str, classes: Mapping[str, type]
 ) -> OptState:
     """`state`, with each named tuple of `library` as the class of the same name."""
-    alone = jax.tree_util.all_leaves([state]) and not is_number(state)
+    alone = jax.tree_util.all_leaves([state]) and not check.is_number(state)
     if alone and state is not None:
         raise TypeError(
             f"{who}: got a {type(state).__name__}, expected the state of an optimizer "

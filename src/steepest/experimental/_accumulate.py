@@ -6,14 +6,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
     Params,
-    period,
-    state_of,
     transformation,
     Updates,
 )
@@ -43,7 +42,7 @@ def accumulate_avg_updates(
         accumulation_steps: the number of updates in a mean; 1 makes this `identity`.
     """
     name = "accumulate_avg_updates"
-    (steps,) = period(name, accumulation_steps=accumulation_steps)
+    (steps,) = check.period(name, accumulation_steps=accumulation_steps)
     if steps == 1:
         return identity()
 
@@ -59,7 +58,7 @@ def accumulate_avg_updates(
         **extra_args: Any,
     ) -> tuple[Updates, AccumulateAvgUpdatesState]:
         del params, extra_args
-        state = state_of(name, AccumulateAvgUpdatesState, state)
+        state = check.state_of(name, AccumulateAvgUpdatesState, state)
         k = state.micro_step + 1
         mean = map_leaves(name, mean_of(k), updates=updates, avg_grad=state.avg_grad)
         ready = k == steps

@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
-    axes,
-    flag,
     GradientTransformationExtraArgs,
     init_empty_state,
     like_optax,
@@ -88,7 +87,7 @@ def process(
     before = as_inner(name, "preprocessor", preprocessor)
     join = as_inner(name, "aggregator", aggregator)
     after = as_inner(name, "postprocessor", postprocessor)
-    flag(name, aggregator_has_aux=aggregator_has_aux)
+    check.flag(name, aggregator_has_aux=aggregator_has_aux)
     # Rules expect params in the shapes of the updates. Here the updates have one axis
     # more, so rules that do not need the params are not given any.
     bodies = [link.body for link in plan_of(name, "preprocessor", before).links]
@@ -144,7 +143,7 @@ def average_per_element_updates(per_elt_axis: Axis = 0) -> Aggregator:
     ) -> tuple[Updates, OptState]:
         del params, extra_args
         batch_size(name, updates, per_elt_axis)
-        mean = lambda g: narrow(wide(g).mean(axes(name, per_elt_axis, g.ndim)), g)
+        mean = lambda g: narrow(wide(g).mean(check.axes(name, per_elt_axis, g.ndim)), g)
         return jax.tree.map(mean, updates), state
 
     return MadeAggregator(init_empty_state, update)
@@ -175,7 +174,7 @@ def batch_size(name: str, updates: Updates, axis: Axis) -> int:
     leaves = Leaves(updates)
     leaves.check(name)
     shapes = [x.shape for x in leaves.arrays if x is not None]
-    size = lambda shape: prod(shape[i] for i in axes(name, axis, len(shape)))
+    size = lambda shape: prod(shape[i] for i in check.axes(name, axis, len(shape)))
     found = sorted({size(shape) for shape in shapes})
     if len(found) != 1:
         raise ValueError(

@@ -6,20 +6,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AnyTransformation,
-    axes,
-    fraction,
     GradientTransformationExtraArgs,
     init_empty_state,
     like_optax,
     missing,
     OptState,
     Params,
-    period,
     Real,
-    state_of,
     transformation,
     Updates,
 )
@@ -76,12 +73,12 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         accumulation_steps: the number of batches taken together, one in each call.
     """
     name = "get_per_element_mean_and_sum_sq_diff_grads"
-    (steps,) = period(name, accumulation_steps=accumulation_steps)
+    (steps,) = check.period(name, accumulation_steps=accumulation_steps)
 
     def of_batch(updates: Updates) -> tuple[Updates, Updates, int]:
         """`m`, `s` and the number of elements of one batch, in float32 or wider."""
         size = batch_size(name, updates, per_elt_axis)
-        along = lambda g: axes(name, per_elt_axis, jnp.ndim(g))
+        along = lambda g: check.axes(name, per_elt_axis, jnp.ndim(g))
         m = jax.tree.map(lambda g: wide(g).mean(along(g), keepdims=True), updates)
         distance = lambda g, m: abs_sq(wide(g) - m).sum(along(g))
         s = jax.tree.map(distance, updates, m)
@@ -112,7 +109,7 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         **extra_args: Any,
     ) -> tuple[Any, PerElementMeanAndSumSqDiffGradsState]:
         del params, extra_args
-        state = state_of(name, PerElementMeanAndSumSqDiffGradsState, state)
+        state = check.state_of(name, PerElementMeanAndSumSqDiffGradsState, state)
         m, s, size = of_batch(updates)
         k = state.micro_step + 1
 
@@ -156,7 +153,7 @@ def track_per_element_mean_and_variance_with_ema(
         ema_decay: decay rate of the averages, in [0, 1).
     """
     name = "track_per_element_mean_and_variance_with_ema"
-    (decay,) = fraction(name, ema_decay=ema_decay)
+    (decay,) = check.fraction(name, ema_decay=ema_decay)
 
     def init(params: Params) -> PerElementMeanAndVarianceEMAState:
         kept = jnp.asarray(ema_decay, float)
@@ -174,7 +171,7 @@ def track_per_element_mean_and_variance_with_ema(
         **extra_args: Any,
     ) -> tuple[Updates, PerElementMeanAndVarianceEMAState]:
         del params, extra_args
-        state = state_of(name, PerElementMeanAndVarianceEMAState, state)
+        state = check.state_of(name, PerElementMeanAndVarianceEMAState, state)
         if sum_sq_diff_grads is None:
             raise missing(name, "sum_sq_diff_grads")
         if sample_size is None:

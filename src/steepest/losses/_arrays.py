@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool
 
-from ..core import is_number, said_of, unless_array, WrongArgument
+from .. import check
 from ..numerics import promoted
 
 Numbers: TypeAlias = bool | int | float | complex | np.generic | np.ndarray | Array
@@ -18,10 +18,10 @@ Check: TypeAlias = Callable[..., Any]  # one of the checks of numbers of `core`
 
 def array(who: str, name: str, x: Any) -> Array:
     """`x` as an array; a Python number stays weak, so it takes the dtype it meets."""
-    if not isinstance(x, Numbers) or not is_number(x):
+    if not isinstance(x, Numbers) or not check.is_number(x):
         advice = " Make it one with `jnp.asarray`." if isinstance(x, Sequence) else ""
         raise TypeError(
-            f"{who}: {name} {said_of(x)}, and an array of real numbers is wanted."
+            f"{who}: {name} {check.said_of(x)}, and an array of real numbers is wanted."
             + ("" if isinstance(x, str) else advice)
         )
     if np.iscomplexobj(x):
@@ -35,7 +35,7 @@ def array(who: str, name: str, x: Any) -> Array:
 def weight(who: str, check: Check, **given: Any) -> Array:
     """A number, given by name and checked, or an array of them, which is not."""
     ((name, x),) = given.items()
-    unless_array(check, who, **given)
+    check.unless_array(check, who, **given)
     return array(who, name, x)
 
 
@@ -90,7 +90,7 @@ def spread(who: str, shape: tuple[int, ...], **arrays: Array) -> Any:
     try:
         return jnp.broadcast_to(x, shape)
     except ValueError:
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{who}: {name} has shape {x.shape}, and one that broadcasts to {shape} is "
             "wanted."
         ) from None
@@ -130,7 +130,7 @@ def _common_shape(who: str, arrays: dict[str, Array]) -> tuple[int, ...]:
     try:
         return jnp.broadcast_shapes(*(x.shape for x in arrays.values()))
     except ValueError:
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{who}: {_shapes(arrays)}, and shapes that broadcast are wanted."
         ) from None
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
 
-from ..core import nonnegative, share
+from .. import check
 from ..numerics import promoted
 from ._arrays import array, floating, meet, Numbers, same_shape, spread, times, weight
 
@@ -57,8 +57,8 @@ def sigmoid_focal_loss(
     """
     who = "sigmoid_focal_loss"
     x, l = floating(who, "logits", logits), array(who, "labels", labels)
-    balance = weight(who, share, alpha=1.0 if alpha is None else alpha)
-    exponent = weight(who, nonnegative, gamma=gamma)
+    balance = weight(who, check.fraction, alpha=1.0 if alpha is None else alpha)
+    exponent = weight(who, check.nonnegative, gamma=gamma)
     power: Any = gamma if isinstance(gamma, int | float) else exponent
     dtype = promoted(x, balance, power)
     x, l = meet(who, logits=x, labels=l)[1]

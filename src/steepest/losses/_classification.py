@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..core import axes, finite, WrongArgument
+from .. import check
 from ..numerics import promoted
 from ._arrays import (
     array,
@@ -94,7 +94,7 @@ def softmax_cross_entropy_with_integer_labels(
         raise ValueError(
             f"{who}: axis is {axis}, and an int or a tuple of ints is wanted."
         )
-    along = axes(who, axis, x.ndim)
+    along = check.axes(who, axis, x.ndim)
     keep = class_mask(who, where, x.shape, axis)
     dtype = x.dtype
     x, keep = _classes_last(x.astype(wide(dtype)), along), _classes_last(keep, along)
@@ -141,7 +141,7 @@ def poly_loss_cross_entropy(
     who = "poly_loss_cross_entropy"
     l = floating(who, "labels", labels, _ONE_HOT)
     dtype, l, log_p, keep, along = _softmax(who, logits, l, axis, where)
-    more = weight(who, finite, epsilon=epsilon)
+    more = weight(who, check.finite, epsilon=epsilon)
     first = jnp.sum(jnp.where(keep, l * (1 - jnp.exp(log_p)), 0), along)
     entropy = -jnp.sum(jnp.where(keep, times(l, log_p), 0), along)
     dtype = promoted(jnp.zeros((), dtype), more)
@@ -187,7 +187,7 @@ def _softmax(
     x, l = floating(who, "logits", logits), array(who, "labels", labels)
     _check_not_numbers(who, x, l, axis)
     dtype, (x, l) = meet(who, logits=x, labels=l)
-    along = axes(who, axis, x.ndim)
+    along = check.axes(who, axis, x.ndim)
     keep = class_mask(who, where, x.shape, axis)
     log_p = jax.nn.log_softmax(jnp.where(keep, x, 0), along, where=keep)
     return dtype, jnp.where(keep, l, 0), jnp.where(keep, log_p, 0), keep, along
@@ -200,10 +200,10 @@ def _check_not_numbers(who: str, x: Array, l: Array, axis: Axis) -> None:
     """Refuse numbers of classes: as probabilities they may broadcast, and be wrong."""
     if not jnp.issubdtype(l.dtype, jnp.integer) or l.ndim >= x.ndim:
         return
-    along = axes(who, axis, x.ndim)
+    along = check.axes(who, axis, x.ndim)
     examples = tuple(n for a, n in enumerate(x.shape) if a not in along)
     if along and l.shape in (examples, ()):
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{who}: labels have dtype {l.dtype} and shape {l.shape}, the number of a "
             f"class for each example, and probabilities for the {x.shape} logits are "
             "wanted. For numbers there is `softmax_cross_entropy_with_integer_labels`. "
@@ -211,9 +211,9 @@ def _check_not_numbers(who: str, x: Array, l: Array, axis: Axis) -> None:
         )
 
 
-def _not_for(who: str, x: Array, l: Array) -> WrongArgument:
+def _not_for(who: str, x: Array, l: Array) -> check.WrongArgument:
     """The error for labels that are not one for each row of scores."""
-    return WrongArgument(
+    return check.WrongArgument(
         f"{who}: labels have shape {l.shape}, and there are scores for {x.shape[:-1]} "
         f"examples of {x.shape[-1]} classes: labels of shape {x.shape[:-1]} are "
         "wanted, the number of a class each. Take the `argmax` of one-hot labels."

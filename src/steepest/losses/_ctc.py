@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..core import negative, Real, WrongArgument
+from .. import check
+from ..core import Real
 from ..numerics import promoted
 from ._arrays import array, Numbers
 
@@ -107,7 +108,7 @@ def _ctc(
     l = array(who, "labels", labels)
     no_time = _padded(who, "logit_paddings", logit_paddings)
     no_label = _padded(who, "label_paddings", label_paddings)
-    (log_epsilon,) = negative(who, log_epsilon=log_epsilon)
+    (log_epsilon,) = check.negative(who, log_epsilon=log_epsilon)
     _check_shapes(who, x, no_time, l, no_label, blank_id)
     x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
     # The logarithm of zero. Of infinity there would be no slopes.
@@ -174,7 +175,7 @@ def _check_shapes(
         raise ValueError(found + "[batch, times] and [batch, labels] are wanted.")
     number = isinstance(blank_id, int | np.integer)
     if not (number and 0 <= blank_id < x.shape[2]):
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{who}: blank_id is {blank_id!r}, and there are {x.shape[2]} classes: "
             f"a number from 0 to {x.shape[2] - 1} is wanted."
         )

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import axes
+from .. import check
 from ._arrays import Axis, floating, mask, meet, Numbers
 
 Loss = Float[Array, "..."]
@@ -106,7 +106,7 @@ def _sum(
 ) -> Loss:
     log_p = floating(who, "log_predictions", log_predictions)
     dtype, (log_p, t) = meet(who, log_predictions=log_p, **to)
-    along = axes(who, axis, log_p.ndim)
+    along = check.axes(who, axis, log_p.ndim)
     keep = mask(who, where, log_p.shape)
     # Zeros in, before zeros out: no slope is taken of what does not count.
     terms = term(jnp.where(keep, log_p, 0), jnp.where(keep, t, 0))

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Shaped
 
-from ..core import function, WrongArgument
+from .. import check
 from ..numerics import promoted
 from ._arrays import array, meet, Numbers, spread
 
@@ -35,7 +35,7 @@ def make_fenchel_young_loss(
     0.6931
     """
     who = "make_fenchel_young_loss"
-    function(who, max_fun=max_fun)
+    check.function(who, max_fun=max_fun)
 
     def fenchel_young_loss(
         scores: Numbers, targets: Numbers, *args: Any, **kwargs: Any
@@ -43,7 +43,7 @@ def make_fenchel_young_loss(
         """`max_fun(scores) - <targets, scores>`."""
         s, t = array(who, "scores", scores), array(who, "targets", targets)
         if s.ndim == 0 or s.shape[-1:] != t.shape[-1:]:
-            raise WrongArgument(
+            raise check.WrongArgument(
                 f"{who}: scores have shape {s.shape} and targets {t.shape}, and last "
                 "axes of the same size are wanted."
             )
@@ -51,7 +51,7 @@ def make_fenchel_young_loss(
         def one(x: Array) -> Array:
             best = jnp.asarray(max_fun(x, *args, **kwargs))
             if best.ndim > 0:
-                raise WrongArgument(
+                raise check.WrongArgument(
                     f"{who}: max_fun makes shape {best.shape} of scores of shape "
                     f"{x.shape}, and one number is wanted."
                 )

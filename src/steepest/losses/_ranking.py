@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import function
+from .. import check
 from ..numerics import promoted
 from ._arrays import array, floating, mask, meet, Numbers, spread, times
 
@@ -39,7 +39,7 @@ def ranking_softmax_loss(
     who = "ranking_softmax_loss"
     x, l = floating(who, "logits", logits), array(who, "labels", labels)
     if reduce_fn is not None:
-        function(who, reduce_fn=reduce_fn)
+        check.function(who, reduce_fn=reduce_fn)
     w = array(who, "weights", 1 if weights is None else weights)
     dtype = promoted(x, w)
     x, l = meet(who, logits=x, labels=l)[1]

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import axes, nonnegative
+from .. import check
 from ..numerics import promoted
 from ._arrays import (
     array,
@@ -63,7 +63,7 @@ def huber_loss(
     """
     who = "huber_loss"
     dtype, (e, width) = _difference(
-        who, predictions, targets, delta=weight(who, nonnegative, delta=delta)
+        who, predictions, targets, delta=weight(who, check.nonnegative, delta=delta)
     )
     e = jnp.abs(e)
     inner = jnp.minimum(e, width)
@@ -185,10 +185,10 @@ def _cosine(
 ) -> tuple[Any, Loss]:
     p = floating(who, "predictions", predictions)
     t = floating(who, "targets", targets)
-    least = weight(who, nonnegative, epsilon=epsilon)
+    least = weight(who, check.nonnegative, epsilon=epsilon)
     dtype = promoted(p, t, least)
     _, (p, t) = meet(who, predictions=p, targets=t)
-    along = axes(who, axis, p.ndim)
+    along = check.axes(who, axis, p.ndim)
     keep = mask(who, where, p.shape)
     least = least.astype(p.dtype)
     if least.ndim > 0:

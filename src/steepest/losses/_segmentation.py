@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..core import axes, choice, nonnegative
+from .. import check
 from ..numerics import promoted
 from ._arrays import array, Axis, meet, Numbers, same_shape, spread, weight
 
@@ -60,7 +60,7 @@ def dice_loss(
         axis: the axes to sum over; by default all but the first and the last.
     """
     who = "dice_loss"
-    choice(who, ("mean", "sum", "none"), reduction=reduction)
+    check.choice(who, ("mean", "sum", "none"), reduction=reduction)
     p, t = array(who, "predictions", predictions), array(who, "targets", targets)
     # One class may come without an axis of its own.
     if t.ndim < p.ndim:
@@ -73,7 +73,7 @@ def dice_loss(
         t,
         apply_softmax,
         ignore_background,
-        tuple(range(1, p.ndim - 1)) if axis is None else axes(who, axis, p.ndim),
+        tuple(range(1, p.ndim - 1)) if axis is None else check.axes(who, axis, p.ndim),
         {"smooth": smooth, "alpha": alpha, "beta": beta},
         class_weights,
     )
@@ -160,7 +160,7 @@ def _overlap(
     same_shape(who, predictions=p, targets=t)
     if not jnp.issubdtype(p.dtype, jnp.floating):
         p = p.astype(float)
-    given = {k: weight(who, nonnegative, **{k: x}) for k, x in numbers.items()}
+    given = {k: weight(who, check.nonnegative, **{k: x}) for k, x in numbers.items()}
     w = array(who, "class_weights", 1.0 if class_weights is None else class_weights)
     dtype = promoted(p, t, w, *given.values())
     _check_probabilities(who, p, from_logits)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import axes, measurable, nonnegative, positive, WrongArgument
+from .. import check
 from ..numerics import promoted
 from ._arrays import array, Axis, floating, meet, Numbers, spread, weight
 from ._regression import unit
@@ -35,11 +35,11 @@ def ntxent(
     who = "ntxent"
     e, l = floating(who, "embeddings", embeddings), array(who, "labels", labels)
     if e.ndim != 2 or l.shape != e.shape[:1]:
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{who}: embeddings have shape {e.shape} and labels {l.shape}, and "
             "[examples, features] and [examples] are wanted."
         )
-    tau = weight(who, positive.must, temperature=temperature)
+    tau = weight(who, check.positive.must, temperature=temperature)
     dtype = promoted(e, tau)
     _, (e,) = meet(who, embeddings=e)
     tau = spread(who, (len(e), len(e)), temperature=tau.astype(e.dtype))
@@ -84,17 +84,17 @@ def triplet_margin_loss(
     a = floating(who, "anchors", anchors)
     b = floating(who, "positives", positives)
     c = floating(who, "negatives", negatives)
-    measurable.must(who, norm_degree=norm_degree)
+    check.measurable.must(who, norm_degree=norm_degree)
     degree: Any = norm_degree
     if not isinstance(degree, int | float):
         degree = array(who, "norm_degree", degree)
-    gap = weight(who, nonnegative, margin=margin)
-    least = weight(who, nonnegative, eps=eps)
+    gap = weight(who, check.nonnegative, margin=margin)
+    least = weight(who, check.nonnegative, eps=eps)
     dtype = promoted(a, b, c, degree, gap, least)
     _, (a, b, c) = meet(who, anchors=a, positives=b, negatives=c)
     if not isinstance(degree, int | float):
         degree = degree.astype(a.dtype)
-    along = axes(who, axis, a.ndim)
+    along = check.axes(who, axis, a.ndim)
 
     def distance(x: Array, y: Array) -> Array:
         total = jnp.sum(_power(jnp.abs(x - y), degree), along)

@@ -10,7 +10,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import axes, share
+from .. import check
 from ..numerics import promoted
 from ._arrays import array, Axis, floating, Numbers, spread, weight, wide
 
@@ -34,10 +34,10 @@ def smooth_labels(
     who = "smooth_labels"
     advice = "Make probabilities of numbers of classes with `jax.nn.one_hot`."
     l = floating(who, "labels", labels, advice)
-    a = weight(who, share, alpha=alpha)
+    a = weight(who, check.fraction, alpha=alpha)
     dtype = promoted(l, a)
     l, a = l.astype(wide(dtype)), spread(who, l.shape, alpha=a.astype(wide(dtype)))
-    along = axes(who, axis, l.ndim)
+    along = check.axes(who, axis, l.ndim)
     if where is None:
         part = a / max(1, math.prod(l.shape[i] for i in along))
     else:

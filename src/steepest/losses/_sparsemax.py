@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import WrongArgument
+from .. import check
 from ..numerics import promoted, simplex
 from ._arrays import array, integers, Numbers
 
@@ -31,7 +31,7 @@ def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, 
     if z.ndim > 0 and l.shape == (*z.shape[:-1], 1):
         l = l[..., 0]
     if z.ndim == 0 or l.shape != z.shape[:-1]:
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{who}: scores have shape {z.shape} and labels {l.shape}, and labels of "
             "the shape of the scores without the last axis are wanted."
         )

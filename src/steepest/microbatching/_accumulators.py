@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import function
+from .. import check
 from ..numerics import at_least_float32
 
 
@@ -49,7 +49,7 @@ class Accumulator:
 
     def __post_init__(self) -> None:
         parts = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        function("Accumulator", **parts)
+        check.function("Accumulator", **parts)
 
 
 def accumulator_for(who: str, way: Any, shapes: PyTree, pieces: int) -> Accumulator:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from ..core import function, is_number, period, said_of, whole, WrongArgument
+from .. import check
 from ..tree import first_difference
 
 
@@ -16,11 +16,11 @@ def check_call(
     who: str, fun: Any, microbatch_size: Any, num_real_microbatches: Any
 ) -> None:
     """That there is a function, and that the numbers can be."""
-    function(who, fun=fun)
+    check.function(who, fun=fun)
     if microbatch_size is not None:
-        period(who, microbatch_size=microbatch_size)
+        check.period(who, microbatch_size=microbatch_size)
     if num_real_microbatches is not None:
-        whole(who, num_real_microbatches=num_real_microbatches)
+        check.whole(who, num_real_microbatches=num_real_microbatches)
 
 
 def integers(who: str, **given: Any) -> tuple[int, ...]:
@@ -49,7 +49,7 @@ def check_tree(who: str, name: str, prefix: PyTree, of: str, tree: PyTree) -> No
 
 def is_array(x: Any) -> bool:
     """Whether `x` can be in a batch: numbers, but also random keys."""
-    return is_number(x) or hasattr(x, "dtype")
+    return check.is_number(x) or hasattr(x, "dtype")
 
 
 def is_none(x: Any) -> bool:
@@ -65,8 +65,8 @@ def check_axes(who: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
         for path, x in jax.tree_util.tree_leaves_with_path(arg):
             where = f"argument {i}{jax.tree_util.keystr(path)}"
             if not is_array(x):
-                raise WrongArgument(
-                    f"{who}: {where} {said_of(x)}, and an array is wanted."
+                raise check.WrongArgument(
+                    f"{who}: {where} {check.said_of(x)}, and an array is wanted."
                 )
             if not -jnp.ndim(x) <= axis < jnp.ndim(x):
                 raise ValueError(

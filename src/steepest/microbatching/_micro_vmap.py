@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import function, one_number
+from .. import check
 from ..tree import differentiable
 from ._accumulators import AccumulationType, aggregate_for
 from ._checks import check_axes, check_call, check_tree, integers
@@ -71,7 +71,7 @@ def _mapped(
 ) -> Callable[..., Any]:
     """`micro_vmap`, and who speaks in an error."""
     check_call(who, fun, microbatch_size, num_real_microbatches)
-    function(who, vmap_fn=vmap_fn)
+    check.function(who, vmap_fn=vmap_fn)
     if not (isinstance(out_axes, int) and out_axes == 0):
         raise NotImplementedError(
             f"{who}: out_axes is {out_axes!r}, and only 0 is supported. Move the "
@@ -155,7 +155,7 @@ def micro_grad(
     """
     who = "micro_grad"
     check_call(who, fun, microbatch_size, num_real_microbatches)
-    function(who, transform_fn=transform_fn, metrics_fn=metrics_fn)
+    check.function(who, transform_fn=transform_fn, metrics_fn=metrics_fn)
     by = integers(who, argnums=argnums)
     numbers = integers(who, batch_argnums=batch_argnums)
 
@@ -166,7 +166,7 @@ def micro_grad(
                 f"{who}: fun returns no pair, and with `has_aux` one is wanted: the "
                 "value and something beside it."
             )
-        one_number(who, "fun", found[0] if has_aux else found)
+        check.one_number(who, "fun", found[0] if has_aux else found)
         return found
 
     value_and_grad = jax.value_and_grad(loss, argnums, has_aux=has_aux)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import period, said_of, WrongArgument
+from .. import check
 from ._accumulators import AccumulationType, Accumulator, accumulator_for
 from ._checks import check_call, check_tree, integers, is_array, is_none
 
@@ -34,8 +34,8 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
 
     def cut(path: Any, x: Any) -> Any:
         if not hasattr(x, "shape"):
-            raise WrongArgument(
-                f"{who}: leaf {_name(path)} {said_of(x)}, and an array is wanted."
+            raise check.WrongArgument(
+                f"{who}: leaf {_name(path)} {check.said_of(x)}, and an array is wanted."
             )
         at = axis if axis >= 0 else axis + x.ndim
         if not 0 <= at < x.ndim or x.shape[at] % microbatch_size:
@@ -48,7 +48,7 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
         return x.reshape(shape).swapaxes(at, at + 1)
 
     who = "reshape_batch_axis"
-    period(who, microbatch_size=microbatch_size)
+    check.period(who, microbatch_size=microbatch_size)
     integers(who, axis=axis)
     return jax.tree_util.tree_map_with_path(cut, tree)
 
@@ -215,8 +215,8 @@ def _pieces(who: str, batches: list[PyTree], axes: list[PyTree], size: int) -> i
         if axis == _NONE:
             continue
         if not is_array(x):
-            raise WrongArgument(
-                f"{who}: leaf {_name(path)} of the batches {said_of(x)}, and an array "
+            raise check.WrongArgument(
+                f"{who}: leaf {_name(path)} of the batches {check.said_of(x)}, and an array "
                 "is wanted."
             )
         if not 0 <= axis < jnp.ndim(x):

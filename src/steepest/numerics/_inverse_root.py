@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from ..core import array, nonnegative, period, real, whole
+from .. import check
 from ._half import at_least_float32
 from ._power_iteration import power_iteration
 
@@ -50,7 +50,7 @@ def matrix_inverse_pth_root(
     [0.5, 0.0, 0.0, 0.5]
     """
     who = "matrix_inverse_pth_root"
-    (given,) = array(who, matrix=matrix)
+    (given,) = check.array(who, matrix=matrix)
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise ValueError(
             f"{who}: matrix has shape {given.shape}, and a square matrix is wanted. "
@@ -63,10 +63,10 @@ def matrix_inverse_pth_root(
         )
     if isinstance(p, Array) and not isinstance(p, Tracer) and p.ndim == 0:
         p = p.item()
-    (p,) = period(who, p=p)
-    whole(who, num_iters=num_iters)
-    nonnegative(who, ridge_epsilon=ridge_epsilon)
-    real(who, error_tolerance=error_tolerance)
+    (p,) = check.period(who, p=p)
+    check.whole(who, num_iters=num_iters)
+    check.nonnegative(who, ridge_epsilon=ridge_epsilon)
+    check.real(who, error_tolerance=error_tolerance)
     a = at_least_float32(given)
     eye = jnp.eye(len(a), dtype=a.dtype)
     # Computed for a matrix with elements of at most 1: no square of it is too large or

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import amount, array, positive
+from .. import check
 from ._half import at_least_float32, promoted
 from ._lengths import length
 
@@ -37,7 +37,7 @@ def nnls(
     >>> [round(float(x), 3) for x in nnls(jnp.eye(2), jnp.array([3.0, -1.0]), 100)]
     [3.0, 0.0]
     """
-    A, b = array("nnls", A=A, b=b)
+    A, b = check.array("nnls", A=A, b=b)
     if A.ndim != 2 or b.ndim not in (1, 2) or A.shape[0] != b.shape[0]:
         raise ValueError(
             f"nnls: A has shape {A.shape} and b {b.shape}, and shapes (m, n) and (m,) "
@@ -47,9 +47,9 @@ def nnls(
         raise ValueError(
             f"nnls: A has dtype {A.dtype} and b {b.dtype}, and real numbers are wanted."
         )
-    amount.must("nnls", iters=iters, unroll=unroll)
+    check.amount.must("nnls", iters=iters, unroll=unroll)
     if L is not None:
-        positive.must("nnls", L=L)
+        check.positive.must("nnls", L=L)
     dtype = promoted(A, b, 1.0)
     wide = at_least_float32(jnp.zeros((), dtype)).dtype
     A, b = A.astype(wide), b.astype(wide)

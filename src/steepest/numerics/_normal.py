@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
 
-from ..core import array, key as random_key, sizes, WrongArgument
+from .. import check
 from ._half import promoted
 
 _WHO = "multi_normal"
@@ -21,7 +21,7 @@ class MultiNormal:
     """
 
     def __init__(self, loc: Any, log_scale: Any):
-        self._loc, self._log_scale = array(_WHO, loc=loc, log_scale=log_scale)
+        self._loc, self._log_scale = check.array(_WHO, loc=loc, log_scale=log_scale)
         self._shape = _common("loc", self._loc, "log_scale", self._log_scale)
 
     @property
@@ -41,8 +41,8 @@ class MultiNormal:
             shape: how many samples, as the leading axes of the result.
             key: a key of `jax.random`.
         """
-        random_key(f"{_WHO}.sample", key=key)
-        (leading,) = sizes(f"{_WHO}.sample", shape=shape)
+        check.key(f"{_WHO}.sample", key=key)
+        (leading,) = check.sizes(f"{_WHO}.sample", shape=shape)
         full = (*leading, *self._shape)
         dtype = promoted(jnp.zeros(()), self._loc, self._log_scale)
         z = jax.random.normal(key, full, dtype)
@@ -55,7 +55,7 @@ class MultiNormal:
         Args:
             x: one or more points; the trailing axes are those of the params.
         """
-        (x,) = array(f"{_WHO}.log_prob", x=x)
+        (x,) = check.array(f"{_WHO}.log_prob", x=x)
         dtype = promoted(x, self._loc, self._log_scale, 1.0)
         wide = promoted(dtype, jnp.float32)
         full = _common("x", x, "the mean", jnp.empty(self._shape))
@@ -78,7 +78,7 @@ def _common(name: str, x: Array, other: str, y: Array) -> tuple[int, ...]:
     try:
         return jnp.broadcast_shapes(x.shape, y.shape)
     except ValueError:
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{_WHO}: {name} has shape {x.shape} and {other} {y.shape}, and shapes "
             "that broadcast are wanted."
         ) from None

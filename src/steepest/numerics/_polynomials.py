@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..core import array, period
+from .. import check
 
 Triple: TypeAlias = tuple[float, float, float]
 Polynomials: TypeAlias = tuple[Triple, ...]
@@ -88,7 +88,7 @@ def polynomials(who: str, coefficients: Any, steps: Any = None) -> Polynomials:
                 "three numbers, is wanted."
             )
         coefficients = COEFFICIENTS[coefficients]
-    array(who, coefficients=coefficients)
+    check.array(who, coefficients=coefficients)
     rows = np.asarray(coefficients, float)
     if rows.ndim not in (1, 2) or rows.shape[-1] != 3 or rows.size == 0:
         raise ValueError(
@@ -99,5 +99,5 @@ def polynomials(who: str, coefficients: Any, steps: Any = None) -> Polynomials:
     found = [] if rows.ndim == 1 else [tuple(row) for row in rows.tolist()]
     if steps is None:
         steps = len(found) or _STEPS
-    (steps,) = period(who, steps=steps)
+    (steps,) = check.period(who, steps=steps)
     return tuple([*found, *[last] * (steps - len(found))][:steps])

@@ -10,15 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import (
-    array,
-    is_number,
-    key as random_key,
-    real,
-    said_of,
-    whole,
-    WrongArgument,
-)
+from .. import check
 from ._half import at_least_float32, promoted
 from ._products import inner, quotient
 
@@ -54,10 +46,10 @@ def power_iteration(
     >>> round(float(value), 4)
     3.0
     """
-    whole(_WHO, num_iters=num_iters)
-    real(_WHO, error_tolerance=error_tolerance)
+    check.whole(_WHO, num_iters=num_iters)
+    check.real(_WHO, error_tolerance=error_tolerance)
     if key is not None:
-        random_key(_WHO, key=key)
+        check.key(_WHO, key=key)
     if callable(matrix):
         if v0 is None:
             raise ValueError(
@@ -65,14 +57,14 @@ def power_iteration(
                 "it would begin. Pass `v0`, a tree like the argument of the function."
             )
         for path, x in jax.tree_util.tree_leaves_with_path(v0):
-            if not is_number(x):
+            if not check.is_number(x):
                 where = jax.tree_util.keystr(path) or "(the tree itself)"
-                raise WrongArgument(
-                    f"{_WHO}: leaf {where} of v0 {said_of(x)}, and an array is wanted."
+                raise check.WrongArgument(
+                    f"{_WHO}: leaf {where} of v0 {check.said_of(x)}, and an array is wanted."
                 )
         start = jax.tree.map(lambda x: jnp.asarray(x, promoted(x, 1.0)), v0)
         return _iterate(matrix, start, start, num_iters, error_tolerance)
-    (matrix,) = array(_WHO, matrix=matrix)
+    (matrix,) = check.array(_WHO, matrix=matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
             f"power_iteration: matrix has shape {matrix.shape}, and a square matrix is "
@@ -86,9 +78,9 @@ def power_iteration(
             )
         key = jax.random.key(0) if key is None else key
         v0 = jax.random.uniform(key, matrix.shape[-1:], matrix.dtype, -1, 1)
-    (v0,) = array(_WHO, v0=v0)
+    (v0,) = check.array(_WHO, v0=v0)
     if v0.shape != matrix.shape[1:]:
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{_WHO}: v0 has shape {v0.shape} and matrix {matrix.shape}, and shape "
             f"{matrix.shape[1:]} is wanted."
         )
@@ -104,7 +96,7 @@ def _check_like(v: PyTree, found: PyTree) -> None:
     shapes = lambda tree: [jnp.shape(x) for x in jax.tree.leaves(tree)]
     same = jax.tree.structure(v) == jax.tree.structure(found)
     if not same or shapes(v) != shapes(found):
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"{_WHO}: of v0, {jax.tree.structure(v)} with the shapes {shapes(v)}, the "
             f"function makes {jax.tree.structure(found)} with the shapes "
             f"{shapes(found)}, and a tree like v0 is wanted."

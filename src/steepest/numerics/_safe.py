@@ -6,7 +6,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Num
 
-from ..core import array, Real, real, unless_array, WrongArgument
+from .. import check
+from ..core import Real
 from ._half import at_least_float32, promoted
 from ._lengths import rms
 
@@ -35,13 +36,13 @@ def safe_norm(
     """
 
     who = "safe_norm"
-    (x,) = array(who, x=x)
+    (x,) = check.array(who, x=x)
 
     def length(x: Array, keepdims: bool = keepdims) -> Array:
         try:
             return jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)
         except (TypeError, ValueError):
-            raise WrongArgument(
+            raise check.WrongArgument(
                 f"{who}: ord is {ord!r}, axis is {axis!r} and x has shape {x.shape}, "
                 "and a norm of `jnp.linalg.norm` along one or two of its axes is "
                 "wanted."
@@ -52,7 +53,7 @@ def safe_norm(
         some = length(jnp.where(zero, 1, x))
         return jnp.where(zero.reshape(some.shape), 0, some)
 
-    unless_array(real, who, min_norm=min_norm)
+    check.unless_array(check.real, who, min_norm=min_norm)
     return _floored(safe_length, x, min_norm)
 
 
@@ -66,8 +67,8 @@ def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
         min_rms: the smallest value that is returned.
     """
     who = "safe_root_mean_squares"
-    (x,) = array(who, x=x)
-    unless_array(real, who, min_rms=min_rms)
+    (x,) = check.array(who, x=x)
+    check.unless_array(check.real, who, min_rms=min_rms)
     return _floored(rms, x, min_rms)
 
 
@@ -81,7 +82,7 @@ def safe_increment(count: Any) -> Num[Array, "..."]:
 
 
 def _increment(who: str, count: Any) -> Array:
-    (found,) = array(who, count=count)
+    (found,) = check.array(who, count=count)
     if jnp.issubdtype(found.dtype, jnp.integer):
         top = jnp.iinfo(found.dtype).max
     elif jnp.issubdtype(found.dtype, jnp.floating):

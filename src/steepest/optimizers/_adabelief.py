@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    flag,
-    fraction,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -109,10 +107,10 @@ def scale_by_belief(
         eps_root: the same, added to `nu` at every step, so it accumulates.
         nesterov: whether `m` looks one step ahead.
     """
-    b1, b2 = fraction("scale_by_belief", b1=b1, b2=b2)
-    (eps,) = nonnegative("scale_by_belief", eps=eps)
-    (eps_root,) = nonnegative.must("scale_by_belief", eps_root=eps_root)
-    flag("scale_by_belief", nesterov=nesterov)
+    b1, b2 = check.fraction("scale_by_belief", b1=b1, b2=b2)
+    (eps,) = check.nonnegative("scale_by_belief", eps=eps)
+    (eps_root,) = check.nonnegative.must("scale_by_belief", eps_root=eps_root)
+    check.flag("scale_by_belief", nesterov=nesterov)
     return lift(
         Rule(
             "scale_by_belief",

@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    fraction,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -56,8 +55,8 @@ def scale_by_adadelta(
         rho: decay rate of both averages, in [0, 1).
         eps: its root is the size of the first updates.
     """
-    (rho,) = fraction("scale_by_adadelta", rho=rho)
-    (eps,) = nonnegative.must("scale_by_adadelta", eps=eps)
+    (rho,) = check.fraction("scale_by_adadelta", rho=rho)
+    (eps,) = check.nonnegative.must("scale_by_adadelta", eps=eps)
     return lift(
         Rule(
             "scale_by_adadelta",

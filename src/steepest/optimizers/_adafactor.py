@@ -12,17 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    dtype,
-    flag,
-    function,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     transformation,
@@ -170,12 +166,12 @@ def scale_by_factored_rms(
             `1 - t^-decay_rate` where `t` counts from 1.
     """
     name = "scale_by_factored_rms"
-    (decay_rate,) = nonnegative(name, decay_rate=decay_rate)
-    (epsilon,) = nonnegative.must(name, epsilon=epsilon)
-    (step_offset,) = real(name, step_offset=step_offset)
-    nonnegative(name, min_dim_size_to_factor=min_dim_size_to_factor)
-    flag(name, factored=factored)
-    function(name, decay_rate_fn=decay_rate_fn)
+    (decay_rate,) = check.nonnegative(name, decay_rate=decay_rate)
+    (epsilon,) = check.nonnegative.must(name, epsilon=epsilon)
+    (step_offset,) = check.real(name, step_offset=step_offset)
+    check.nonnegative(name, min_dim_size_to_factor=min_dim_size_to_factor)
+    check.flag(name, factored=factored)
+    check.function(name, decay_rate_fn=decay_rate_fn)
     return lift(
         Rule(
             name,
@@ -242,8 +238,8 @@ def adafactor(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.1]
     """
-    flag("adafactor", multiply_by_parameter_scale=multiply_by_parameter_scale)
-    dtype("adafactor", dtype_momentum=dtype_momentum)
+    check.flag("adafactor", multiply_by_parameter_scale=multiply_by_parameter_scale)
+    check.dtype("adafactor", dtype_momentum=dtype_momentum)
     links = [
         scale_by_factored_rms(
             factored, decay_rate, decay_offset, min_dim_size_to_factor, eps

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    amount,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -61,8 +60,8 @@ def scale_by_rss(
         eps: keeps `u` finite where all gradients were zero.
     """
     name = "scale_by_rss"
-    (start,) = amount(name, initial_accumulator_value=initial_accumulator_value)
-    (eps,) = nonnegative.must(name, eps=eps)
+    (start,) = check.amount(name, initial_accumulator_value=initial_accumulator_value)
+    (eps,) = check.nonnegative.must(name, eps=eps)
     return lift(
         Rule(
             name,

@@ -9,14 +9,11 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    dtype,
-    flag,
-    fraction,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -117,11 +114,11 @@ def scale_by_adam(
         nu_dtype: the dtype of `nu`; by default that of the params, or float32 if they
             are in half precision.
     """
-    b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
-    (eps,) = nonnegative("scale_by_adam", eps=eps)
-    (eps_root,) = nonnegative.must("scale_by_adam", eps_root=eps_root)
-    dtype("scale_by_adam", mu_dtype=mu_dtype, nu_dtype=nu_dtype)
-    flag("scale_by_adam", nesterov=nesterov)
+    b1, b2 = check.fraction("scale_by_adam", b1=b1, b2=b2)
+    (eps,) = check.nonnegative("scale_by_adam", eps=eps)
+    (eps_root,) = check.nonnegative.must("scale_by_adam", eps_root=eps_root)
+    check.dtype("scale_by_adam", mu_dtype=mu_dtype, nu_dtype=nu_dtype)
+    check.flag("scale_by_adam", nesterov=nesterov)
     return lift(
         Rule(
             "scale_by_adam",

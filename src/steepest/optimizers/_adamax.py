@@ -9,11 +9,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    fraction,
     GradientTransformationExtraArgs,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -52,8 +51,8 @@ def scale_by_adamax(
         b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
     """
-    b1, b2 = fraction("scale_by_adamax", b1=b1, b2=b2)
-    (eps,) = nonnegative("scale_by_adamax", eps=eps)
+    b1, b2 = check.fraction("scale_by_adamax", b1=b1, b2=b2)
+    (eps,) = check.nonnegative("scale_by_adamax", eps=eps)
     return lift(
         Rule(
             "scale_by_adamax",

@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -111,9 +110,9 @@ def scale_by_adan(
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, under the root.
     """
-    b1, b2, b3 = fraction("scale_by_adan", b1=b1, b2=b2, b3=b3)
-    (eps,) = nonnegative("scale_by_adan", eps=eps)
-    (eps_root,) = nonnegative.must("scale_by_adan", eps_root=eps_root)
+    b1, b2, b3 = check.fraction("scale_by_adan", b1=b1, b2=b2, b3=b3)
+    (eps,) = check.nonnegative("scale_by_adan", eps=eps)
+    (eps_root,) = check.nonnegative.must("scale_by_adan", eps_root=eps_root)
     return lift(
         Rule(
             "scale_by_adan",

@@ -15,16 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..core import (
-    EmptyState,
-    function,
-    MeshAxes,
-    missing,
-    Params,
-    Rule,
-    said_of,
-    Updates,
-)
+from .. import check
+from ..core import EmptyState, MeshAxes, missing, Params, Rule, Updates
 from ..engine import apply_updates, FUNCTIONS_OF_PARAMS, lift, same_shapes
 from ..numerics import (
     at_least_float32,
@@ -162,7 +154,7 @@ def asked(
     absent = [k for k, x in {"params": params, **arguments}.items() if x is None]
     if absent:
         raise missing(who, *absent)
-    function(who, value_fn=arguments["value_fn"])
+    check.function(who, value_fn=arguments["value_fn"])
     same_shapes(who, updates=updates, params=params)
     same_shapes(who, updates=updates, grad=arguments["grad"])
     return one_number(who, value=arguments["value"])
@@ -187,7 +179,7 @@ def differentiable(who: str, params: Params) -> None:
         if x is None or is_inexact(x) or isinstance(x, float | complex):
             continue
         raise TypeError(
-            f"{who}: leaf {path} of the params {said_of(x)}, and an array of floating "
+            f"{who}: leaf {path} of the params {check.said_of(x)}, and an array of floating "
             "or complex numbers is wanted. Put `None` in its place, or hide it with "
             "`masked`."
         )

@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    dtype,
-    flag,
-    fraction,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -100,12 +97,12 @@ def scale_by_amsgrad(
         bias_correction_nu: whether `v` is divided by `1 - b2^t`.
     """
     name = "scale_by_amsgrad"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
-    dtype(name, mu_dtype=mu_dtype)
-    flag(name, bias_correction_mu=bias_correction_mu)
-    flag(name, bias_correction_nu=bias_correction_nu)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (eps_root,) = check.nonnegative.must(name, eps_root=eps_root)
+    check.dtype(name, mu_dtype=mu_dtype)
+    check.flag(name, bias_correction_mu=bias_correction_mu)
+    check.flag(name, bias_correction_nu=bias_correction_nu)
     return lift(
         Rule(
             name,

@@ -14,22 +14,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..core import (
     AxisName,
-    flag,
     GradientTransformationExtraArgs,
-    inside,
     like_optax,
     mesh_axes,
-    nonnegative,
     Params,
-    positive,
     Real,
-    share,
-    state_of,
     transformation,
     Updates,
-    whole,
 )
 from ..engine import branch, loop
 from ._along import (
@@ -126,14 +120,14 @@ def scale_by_backtracking_linesearch(
             split. `value` and `value_fn` must give the loss of all devices.
     """
     name = "scale_by_backtracking_linesearch"
-    (most,) = whole(name, max_backtracking_steps=max_backtracking_steps)
-    (c,) = share(name, slope_rtol=slope_rtol)
-    (shrink,) = inside(name, decrease_factor=decrease_factor)
-    grow, longest = positive(
+    (most,) = check.whole(name, max_backtracking_steps=max_backtracking_steps)
+    (c,) = check.fraction(name, slope_rtol=slope_rtol)
+    (shrink,) = check.inside(name, decrease_factor=decrease_factor)
+    grow, longest = check.positive(
         name, increase_factor=increase_factor, max_learning_rate=max_learning_rate
     )
-    atol, rtol = nonnegative(name, atol=atol, rtol=rtol)
-    flag(name, store_grad=store_grad, verbose=verbose)
+    atol, rtol = check.nonnegative(name, atol=atol, rtol=rtol)
+    check.flag(name, store_grad=store_grad, verbose=verbose)
     axes = mesh_axes(name, axis_name)
 
     want = _Wanted(most, c, shrink, grow, longest, atol, rtol)
@@ -148,7 +142,7 @@ def scale_by_backtracking_linesearch(
         value_fn: ValueFn | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
-        state_of(name, ScaleByBacktrackingLinesearchState, state)
+        check.state_of(name, ScaleByBacktrackingLinesearchState, state)
         given = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
         assert value_fn is not None
         line = Line(name, updates, params, value_fn, extra_args, axes)

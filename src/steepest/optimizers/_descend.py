@@ -1,10 +1,7 @@
 """The last link of an optimizer: down, by the learning rate."""
 
-from ..core import (
-    GradientTransformationExtraArgs,
-    rate_given,
-    ScalarOrSchedule,
-)
+from .. import check
+from ..core import GradientTransformationExtraArgs, ScalarOrSchedule
 from ..transforms import scale_by_learning_rate
 
 
@@ -17,4 +14,4 @@ def descend(
         name: the optimizer, named in the warning.
         learning_rate: a number, or a function of the count.
     """
-    return scale_by_learning_rate(rate_given(name, learning_rate))
+    return scale_by_learning_rate(check.rate_given(name, learning_rate))

@@ -11,10 +11,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AxisName,
-    finite,
     GradientTransformationExtraArgs,
     Real,
     Rule,
@@ -63,7 +63,7 @@ def fromage(
         along = scale_by_learning_rate(partial(_at, learning_rate, _shorter))
         back = add_decayed_weights(partial(_at, learning_rate, _growth))
     else:
-        (eta,) = finite("fromage", learning_rate=learning_rate)
+        (eta,) = check.finite("fromage", learning_rate=learning_rate)
         along, back = scale_by_learning_rate(_shorter(eta)), _add(_growth(eta))
     return chain(scale_by_trust_ratio(min_norm, axis_name=axis_name), along, back)
 

@@ -15,13 +15,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AnyTransformation,
     as_inner,
     AxisName,
-    dtype,
-    flag,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
@@ -30,7 +29,6 @@ from ..core import (
     OptState,
     Params,
     ScalarOrSchedule,
-    state_of,
     Transformation,
     transformation,
     Updates,
@@ -94,7 +92,7 @@ def scale_by_lbfgs(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
     """
-    flag(_NAME, scale_init_precond=scale_init_precond)
+    check.flag(_NAME, scale_init_precond=scale_init_precond)
     axes = mesh_axes(_NAME, axis_name)
     memory_size = _whole(memory_size)
 
@@ -124,7 +122,7 @@ def scale_by_lbfgs(
         del extra_args
         if params is None:
             raise missing(_NAME, "params")
-        state_of(_NAME, ScaleByLBFGSState, state)
+        check.state_of(_NAME, ScaleByLBFGSState, state)
         same_shapes(_NAME, updates=updates, params=params)
         same_shapes(_NAME, updates=updates, **{"state's `params`": state.params})
         options = memory_size, scale_init_precond, axes
@@ -180,7 +178,7 @@ def lbfgs(
     descend = scale(-1.0)
     if learning_rate is not None:
         descend = scale_by_learning_rate(learning_rate)
-    dtype("lbfgs", memory_dtype=memory_dtype)
+    check.dtype("lbfgs", memory_dtype=memory_dtype)
     tx = scale_by_lbfgs(memory_size, scale_init_precond, axis_name=axis_name)
     tx = chain(
         # Not the line search: it keeps a point and its gradient as they are.

@@ -8,14 +8,11 @@ from typing import Any, get_args, Literal, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    choice,
-    dtype,
-    fraction,
     GradientTransformationExtraArgs,
     like_optax,
-    measurable,
     only_real,
     Real,
     Rule,
@@ -90,10 +87,10 @@ def scale_by_lion(
             `refined`, `c` clipped to [-1, 1].
         smooth_beta: how steep the smooth sign is.
     """
-    b1, b2 = fraction("scale_by_lion", b1=b1, b2=b2)
-    (smooth_beta,) = measurable.must("scale_by_lion", smooth_beta=smooth_beta)
-    dtype("scale_by_lion", mu_dtype=mu_dtype)
-    choice("scale_by_lion", get_args(Mode), mode=mode)
+    b1, b2 = check.fraction("scale_by_lion", b1=b1, b2=b2)
+    (smooth_beta,) = check.measurable.must("scale_by_lion", smooth_beta=smooth_beta)
+    check.dtype("scale_by_lion", mu_dtype=mu_dtype)
+    check.choice("scale_by_lion", get_args(Mode), mode=mode)
     in_place = isinstance(b2, int | float) and b2 > 0  # it divides by b2
     # With b1 = 1, c is the old mu. The other form rounds, and where mu is 0 the sign of
     # that would be taken.

@@ -15,17 +15,11 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain, partition
 from ..core import (
-    amount,
-    choice,
-    dtype as check_dtype,
-    finite,
-    flag,
-    fraction,
     GradientTransformationExtraArgs,
     Matrix,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -211,17 +205,17 @@ def muon(
     ['layers']['kernel'] (12, 8, 32) muon because: a matrix in each layer
     """
     name = "muon"
-    (rms,) = amount(name, rms=rms)
-    choice(name, ("rms", "original", "spectral"), scale=scale)
-    fraction(name, adam_b1=adam_b1, adam_b2=adam_b2)
-    nonnegative(name, adam_eps=adam_eps)
+    (rms,) = check.amount(name, rms=rms)
+    check.choice(name, ("rms", "original", "spectral"), scale=scale)
+    check.fraction(name, adam_b1=adam_b1, adam_b2=adam_b2)
+    check.nonnegative(name, adam_eps=adam_eps)
     adams = {
         "adam_learning_rate": adam_learning_rate,
         "adam_weight_decay": adam_weight_decay,
     }
     for key, x in adams.items():
         if not callable(x) and x is not None:
-            finite(name, **{key: x})
+            check.finite(name, **{key: x})
     sorting = Sorting(name, stacked, routes)
     decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
 
@@ -258,10 +252,10 @@ def _polar(
 ) -> GradientTransformationExtraArgs:
     """`scale_by_polar` of tensors whose last axes have these words."""
     name = "scale_by_polar"
-    (beta,) = fraction(name, beta=beta)
-    (eps,) = nonnegative(name, eps=eps)
-    check_dtype(name, mu_dtype=mu_dtype, dtype=dtype)
-    flag(name, nesterov=nesterov)
+    (beta,) = check.fraction(name, beta=beta)
+    (eps,) = check.nonnegative(name, eps=eps)
+    check.dtype(name, mu_dtype=mu_dtype, dtype=dtype)
+    check.flag(name, nesterov=nesterov)
     return lift(
         Rule(
             name,

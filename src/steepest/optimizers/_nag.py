@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Num
 
+from .. import check
 from ..core import (
-    finite,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     Params,
@@ -73,8 +72,8 @@ def nag(
     >>> round(float((p + u)[0]), 3)
     2.97
     """
-    learning_rate = number_or_schedule(finite, "nag", learning_rate=learning_rate)
-    momentum = number_or_schedule(fraction, "nag", momentum=momentum)
+    learning_rate = number_or_schedule(check.finite, "nag", learning_rate=learning_rate)
+    momentum = number_or_schedule(check.fraction, "nag", momentum=momentum)
     return lift(
         Rule(
             "nag",

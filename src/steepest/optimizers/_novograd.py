@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AxisName,
-    dtype,
-    finite,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
     MeshAxes,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -112,11 +109,11 @@ def scale_by_novograd(
             split. Without it, each device measures its own part.
     """
     name = "scale_by_novograd"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
-    (weight_decay,) = finite(name, weight_decay=weight_decay)
-    dtype(name, mu_dtype=mu_dtype)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (eps_root,) = check.nonnegative.must(name, eps_root=eps_root)
+    (weight_decay,) = check.finite(name, weight_decay=weight_decay)
+    check.dtype(name, mu_dtype=mu_dtype)
     return lift(
         Rule(
             name,

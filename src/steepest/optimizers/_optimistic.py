@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    finite,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
@@ -73,7 +73,7 @@ def scale_by_optimistic_gradient(
         alpha: the weight of the gradient.
         beta: the weight of its change. With `beta = 0` this is `scale(alpha)`.
     """
-    alpha, beta = finite("scale_by_optimistic_gradient", alpha=alpha, beta=beta)
+    alpha, beta = check.finite("scale_by_optimistic_gradient", alpha=alpha, beta=beta)
     return lift(
         Rule(
             "scale_by_optimistic_gradient",
@@ -146,7 +146,7 @@ def optimistic_adam(
             "optimistic_adam: learning_rate is a function, and a number is wanted. "
             "Use `optimistic_adam_v2`, which takes schedules."
         )
-    (learning_rate,) = finite("optimistic_adam", learning_rate=learning_rate)
+    (learning_rate,) = check.finite("optimistic_adam", learning_rate=learning_rate)
     return optimistic_adam_v2(
         1.0,
         alpha=learning_rate,

@@ -12,17 +12,15 @@ from typing import Any, Literal
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AxisName,
-    choice,
     gives,
     GradientTransformationExtraArgs,
     Measure,
     mesh_axes,
-    nonnegative,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     transformation,
@@ -81,9 +79,9 @@ def scale_by_polyak(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             split. Without it, each device measures its own part.
     """
-    (f_min,) = real(_NAME, f_min=f_min)
-    most, eps = nonnegative(_NAME, max_learning_rate=max_learning_rate, eps=eps)
-    choice(_NAME, ("sps", "sps+"), variant=variant)
+    (f_min,) = check.real(_NAME, f_min=f_min)
+    most, eps = check.nonnegative(_NAME, max_learning_rate=max_learning_rate, eps=eps)
+    check.choice(_NAME, ("sps", "sps+"), variant=variant)
     return lift(
         Rule(
             _NAME,

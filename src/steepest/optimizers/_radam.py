@@ -9,15 +9,12 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    flag,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
-    nonnegative,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     transformation,
@@ -147,11 +144,11 @@ def scale_by_radam(
         nesterov: whether `m` looks one step ahead.
     """
     name = "scale_by_radam"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
-    (threshold,) = real(name, threshold=threshold)
-    flag(name, nesterov=nesterov)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (eps_root,) = check.nonnegative.must(name, eps_root=eps_root)
+    (threshold,) = check.real(name, threshold=threshold)
+    check.flag(name, nesterov=nesterov)
     return lift(
         Rule(
             name,

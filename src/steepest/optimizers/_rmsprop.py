@@ -11,15 +11,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    amount,
-    flag,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -193,10 +190,12 @@ def _divided(
     bias_correction: bool,
 ) -> GradientTransformationExtraArgs:
     """The rule of both. The second of the two `States` has a count."""
-    (decay,) = fraction(name, decay=decay)
-    (eps,) = (nonnegative.must if eps_in_sqrt else nonnegative)(name, eps=eps)
-    (start,) = amount(name, initial_scale=initial_scale)
-    flag(name, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
+    (decay,) = check.fraction(name, decay=decay)
+    (eps,) = (check.nonnegative.must if eps_in_sqrt else check.nonnegative)(
+        name, eps=eps
+    )
+    (start,) = check.amount(name, initial_scale=initial_scale)
+    check.flag(name, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
     State = States[bool(bias_correction)]
     memory: dict[str, Any] = {"nu": initial_mean_square}
     if "mu" in State._fields:
@@ -252,7 +251,7 @@ def rmsprop(
     >>> [round(float(u), 3) for u in updates]
     [-0.316, 0.316]
     """
-    flag("rmsprop", centered=centered, nesterov=nesterov)
+    check.flag("rmsprop", centered=centered, nesterov=nesterov)
     direction = scale_by_stddev if centered else scale_by_rms
     return chain(
         direction(decay, eps, initial_scale, eps_in_sqrt, bias_correction),

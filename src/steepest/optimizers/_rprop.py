@@ -11,18 +11,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    amount,
-    finite,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     only_real,
-    positive,
     Real,
     Rule,
-    share,
     transformation,
     unusual,
     Updates,
@@ -95,11 +91,11 @@ def scale_by_rprop(
         max_step_size: the largest step size.
     """
     name = "scale_by_rprop"
-    (start,) = finite(name, learning_rate=learning_rate)
-    (shortest,) = amount(name, min_step_size=min_step_size)
-    (longest,) = nonnegative(name, max_step_size=max_step_size)
-    (eta_minus,) = share(name, eta_minus=eta_minus)
-    (eta_plus,) = positive(name, eta_plus=eta_plus)
+    (start,) = check.finite(name, learning_rate=learning_rate)
+    (shortest,) = check.amount(name, min_step_size=min_step_size)
+    (longest,) = check.nonnegative(name, max_step_size=max_step_size)
+    (eta_minus,) = check.fraction(name, eta_minus=eta_minus)
+    (eta_plus,) = check.positive(name, eta_plus=eta_plus)
     known = all(isinstance(x, int | float) for x in (shortest, longest))
     if known and shortest > longest:
         unusual(

@@ -6,14 +6,9 @@ doi:10.1214/aoms/1177729586
 
 from typing import Any
 
+from .. import check
 from ..combine import chain
-from ..core import (
-    dtype,
-    flag,
-    GradientTransformationExtraArgs,
-    Real,
-    ScalarOrSchedule,
-)
+from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
 from ..engine import optimizer
 from ..transforms import identity, trace
 from ._descend import descend
@@ -45,8 +40,8 @@ def sgd(
     >>> [round(float(u), 3) for u in updates]
     [-0.1, 0.2]
     """
-    flag("sgd", nesterov=nesterov)
-    dtype("sgd", accumulator_dtype=accumulator_dtype)
+    check.flag("sgd", nesterov=nesterov)
+    check.dtype("sgd", accumulator_dtype=accumulator_dtype)
     direction = identity()
     if momentum is not None:
         direction = trace(momentum, nesterov, accumulator_dtype)

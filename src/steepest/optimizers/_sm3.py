@@ -9,16 +9,14 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    fraction,
     GradientTransformationExtraArgs,
     like_optax,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
-    share,
     transformation,
     Updates,
 )
@@ -76,9 +74,9 @@ def scale_by_sm3(
         b2: decay rate of `mu`, in [0, 1]; 1 for a sum.
         eps: keeps `u` small where the gradient is.
     """
-    (b1,) = fraction("scale_by_sm3", b1=b1)
-    (b2,) = share("scale_by_sm3", b2=b2)
-    (eps,) = nonnegative("scale_by_sm3", eps=eps)
+    (b1,) = check.fraction("scale_by_sm3", b1=b1)
+    (b2,) = check.fraction("scale_by_sm3", b2=b2)
+    (eps,) = check.nonnegative("scale_by_sm3", eps=eps)
 
     return lift(
         Rule(

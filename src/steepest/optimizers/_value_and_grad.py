@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..core import function, OptState, Params, Updates
+from .. import check
+from ..core import OptState, Params, Updates
 from ..engine import branch, MaskedNode, same_shapes
 from ..tree import cast_like, get, get_all_with_path, NamedTupleKey
 from ._along import differentiable, returned, ValueFn
@@ -47,7 +48,7 @@ def value_and_grad_from_state(
     True
     """
     who = "value_and_grad_from_state"
-    function(who, value_fn=value_fn)
+    check.function(who, value_fn=value_fn)
 
     def value_and_grad(
         params: Params, *fn_args: Any, state: OptState, **fn_kwargs: Any

@@ -9,12 +9,10 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..combine import chain
 from ..core import (
-    amount,
-    fraction,
     GradientTransformationExtraArgs,
-    nonnegative,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -89,10 +87,10 @@ def scale_by_yogi(
         initial_accumulator_value: `mu` and `nu` before the first step.
     """
     name = "scale_by_yogi"
-    b1, b2 = fraction(name, b1=b1, b2=b2)
-    (eps,) = nonnegative(name, eps=eps)
-    (eps_root,) = nonnegative.must(name, eps_root=eps_root)
-    (start,) = amount(name, initial_accumulator_value=initial_accumulator_value)
+    b1, b2 = check.fraction(name, b1=b1, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    (eps_root,) = check.nonnegative.must(name, eps_root=eps_root)
+    (start,) = check.amount(name, initial_accumulator_value=initial_accumulator_value)
     return lift(
         Rule(
             name,

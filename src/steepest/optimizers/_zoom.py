@@ -11,20 +11,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .. import check
 from ..core import (
     AxisName,
-    choice,
-    flag,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
-    nonnegative,
     Params,
-    period,
-    positive,
     Real,
-    share,
-    state_of,
     transformation,
     Updates,
 )
@@ -110,18 +104,18 @@ def scale_by_zoom_linesearch(
             split. `value` and `value_fn` must give the loss of all devices.
     """
     name = "scale_by_zoom_linesearch"
-    choice(name, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
-    flag(name, verbose=verbose)
+    check.choice(name, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
+    check.flag(name, verbose=verbose)
     axes = mesh_axes(name, axis_name)
     exactly, unbounded = approx_dec_rtol is None, max_learning_rate is None
-    (most,) = period(name, max_linesearch_steps=max_linesearch_steps)
-    longest, grow = positive(
+    (most,) = check.period(name, max_linesearch_steps=max_linesearch_steps)
+    longest, grow = check.positive(
         name,
         max_learning_rate=jnp.inf if unbounded else max_learning_rate,
         increase_factor=increase_factor,
     )
-    (slope,) = share(name, slope_rtol=slope_rtol)
-    tol, curvature, near, precision = nonnegative(
+    (slope,) = check.fraction(name, slope_rtol=slope_rtol)
+    tol, curvature, near, precision = check.nonnegative(
         name,
         tol=tol,
         curv_rtol=curv_rtol,
@@ -141,7 +135,7 @@ def scale_by_zoom_linesearch(
         value_fn: ValueFn | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, ScaleByZoomLinesearchState]:
-        state_of(name, ScaleByZoomLinesearchState, state)
+        check.state_of(name, ScaleByZoomLinesearchState, state)
         given = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
         same_shapes(name, updates=updates, **{"state's `grad`": state.grad})
         assert value_fn is not None

@@ -14,16 +14,8 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, PyTree
 
-from ..core import (
-    function,
-    is_number,
-    key as random_key,
-    nonnegative,
-    period,
-    Real,
-    said_of,
-    WrongArgument,
-)
+from .. import check
+from ..core import Real
 from ..numerics import at_least_float32
 from ..tree import leaf_paths
 from ._noise import Gumbel, Noise
@@ -62,14 +54,14 @@ def make_perturbed_fun(
     [0.0, 1.0]
     """
     who = "make_perturbed_fun"
-    function(who, fun=fun)
+    check.function(who, fun=fun)
     if isinstance(noise, type) or not isinstance(noise, Noise):
         raise TypeError(
             f"{who}: noise is {noise!r}, and something with `sample` and `log_prob` is "
             "wanted, such as `Gumbel()` or `Normal()`."
         )
-    (num_samples,) = period(who, num_samples=num_samples)
-    (sigma,) = nonnegative(who, sigma=sigma)
+    (num_samples,) = check.period(who, num_samples=num_samples)
+    (sigma,) = check.nonnegative(who, sigma=sigma)
     # Without noise nothing is divided: value and slopes are those of a constant.
     spread = jnp.where(sigma == 0, 1.0, sigma)
 
@@ -90,7 +82,7 @@ def make_perturbed_fun(
         return tree.unflatten(near), log_p - stop_gradient(log_p)
 
     def perturbed(key: Any, x: PyTree) -> PyTree:
-        random_key(who, key=key)
+        check.key(who, key=key)
         x = _real(who, x)
         keys = jax.random.split(key, num_samples)
         near, log_p = jax.vmap(sample, (0, None))(keys, x)
@@ -115,10 +107,10 @@ def _real(who: str, x: PyTree) -> PyTree:
     ):
         if leaf is None:
             continue
-        numbers = is_number(leaf)
+        numbers = check.is_number(leaf)
         if not numbers or not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
-            raise WrongArgument(
-                f"{who}: leaf {path} {said_of(leaf)}, and real numbers are wanted: "
+            raise check.WrongArgument(
+                f"{who}: leaf {path} {check.said_of(leaf)}, and real numbers are wanted: "
                 "noise is added to them. Convert it with `.astype(float)`."
             )
     return jax.tree.map(jnp.asarray, x)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import array, dtype as real_dtype, key as random_key, sizes
+from .. import check
 
 
 @runtime_checkable
@@ -54,7 +54,7 @@ class Normal:
         Args:
             inputs: where, element by element.
         """
-        (x,) = array("Normal.log_prob", inputs=inputs)
+        (x,) = check.array("Normal.log_prob", inputs=inputs)
         return -0.5 * x**2
 
 
@@ -82,7 +82,7 @@ class Gumbel:
         Args:
             inputs: where, element by element.
         """
-        (x,) = array("Gumbel.log_prob", inputs=inputs)
+        (x,) = check.array("Gumbel.log_prob", inputs=inputs)
         return -x - jnp.exp(-x)
 
 
@@ -91,7 +91,9 @@ def _drawn(
 ) -> Array:
     """Draws of a kind of noise, or an error that says what is wrong."""
     who = f"{kind}.sample"
-    random_key(who, key=key)
-    real_dtype(who, dtype=dtype)
-    (full,) = sizes(who, sample_shape=(shape,) if isinstance(shape, int) else shape)
+    check.key(who, key=key)
+    check.dtype(who, dtype=dtype)
+    (full,) = check.sizes(
+        who, sample_shape=(shape,) if isinstance(shape, int) else shape
+    )
     return sampler(key, full, dtype)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import is_number, nonnegative, real, said_of, unless_array, WrongArgument
+from .. import check
 from ..numerics import promoted
 from ..tree import first_difference, map_numbers
 from ._precision import real_array
@@ -61,9 +61,9 @@ def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
     who = "projection_linf_ball"
     _check_scale(who, scale)
 
-    if not is_number(scale):
-        raise WrongArgument(
-            f"{who}: scale {said_of(scale)}, and an array or a number is wanted."
+    if not check.is_number(scale):
+        raise check.WrongArgument(
+            f"{who}: scale {check.said_of(scale)}, and an array or a number is wanted."
         )
     bounds = -scale, scale
 
@@ -109,7 +109,7 @@ def _spread(who: str, bound: PyTree, tree: PyTree, name: str) -> list[Any]:
         ) from None
     for x in bounds:
         if x is not None:
-            unless_array(real, who, **{name: x})
+            check.unless_array(check.real, who, **{name: x})
     found: list[Any] = []
     for x, part in zip(bounds, parts, strict=True):
         found += [x] * len(jax.tree.leaves(part))
@@ -119,4 +119,4 @@ def _spread(who: str, bound: PyTree, tree: PyTree, name: str) -> list[Any]:
 def _check_scale(who: str, scale: PyTree) -> None:
     """Below zero there is no such set. Arrays are not looked at: they may be traced."""
     for x in jax.tree.leaves(scale):
-        unless_array(nonnegative.must, who, scale=x)
+        check.unless_array(check.nonnegative.must, who, scale=x)

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
-from ..core import amount, nonnegative, Real
+from .. import check
+from ..core import Real
 from ..numerics import is_inexact, simplex
 from ..tree import map_numbers, size
 from ._precision import real_array
@@ -32,7 +33,7 @@ def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
     [0.25, 0.75]
     """
     who = "projection_simplex"
-    scale, *_ = amount.must(who, scale=scale)
+    scale, *_ = check.amount.must(who, scale=scale)
     flat, unravel = _ravel(who, map_numbers(who, real_array, real=True, tree=tree))
     return unravel(simplex(flat, scale))
 
@@ -49,7 +50,7 @@ def projection_l1_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         scale: the sum.
     """
     who = "projection_l1_sphere"
-    scale, *_ = amount.must(who, scale=scale)
+    scale, *_ = check.amount.must(who, scale=scale)
     flat, unravel = _ravel(who, tree)
     return unravel(_sphere(flat, scale))
 
@@ -62,7 +63,7 @@ def projection_l1_ball(tree: PyTree, scale: Real = 1) -> PyTree:
         scale: the radius.
     """
     who = "projection_l1_ball"
-    scale, *_ = nonnegative.must(who, scale=scale)
+    scale, *_ = check.nonnegative.must(who, scale=scale)
     flat, unravel = _ravel(who, tree)
     outside = _sphere(flat, scale)
     inside = flat.astype(outside.dtype)

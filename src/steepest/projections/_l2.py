@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import amount, nonnegative, Real
+from .. import check
+from ..core import Real
 from ..tree import norm, size
 from ._precision import restored, scaled, widened
 
@@ -21,7 +22,7 @@ def projection_l2_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         scale: the length.
     """
     who = "projection_l2_sphere"
-    (radius,) = amount.must(who, scale=scale)
+    (radius,) = check.amount.must(who, scale=scale)
     x, _ = scaled(*widened(who, tree=tree))
     length = norm(x)
     zero = length == 0
@@ -46,7 +47,7 @@ def projection_l2_ball(tree: PyTree, scale: Real = 1) -> PyTree:
     [0.0, 0.5]
     """
     who = "projection_l2_ball"
-    (radius,) = nonnegative.must(who, scale=scale)
+    (radius,) = check.nonnegative.must(who, scale=scale)
     x, unit = scaled(*widened(who, tree=tree))
     length = norm(x)
     zero = length == 0

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import finite, Real, real
+from .. import check
+from ..core import Real
 from ..tree import add_scale, map_numbers, scale, vdot
 from ._precision import restored, scaled, widened
 
@@ -44,7 +45,7 @@ def projection_hyperplane(x: PyTree, a: PyTree, b: Real) -> PyTree:
         b: the number. With `a` zero, all is in the plane if `b` is zero, and nothing,
             so that the answer is NaN, if it is not.
     """
-    finite("projection_hyperplane", b=b)
+    check.finite("projection_hyperplane", b=b)
     return _moved("projection_hyperplane", lambda gap: gap, x, a, b)
 
 
@@ -60,7 +61,7 @@ def projection_halfspace(x: PyTree, a: PyTree, b: Real) -> PyTree:
         a: the normal, which points outwards: a tree of the same structure.
         b: the number, as for `projection_hyperplane`.
     """
-    real("projection_halfspace", b=b)
+    check.real("projection_halfspace", b=b)
     outside = lambda gap: jnp.maximum(gap.real, 0)
     return _moved("projection_halfspace", outside, x, a, b)
 

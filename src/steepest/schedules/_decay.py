@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..core import finite, nonnegative, positive, Real, real, Schedule, schedule
+from .. import check
+from ..core import Real, Schedule, schedule
 from ._counts import among, as_float, of_count, reachable
 
 _log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ def constant_schedule(value: Any) -> Schedule:
     0.1
     """
     if np.ndim(value) == 0:
-        real("constant_schedule", value=value)
+        check.real("constant_schedule", value=value)
     return lambda count: value
 
 
@@ -79,14 +80,14 @@ def polynomial(
         init_value, end_value, power, transition_steps, transition_begin: as for
             `polynomial_schedule`.
     """
-    init_value, end_value, begin = finite(
+    init_value, end_value, begin = check.finite(
         who,
         init_value=init_value,
         end_value=end_value,
         transition_begin=transition_begin,
     )
-    (power,) = nonnegative(who, power=power)
-    (steps,) = real(who, transition_steps=transition_steps)
+    (power,) = check.nonnegative(who, power=power)
+    (steps,) = check.real(who, transition_steps=transition_steps)
     if not some_steps(who, steps):
         return lambda count: init_value
     begin, steps = from_zero(who, begin), reachable(steps)
@@ -155,9 +156,9 @@ def cosine(
         who: the schedule the user called.
         init_value, decay_steps, alpha, exponent: as for `cosine_decay_schedule`.
     """
-    init_value, alpha = finite(who, init_value=init_value, alpha=alpha)
-    (exponent,) = nonnegative(who, exponent=exponent)
-    (decay_steps,) = positive.must(who, decay_steps=decay_steps)
+    init_value, alpha = check.finite(who, init_value=init_value, alpha=alpha)
+    (exponent,) = check.nonnegative(who, exponent=exponent)
+    (decay_steps,) = check.positive.must(who, decay_steps=decay_steps)
     if isinstance(decay_steps, int):
         decay_steps = float(decay_steps)  # 10**10 is no int32
 

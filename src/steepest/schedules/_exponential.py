@@ -5,7 +5,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import finite, flag, Real, real, Schedule, schedule
+from .. import check
+from ..core import Real, Schedule, schedule
 from ._counts import among, as_float, of_count, reachable
 from ._decay import from_zero, some_steps
 
@@ -66,15 +67,15 @@ def exponential(
         init_value, transition_steps, decay_rate, transition_begin, staircase,
             end_value: as for `exponential_decay`.
     """
-    init_value, rate, begin = finite(
+    init_value, rate, begin = check.finite(
         who,
         init_value=init_value,
         decay_rate=decay_rate,
         transition_begin=transition_begin,
     )
-    (steps,) = real(who, transition_steps=transition_steps)
-    end = None if end_value is None else finite(who, end_value=end_value)[0]
-    flag(who, staircase=staircase)
+    (steps,) = check.real(who, transition_steps=transition_steps)
+    end = None if end_value is None else check.finite(who, end_value=end_value)[0]
+    check.flag(who, staircase=staircase)
     known = isinstance(rate, int | float)
     if not some_steps(who, steps) or (known and rate == 0):
         return lambda count: init_value

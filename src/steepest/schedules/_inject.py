@@ -9,16 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from .. import check
 from ..core import (
     Call,
     call_of,
-    dtype as check_dtype,
     GradientTransformation,
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
     Params,
-    state_of,
     StatefulSchedule,
     transformation,
     Updates,
@@ -146,7 +145,7 @@ def injected(
 
     def ready(updates: Updates, state: Any, params: Params | None) -> Any:
         """The state without Python numbers: one that was put in compiles nothing."""
-        state_of("inject_hyperparams", InjectStatefulHyperparamsState, state)
+        check.state_of("inject_hyperparams", InjectStatefulHyperparamsState, state)
         values = as_arrays(state.hyperparams, (updates, params))
         return state._replace(hyperparams={**state.hyperparams, **values})
 
@@ -219,7 +218,7 @@ def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
             f"{name}: static_args is a {type(static_args).__name__}, and a name or "
             "several are wanted."
         )
-    check_dtype(name, hyperparam_dtype=hyperparam_dtype)
+    check.dtype(name, hyperparam_dtype=hyperparam_dtype)
     known = list(inspect.signature(inner_factory).parameters)
     static = [static_args] if isinstance(static_args, str) else static_args
     unknown = sorted(set(static) - set(known))

@@ -6,7 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..core import function, Real, real, Schedule, schedule
+from .. import check
+from ..core import Real, Schedule, schedule
 from ._counts import exact, reachable
 
 
@@ -26,8 +27,8 @@ def join_schedules(
     (10.0, 2.0)
     """
     who = "join_schedules"
-    parts = function(who, **_named("schedules", schedules))
-    begins = real(who, **_named("boundaries", boundaries))
+    parts = check.function(who, **_named("schedules", schedules))
+    begins = check.real(who, **_named("boundaries", boundaries))
     if len(parts) != len(begins) + 1:
         raise ValueError(
             f"{who}: got {len(parts)} schedules and {len(begins)} boundaries, and "

@@ -6,7 +6,8 @@ learning rates, 2017, arXiv:1708.07120
 
 from typing import Any
 
-from ..core import finite, positive, Real, Schedule, schedule, share
+from .. import check
+from ..core import Real, Schedule, schedule
 from ._piecewise import interpolated
 
 
@@ -42,7 +43,7 @@ def linear_onecycle_schedule(
     peak, steps, div, final_div = _checked(
         who, peak_value, transition_steps, div_factor, final_div_factor
     )
-    start, final = share(who, pct_start=pct_start, pct_final=pct_final)
+    start, final = check.fraction(who, pct_start=pct_start, pct_final=pct_final)
     if start > final:
         raise ValueError(
             f"{who}: pct_start is {start} and pct_final {final}, and a pct_final of at "
@@ -82,7 +83,7 @@ def cosine_onecycle_schedule(
     peak, steps, div, final_div = _checked(
         who, peak_value, transition_steps, div_factor, final_div_factor
     )
-    (start,) = share(who, pct_start=pct_start)
+    (start,) = check.fraction(who, pct_start=pct_start)
     return interpolated(
         who,
         "cosine",
@@ -100,5 +101,5 @@ def _checked(
         "div_factor": div,
         "final_div_factor": final_div,
     }
-    positive.must(who, **more)
-    return finite(who, peak_value=peak_value, **more)
+    check.positive.must(who, **more)
+    return check.finite(who, peak_value=peak_value, **more)

@@ -8,7 +8,8 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..core import choice, finite, nonnegative, Real, Schedule, schedule
+from .. import check
+from ..core import Real, Schedule, schedule
 from ..numerics import at_least_float32
 from ._counts import among, as_float, exact, of_count, reachable
 
@@ -31,7 +32,7 @@ def piecewise_constant_schedule(
     [1.0, 0.5, 0.25]
     """
     who = "piecewise_constant_schedule"
-    (init_value,) = finite(who, init_value=init_value)
+    (init_value,) = check.finite(who, init_value=init_value)
     parts = _sorted(who, boundaries_and_scales)
     if not parts:
         return lambda count: init_value
@@ -84,9 +85,9 @@ def interpolated(
         interpolate_type, init_value, boundaries_and_scales: as for
             `piecewise_interpolate_schedule`.
     """
-    choice(who, _WAYS, interpolate_type=interpolate_type)
+    check.choice(who, _WAYS, interpolate_type=interpolate_type)
     way = _WAYS[interpolate_type]
-    (init_value,) = finite(who, init_value=init_value)
+    (init_value,) = check.finite(who, init_value=init_value)
     corners: list[tuple[Any, Any]] = [(0, init_value)]
     for boundary, scale in _sorted(who, boundaries_and_scales):
         corners.append((boundary, corners[-1][1] * scale))
@@ -121,8 +122,8 @@ def _sorted(who: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any
         )
     steps = {f"boundary {k} in boundaries_and_scales": b for k, b in enumerate(scales)}
     named = {f"boundaries_and_scales[{b!r}]": s for b, s in scales.items()}
-    boundaries = [reachable(b) for b in finite(who, **steps)]
-    factors = nonnegative.must(who, **named)
+    boundaries = [reachable(b) for b in check.finite(who, **steps)]
+    factors = check.nonnegative.must(who, **named)
     return sorted(zip(boundaries, factors, strict=True), key=lambda pair: pair[0])
 
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..core import finite, nonnegative, Real, Schedule, schedule
+from .. import check
+from ..core import Real, Schedule, schedule
 from ._counts import as_float
 from ._decay import cosine, polynomial
 from ._exponential import exponential
@@ -75,8 +76,12 @@ def _warmup_cosine(
 ) -> Schedule:
     """`warmup_cosine_decay_schedule` for the schedule `who`."""
     up = _warmup(who, init_value, peak_value, warmup_steps)
-    peak_value, end_value = finite(who, peak_value=peak_value, end_value=end_value)
-    warmup, steps = nonnegative(who, warmup_steps=warmup_steps, decay_steps=decay_steps)
+    peak_value, end_value = check.finite(
+        who, peak_value=peak_value, end_value=end_value
+    )
+    warmup, steps = check.nonnegative(
+        who, warmup_steps=warmup_steps, decay_steps=decay_steps
+    )
     known = isinstance(steps, int | float) and isinstance(warmup, int | float)
     if known and not steps > warmup:
         raise ValueError(
@@ -120,7 +125,7 @@ def warmup_exponential_decay_schedule(
         staircase,
         end_value,
     )
-    return join_schedules([up, down], nonnegative(who, warmup_steps=warmup_steps))
+    return join_schedules([up, down], check.nonnegative(who, warmup_steps=warmup_steps))
 
 
 @schedule
@@ -170,5 +175,7 @@ def _cycle(k: int, cycle: Any) -> Schedule:
 def _warmup(
     who: str, init_value: Real, peak_value: Real, warmup_steps: Real
 ) -> Schedule:
-    finite(who, init_value=init_value, peak_value=peak_value, warmup_steps=warmup_steps)
+    check.finite(
+        who, init_value=init_value, peak_value=peak_value, warmup_steps=warmup_steps
+    )
     return polynomial(who, init_value, peak_value, 1, warmup_steps)

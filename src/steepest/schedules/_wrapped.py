@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
-from ..core import function, like_optax, Schedule
+from .. import check
+from ..core import like_optax, Schedule
 from ..numerics import increment, zero_count
 
 
@@ -28,7 +29,7 @@ class WrappedSchedule:
     """
 
     def __init__(self, schedule_fn: Schedule):
-        (self.schedule_fn,) = function("WrappedSchedule", schedule_fn=schedule_fn)
+        (self.schedule_fn,) = check.function("WrappedSchedule", schedule_fn=schedule_fn)
 
     def __eq__(self, other: object) -> bool:
         mine = isinstance(other, WrappedSchedule)

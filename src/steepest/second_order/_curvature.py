@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Inexact, PyTree
 
-from ..core import function, one_number, WrongArgument
+from .. import check
 from ..numerics import abs_sq
 from ..tree import differentiable
 
@@ -93,9 +93,9 @@ def _gradient(
     who: str, name: str, loss: Loss, params: PyTree, inputs: Any, targets: Any
 ) -> tuple[Callable[[PyTree], PyTree], PyTree]:
     """The gradient of the loss as a function of the params, and these as arrays."""
-    function(who, **{name: loss})
+    check.function(who, **{name: loss})
     differentiable(who, params=params)
-    value = lambda p: one_number(who, name, loss(p, inputs, targets))
+    value = lambda p: check.one_number(who, name, loss(p, inputs, targets))
     return jax.grad(value), jax.tree.map(jnp.asarray, params)
 
 
@@ -108,7 +108,7 @@ def _like(params: PyTree, v: PyTree) -> PyTree:
     shapes = [jnp.shape(x) for x in jax.tree.leaves(v)]
     wanted = [x.shape for x in jax.tree.leaves(params)]
     if jax.tree.structure(v) != structure or shapes != wanted:
-        raise WrongArgument(
+        raise check.WrongArgument(
             f"hvp: v has the shapes {shapes}, and one vector of {flat.size} numbers is "
             f"wanted, or a tree like the params, with the shapes {wanted}."
         )

@@ -7,16 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from .. import check
 from ..combine import LookaheadParams
-from ..core import (
-    AnyTransformation,
-    as_inner,
-    flag,
-    function,
-    one_number,
-    OptState,
-    Params,
-)
+from ..core import AnyTransformation, as_inner, OptState, Params
 from ..engine import apply_updates, Donated, unpack
 from ..microbatching import AccumulationType, microbatch
 from ..optimizers import value_and_grad_from_state
@@ -73,20 +66,20 @@ def make_train_step(
     1.0
     1.0
     """
-    (loss,) = function(_WHO, loss=loss)
+    (loss,) = check.function(_WHO, loss=loss)
     update = as_inner(_WHO, "tx", tx).update
-    flag(_WHO, has_aux=has_aux)
+    check.flag(_WHO, has_aux=has_aux)
     if same_loss is not None:
-        flag(_WHO, same_loss=same_loss)
+        check.flag(_WHO, same_loss=same_loss)
 
     def alone(params: Params, *batch: Any, **rest: Any) -> Any:
         """The value without anything beside it."""
         found = loss(unpack(params), *batch, **rest)
-        return one_number(_WHO, "loss", found[0] if has_aux else found)
+        return check.one_number(_WHO, "loss", found[0] if has_aux else found)
 
     def checked(params: Params, *batch: Any, **rest: Any) -> Any:
         value, aux = loss(unpack(params), *batch, **rest)
-        return one_number(_WHO, "loss", value), aux
+        return check.one_number(_WHO, "loss", value), aux
 
     def step(
         params: Params, state: OptState, *batch: Any, **rest: Any

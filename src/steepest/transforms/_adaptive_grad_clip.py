@@ -11,14 +11,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
-    array,
-    axes,
     AxisName,
     GradientTransformationExtraArgs,
     mesh_axes,
     MeshAxes,
-    nonnegative,
     Real,
     Rule,
     transformation,
@@ -43,9 +41,9 @@ def unitwise_norm(x: Any, axis: Axes = None, *, axis_name: AxisName = None) -> A
     >>> unitwise_norm(jnp.array([[3.0, 1.0], [4.0, 0.0]])).tolist()
     [[5.0, 1.0], [5.0, 1.0]]
     """
-    (x,) = array("unitwise_norm", x=x)
+    (x,) = check.array("unitwise_norm", x=x)
     square = squares(x)
-    unit = _unit(x.shape) if axis is None else axes("unitwise_norm", axis, x.ndim)
+    unit = _unit(x.shape) if axis is None else check.axes("unitwise_norm", axis, x.ndim)
     if unit is None:
         raise ValueError(f"unitwise_norm: x has shape {x.shape}{_TOO_MANY}")
     # Spread over the array by a sum, which also gives it the array's sharding.
@@ -65,8 +63,10 @@ def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -
         div_eps: the smallest number to divide by.
     """
     name = "unitwise_clip"
-    g_norm, max_norm, grad = array(name, g_norm=g_norm, max_norm=max_norm, grad=grad)
-    (div_eps,) = nonnegative(name, div_eps=div_eps)
+    g_norm, max_norm, grad = check.array(
+        name, g_norm=g_norm, max_norm=max_norm, grad=grad
+    )
+    (div_eps,) = check.nonnegative(name, div_eps=div_eps)
     with jax.numpy_dtype_promotion("standard"):
         if not g_norm.shape == max_norm.shape == grad.shape:
             raise ValueError(
@@ -121,8 +121,8 @@ def adaptive_grad_clip(
     [[0.6, 0.1], [0.8, 0.0]]
     """
     name = "adaptive_grad_clip"
-    clipping, eps = nonnegative(name, clipping=clipping, eps=eps)
-    axes(name, axis, _MOST_AXES)
+    clipping, eps = check.nonnegative(name, clipping=clipping, eps=eps)
+    check.axes(name, axis, _MOST_AXES)
     return lift(
         Rule(
             name,

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..core import (
     gives,
     GradientTransformationExtraArgs,
     like_optax,
-    period,
     Real,
     Rule,
     transformation,
@@ -59,7 +59,7 @@ def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
     >>> float(u[0]), float(v[0])
     (0.0, 2.0)
     """
-    (k,) = period("apply_every", k=k)
+    (k,) = check.period("apply_every", k=k)
     return lift(
         Rule(
             "apply_every",

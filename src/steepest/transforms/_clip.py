@@ -9,13 +9,13 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
     AxisName,
     gives,
     GradientTransformationExtraArgs,
     Measure,
     mesh_axes,
-    nonnegative,
     only_real,
     Real,
     Rule,
@@ -37,7 +37,7 @@ def clip(max_delta: Real) -> GradientTransformationExtraArgs:
     Args:
         max_delta: the largest size an element may have, which must be real.
     """
-    (max_delta,) = nonnegative("clip", max_delta=max_delta)
+    (max_delta,) = check.nonnegative("clip", max_delta=max_delta)
     numbers = {"max_delta": max_delta}
     return lift(Rule("clip", clip_formula, numbers=numbers, check_leaf=only_real))
 
@@ -75,7 +75,7 @@ def clip_by_global_norm(
     (0.6, 0.8)
     """
     name = "clip_by_global_norm"
-    (max_norm,) = nonnegative(name, max_norm=max_norm)
+    (max_norm,) = check.nonnegative(name, max_norm=max_norm)
     return lift(
         Rule(
             name,

@@ -7,12 +7,12 @@ arXiv:1804.04235
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
     AxisName,
     GradientTransformationExtraArgs,
     mesh_axes,
     MeshAxes,
-    nonnegative,
     Real,
     Rule,
     transformation,
@@ -49,6 +49,6 @@ def clip_by_block_rms(
     ([1.0, -1.0], 0.5)
     """
     name = "clip_by_block_rms"
-    (threshold,) = nonnegative(name, threshold=threshold)
+    (threshold,) = check.nonnegative(name, threshold=threshold)
     numbers = {"threshold": threshold, "axes": mesh_axes(name, axis_name)}
     return lift(Rule(name, clip_by_rms_formula, numbers=numbers, kind="whole"))

@@ -10,17 +10,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
-    amount,
     AxisName,
-    dtype,
     GradientTransformationExtraArgs,
     like_optax,
     mesh_axes,
     MeshAxes,
     Params,
     Real,
-    real,
     Rule,
     transformation,
     Updates,
@@ -109,9 +107,9 @@ def scale_by_distance_over_gradients(
     [0.36, 0.48]
     """
     name = "scale_by_distance_over_gradients"
-    reps_rel, eps = amount(name, reps_rel=reps_rel, eps=eps)
-    (global_scale,) = real(name, global_scale=global_scale)
-    dtype(name, param_dtype=param_dtype)
+    reps_rel, eps = check.amount(name, reps_rel=reps_rel, eps=eps)
+    (global_scale,) = check.real(name, global_scale=global_scale)
+    check.dtype(name, param_dtype=param_dtype)
     return lift(
         Rule(
             name,

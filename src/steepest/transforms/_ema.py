@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Int
 
+from .. import check
 from ..core import (
-    dtype,
-    flag,
-    fraction,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
@@ -85,9 +83,9 @@ def ema(
     >>> round(float(u[0]), 3), round(float(state.ema[0]), 3)
     (1.0, 0.1)
     """
-    (decay,) = fraction("ema", decay=decay)
-    flag("ema", debias=debias)
-    dtype("ema", accumulator_dtype=accumulator_dtype)
+    (decay,) = check.fraction("ema", decay=decay)
+    check.flag("ema", debias=debias)
+    check.dtype("ema", accumulator_dtype=accumulator_dtype)
     return lift(
         Rule(
             "ema",

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
-    function,
     GradientTransformationExtraArgs,
     Params,
     Rule,
@@ -52,7 +52,7 @@ def stateless_with_tree_map(
             called without params.
     """
     name = "stateless_with_tree_map"
-    function(name, f=f)
+    check.function(name, f=f)
 
     def update(updates: Updates, params: Params | None) -> Updates:
         if params is None:

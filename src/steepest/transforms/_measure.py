@@ -6,17 +6,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from .. import check
 from ..combine import chain
 from ..core import (
     AnyTransformation,
-    fraction,
-    function,
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
     Params,
     Real,
-    state_of,
     stateless,
     transformation,
     Updates,
@@ -62,7 +60,7 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
     3.0
     """
     _check_name("snapshot", measure_name)
-    function("snapshot", measure=measure)
+    check.function("snapshot", measure=measure)
 
     def init(params: Params) -> SnapshotState:
         return SnapshotState({measure_name: _first(measure, params)})
@@ -89,8 +87,8 @@ def measure_with_ema(
         measure: a function of the updates.
         decay, debias, accumulator_dtype: as for `ema`.
     """
-    function("measure_with_ema", measure=measure)
-    (decay,) = fraction("measure_with_ema", decay=decay)
+    check.function("measure_with_ema", measure=measure)
+    (decay,) = check.fraction("measure_with_ema", decay=decay)
     mean = ema(decay, debias, accumulator_dtype)
     both = chain(stateless(lambda updates, params: measure(updates)), mean)
 
@@ -146,7 +144,7 @@ def monitor(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, MonitorState]:
-        states = state_of("monitor", MonitorState, state).measure_states
+        states = check.state_of("monitor", MonitorState, state).measure_states
         pairs = zip(txs.values(), states, strict=True)
         found = [tx.update(updates, old, params, **extra_args) for tx, old in pairs]
         measured = dict(zip(txs, (x for x, _ in found), strict=True))
@@ -172,5 +170,5 @@ def _check_name(who: str, name: Any) -> None:
 def _as_transformation(name: str, measure: Any) -> GradientTransformationExtraArgs:
     if isinstance(measure, AnyTransformation):
         return with_extra_args_support(measure)
-    function("monitor", **{f"measures[{name!r}]": measure})
+    check.function("monitor", **{f"measures[{name!r}]": measure})
     return stateless(lambda updates, params: measure(updates))

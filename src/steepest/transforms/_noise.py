@@ -10,15 +10,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
+from .. import check
 from ..core import (
-    amount,
     GradientTransformationExtraArgs,
     like_optax,
     Params,
     Real,
-    real,
     Rule,
-    state_of,
     transformation,
     Updates,
 )
@@ -70,8 +68,8 @@ def add_noise(
     >>> round(float(jnp.std(u)), 1)
     0.1
     """
-    (eta,) = amount.must("add_noise", eta=eta)
-    (gamma,) = real("add_noise", gamma=gamma)
+    (eta,) = check.amount.must("add_noise", eta=eta)
+    (gamma,) = check.real("add_noise", gamma=gamma)
     first = key_from("add_noise", key, seed)
 
     # The noise is passed as memory, so that the engine takes care of dtypes and `None`.
@@ -97,7 +95,7 @@ def add_noise(
         **extra_args: Any,
     ) -> tuple[Updates, AddNoiseState]:
         del extra_args
-        state = state_of("add_noise", AddNoiseState, state)
+        state = check.state_of("add_noise", AddNoiseState, state)
         leaves = Leaves(updates)
         leaves.check("add_noise")
         # The noise of an integer is real, as its update is.

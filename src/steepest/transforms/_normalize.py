@@ -2,15 +2,14 @@
 
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
     AxisName,
     gives,
     GradientTransformationExtraArgs,
     Measure,
     mesh_axes,
-    nonnegative,
     Real,
-    real,
     Rule,
     transformation,
 )
@@ -47,8 +46,8 @@ def normalize_by_update_norm(
     (6.0, 8.0)
     """
     name = "normalize_by_update_norm"
-    (scale_factor,) = real(name, scale_factor=scale_factor)
-    (eps,) = nonnegative(name, eps=eps)
+    (scale_factor,) = check.real(name, scale_factor=scale_factor)
+    (eps,) = check.nonnegative(name, eps=eps)
     return lift(
         Rule(
             name,

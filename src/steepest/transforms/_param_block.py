@@ -11,8 +11,8 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
-    amount,
     AxisName,
     GradientTransformationExtraArgs,
     mesh_axes,
@@ -78,6 +78,6 @@ def scale_by_param_block_rms(
 def _scale_by(
     name: str, formula: Callable[..., Array], min_scale: Real, axis_name: AxisName
 ) -> GradientTransformationExtraArgs:
-    (min_scale,) = amount(name, min_scale=min_scale)
+    (min_scale,) = check.amount(name, min_scale=min_scale)
     numbers = {"min_scale": min_scale, "axes": mesh_axes(name, axis_name)}
     return lift(Rule(name, formula, numbers=numbers, kind="whole"))

@@ -13,15 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..core import (
-    AxisName,
-    flag,
-    mesh_axes,
-    MeshAxes,
-    nonnegative,
-    Real,
-    Updates,
-)
+from .. import check
+from ..core import AxisName, mesh_axes, MeshAxes, Real, Updates
 from ..engine import Leaves
 from ..numerics import (
     is_inexact,
@@ -54,7 +47,7 @@ def per_example_global_norm_clip(
     ([0.9, 1.2], 1)
     """
     name = "per_example_global_norm_clip"
-    (limit,) = nonnegative(name, l2_norm_clip=l2_norm_clip)
+    (limit,) = check.nonnegative(name, l2_norm_clip=l2_norm_clip)
     leaves, treedef = _examples(name, grads)
     if not leaves:
         return grads, jnp.zeros((), int)
@@ -84,8 +77,8 @@ def per_example_layer_norm_clip(
             measures its own part.
     """
     name = "per_example_layer_norm_clip"
-    (limit,) = nonnegative(name, global_l2_norm_clip=global_l2_norm_clip)
-    flag(name, uniform=uniform)
+    (limit,) = check.nonnegative(name, global_l2_norm_clip=global_l2_norm_clip)
+    check.flag(name, uniform=uniform)
     axes = mesh_axes(name, axis_name)
     leaves, treedef = _examples(name, grads)
     size = lambda x: prod(x.shape[1:]) * parts_over(split_over(axes, x))

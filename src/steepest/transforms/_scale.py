@@ -4,14 +4,11 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Int
 
+from .. import check
 from ..core import (
-    finite,
-    flag,
-    function,
     GradientTransformationExtraArgs,
     like_optax,
     Real,
-    real,
     Rule,
     ScalarOrSchedule,
     Schedule,
@@ -40,7 +37,7 @@ def scale(step_size: Real) -> GradientTransformationExtraArgs:
     Args:
         step_size: any number.
     """
-    (step_size,) = real("scale", step_size=step_size)
+    (step_size,) = check.real("scale", step_size=step_size)
     return lift(Rule("scale", scale_formula, numbers={"step_size": step_size}))
 
 
@@ -61,7 +58,7 @@ def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationEx
     """
     if step_size_fn is None:
         step_size_fn = _no_schedule
-    function("scale_by_schedule", step_size_fn=step_size_fn)
+    check.function("scale_by_schedule", step_size_fn=step_size_fn)
     return lift(
         Rule(
             "scale_by_schedule",
@@ -102,10 +99,10 @@ def scale_by_learning_rate(
         flip_sign: whether to go down, `-`, or up.
     """
     name = "scale_by_learning_rate"
-    flag(name, flip_sign=flip_sign)
+    check.flag(name, flip_sign=flip_sign)
     if learning_rate is None:
         return nothing()
-    rate = number_or_schedule(finite, name, learning_rate=learning_rate)
+    rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
     return lift(
         Rule(
             name,

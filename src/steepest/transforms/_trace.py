@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
-    dtype,
-    flag,
     GradientTransformationExtraArgs,
     like_optax,
     Real,
     Rule,
-    share,
     transformation,
     Updates,
 )
@@ -68,9 +66,9 @@ def trace(
     >>> round(float(u[0]), 3)
     1.9
     """
-    (decay,) = share("trace", decay=decay)
-    flag("trace", nesterov=nesterov)
-    dtype("trace", accumulator_dtype=accumulator_dtype)
+    (decay,) = check.fraction("trace", decay=decay)
+    check.flag("trace", nesterov=nesterov)
+    check.dtype("trace", accumulator_dtype=accumulator_dtype)
     return lift(
         Rule(
             "trace",

@@ -7,14 +7,13 @@ arXiv:1708.03888
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import check
 from ..core import (
-    amount,
     AxisName,
     GradientTransformationExtraArgs,
     mesh_axes,
     MeshAxes,
     Real,
-    real,
     Rule,
     transformation,
 )
@@ -68,9 +67,9 @@ def scale_by_trust_ratio(
     [1.2, 1.6]
     """
     name = "scale_by_trust_ratio"
-    min_norm, eps = amount(name, min_norm=min_norm, eps=eps)
+    min_norm, eps = check.amount(name, min_norm=min_norm, eps=eps)
     axes = mesh_axes(name, axis_name)
-    (trust_coefficient,) = real(name, trust_coefficient=trust_coefficient)
+    (trust_coefficient,) = check.real(name, trust_coefficient=trust_coefficient)
     return lift(
         Rule(
             name,

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from jaxtyping import Array, Int
 
+from .. import check
 from ..combine import masked
 from ..core import (
-    finite,
     GradientTransformationExtraArgs,
     like_optax,
     Real,
@@ -56,7 +56,7 @@ def add_decayed_weights(
     1.5
     """
     name = "add_decayed_weights"
-    decay = number_or_schedule(finite, name, weight_decay=weight_decay)
+    decay = number_or_schedule(check.finite, name, weight_decay=weight_decay)
     is_off = isinstance(decay, int | float) and decay == 0
     tx = lift(
         Rule(

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import array, is_number, real as real_number, said_of, unless_array
+from .. import check
 from ._map import map_numbers
 
 
@@ -63,9 +63,9 @@ def scale(scalar: Any, tree: PyTree) -> PyTree:
         scalar: a number, or an array that broadcasts with every leaf.
         tree: a tree.
     """
-    if not is_number(scalar):
+    if not check.is_number(scalar):
         raise TypeError(
-            f"scale: scalar {said_of(scalar)}, and an array or a number is wanted. The "
+            f"scale: scalar {check.said_of(scalar)}, and an array or a number is wanted. The "
             "tree comes after it."
         )
     return map_numbers("scale", lambda x: scalar * x, {"scalar": scalar}, tree=tree)
@@ -79,7 +79,7 @@ def add_scale(tree_x: PyTree, scalar: Any, tree_y: PyTree) -> PyTree:
         scalar: a number, or an array that broadcasts with every leaf.
         tree_y: a tree of the same structure.
     """
-    (factor,) = array("add_scale", scalar=scalar)
+    (factor,) = check.array("add_scale", scalar=scalar)
     step = _unless_none(lambda x, y: x + factor * y)
     trees = {"tree_x": tree_x, "tree_y": tree_y}
     return map_numbers(
@@ -95,7 +95,7 @@ def where(condition: Any, tree_x: PyTree, tree_y: PyTree) -> PyTree:
         tree_x: a tree.
         tree_y: a tree of the same structure.
     """
-    array("where", condition=condition)
+    check.array("where", condition=condition)
 
     def choose(x: Any, y: Any) -> Any:
         return jnp.where(condition, x, y)
@@ -114,7 +114,7 @@ def clip(tree: PyTree, min_value: Any = None, max_value: Any = None) -> PyTree:
     """
     bounds = {"min_value": min_value, "max_value": max_value}
     bounds = {name: x for name, x in bounds.items() if x is not None}
-    unless_array(real_number, "clip", **bounds)
+    check.unless_array(check.real, "clip", **bounds)
     known = [x for x in bounds.values() if isinstance(x, int | float)]
     if len(known) == 2 and known[0] > known[1]:
         raise ValueError(

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import any_dtype, array, is_number, sizes
+from .. import check
 from ..numerics import promoted
 from ._map import map_numbers
 
@@ -21,7 +21,7 @@ def cast(tree: PyTree, dtype: Any) -> PyTree:
     """
     if dtype is None:
         return tree
-    any_dtype("cast", dtype=dtype)
+    check.any_dtype("cast", dtype=dtype)
     return map_numbers("cast", lambda x: _array(x).astype(dtype), tree=tree)
 
 
@@ -38,7 +38,7 @@ def cast_like(tree: PyTree, other_tree: PyTree) -> PyTree:
     def like(x: Any, other: Any) -> Any:
         if hasattr(x, "dtype") and hasattr(other, "dtype"):
             return x.astype(other.dtype)
-        return x if is_number(x) else _array(x)
+        return x if check.is_number(x) else _array(x)
 
     return map_numbers("cast_like", like, tree=tree, other_tree=other_tree)
 
@@ -115,7 +115,7 @@ def full_like(tree: PyTree, fill_value: Any, dtype: Any = None) -> PyTree:
         fill_value: a number, or an array that broadcasts to every leaf.
         dtype: the dtype of all leaves; by default each has its own.
     """
-    (value,) = array("full_like", fill_value=fill_value)
+    (value,) = check.array("full_like", fill_value=fill_value)
     full = lambda x, dtype: jnp.full_like(x, fill_value, dtype=dtype)
     return _filled("full_like", full, tree, dtype, fill_value=value)
 
@@ -130,7 +130,7 @@ def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
     >>> batch_shape({"w": jnp.ones(2)}, (3,))["w"].shape
     (3, 2)
     """
-    (new,) = sizes("batch_shape", shape=shape)
+    (new,) = check.sizes("batch_shape", shape=shape)
     repeated = lambda x: jnp.broadcast_to(x, (*new, *jnp.shape(x)))
     return map_numbers("batch_shape", repeated, tree=tree)
 
@@ -138,7 +138,7 @@ def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
 def _filled(
     who: str, fill: Callable[..., Any], tree: PyTree, dtype: Any, **numbers: Any
 ) -> PyTree:
-    any_dtype(who, dtype=dtype)
+    check.any_dtype(who, dtype=dtype)
     return map_numbers(who, lambda x: fill(x, dtype=dtype), numbers, tree=tree)
 
 
@@ -148,7 +148,7 @@ def _array(x: Any) -> Any:
 
 def _dtype_of(x: Any) -> Any:
     found = getattr(x, "dtype", None)
-    if found is None and not is_number(x):  # a string would be taken for a dtype
+    if found is None and not check.is_number(x):  # a string would be taken for a dtype
         raise TypeError(f"a {type(x).__name__} has no dtype")
     if found is None or not jnp.issubdtype(found, jax.dtypes.extended):
         # The dtype that JAX would compute in: without x64 it has no float64.

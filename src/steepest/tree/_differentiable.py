@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import is_number, said_of
+from .. import check
 
 
 def differentiable(who: str, **trees: PyTree) -> None:
@@ -16,11 +16,11 @@ def differentiable(who: str, **trees: PyTree) -> None:
     """
     for name, tree in trees.items():
         for path, x in jax.tree_util.tree_leaves_with_path(tree):
-            if is_number(x) and jnp.issubdtype(jnp.result_type(x), jnp.inexact):
+            if check.is_number(x) and jnp.issubdtype(jnp.result_type(x), jnp.inexact):
                 continue
             where = jax.tree_util.keystr(path) or "(the tree itself)"
             raise TypeError(
-                f"{who}: leaf {where} of the {name} {said_of(x)}, and real or complex "
+                f"{who}: leaf {where} of the {name} {check.said_of(x)}, and real or complex "
                 "numbers are wanted: it is differentiated by them. Convert it with "
                 "`.astype(float)`, or leave it out."
             )

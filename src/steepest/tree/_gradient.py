@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import real
+from .. import check
 from ..numerics import is_inexact
 
 
@@ -23,7 +23,7 @@ def scale_gradient(inputs: PyTree, scale: Any) -> PyTree:
     >>> jax.grad(lambda x: scale_gradient(x, 3.0) ** 2)(1.0).item()
     6.0
     """
-    factor = jnp.asarray(*real("scale_gradient", scale=scale))
+    factor = jnp.asarray(*check.real("scale_gradient", scale=scale))
     return jax.tree.map(lambda x: _scaled(x, factor) if _moves(x) else x, inputs)
 
 

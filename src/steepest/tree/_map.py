@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import function, is_number, said_of, WrongArgument
+from .. import check
 from ._paths import first_difference
 
 Alike: TypeAlias = Literal["broadcast", "shape", "size"]
@@ -32,7 +32,7 @@ def map_trees(
             leaf, the others may have anything.
     """
     (name, first), *rest = trees.items()
-    function(who, f=f)
+    check.function(who, f=f)
     ends = is_leaf or _ends(none_is_leaf)
     leaves, treedef = jax.tree.flatten(first, is_leaf=ends)
     columns = [leaves]
@@ -89,7 +89,7 @@ def map_numbers(
                     leaves = {k: x for k, x in leaves.items() if x is not None}
                 wrong = _unfit(path, leaves, numbers or {}, alike, real)
                 if wrong is not None:
-                    raise WrongArgument(f"{who}: {wrong}") from None
+                    raise check.WrongArgument(f"{who}: {wrong}") from None
             raise
 
     return map_trees(who, step, none_is_leaf=none_is_leaf, **trees)
@@ -104,9 +104,9 @@ def _unfit(
 ) -> str | None:
     """What is wrong with this row of leaves, in a sentence."""
     for name, x in leaves.items():
-        if not is_number(x):
+        if not check.is_number(x):
             return (
-                f"leaf {path} of the {name} {said_of(x)}, and an array or a number is "
+                f"leaf {path} of the {name} {check.said_of(x)}, and an array or a number is "
                 "wanted."
             )
     named = [f"{jnp.shape(x)} in the {name}" for name, x in leaves.items()]

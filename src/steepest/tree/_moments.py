@@ -10,16 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from ..core import (
-    finite,
-    fraction,
-    nonnegative,
-    number,
-    positive,
-    Real,
-    share,
-    unless_array,
-)
+from .. import check
+from ..core import Real
 from ..numerics import abs_sq, at_least_float32, debias, is_inexact, promoted
 from ._map import map_numbers
 
@@ -33,7 +25,7 @@ def update_moment(updates: PyTree, moments: PyTree, decay: Real, order: Real) ->
         decay: how slowly they forget, in [0, 1].
         order: the power.
     """
-    unless_array(finite, "update_moment", order=order)
+    check.unless_array(check.finite, "update_moment", order=order)
     return _average("update_moment", lambda g: g**order, updates, moments, decay)
 
 
@@ -50,7 +42,7 @@ def update_moment_per_elem_norm(
         decay: how slowly they forget, in [0, 1].
         order: the power.
     """
-    unless_array(finite, "update_moment_per_elem_norm", order=order)
+    check.unless_array(check.finite, "update_moment_per_elem_norm", order=order)
 
     def power(g: Any) -> Any:
         if order == 2 and is_inexact(g):
@@ -72,11 +64,11 @@ def update_infinity_moment(
         decay: how fast they shrink, in [0, 1].
         eps: the least that is returned.
     """
-    unless_array(share, "update_infinity_moment", decay=decay)
-    unless_array(nonnegative, "update_infinity_moment", eps=eps)
+    check.unless_array(check.fraction, "update_infinity_moment", decay=decay)
+    check.unless_array(check.nonnegative, "update_infinity_moment", eps=eps)
 
     def largest(g: Any, m: Any) -> Any:
-        return jnp.maximum(jnp.abs(g) + number(eps), number(decay) * m)
+        return jnp.maximum(jnp.abs(g) + check.number(eps), check.number(decay) * m)
 
     return _moments("update_infinity_moment", largest, updates, moments, (decay, eps))
 
@@ -89,9 +81,9 @@ def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
         decay: how slowly it forgets, in [0, 1).
         count: the number of steps since it began, above 0.
     """
-    unless_array(fraction, "bias_correction", decay=decay)
-    unless_array(positive, "bias_correction", count=count)
-    whole = debias(number(decay), jnp.asarray(count))
+    check.unless_array(check.fraction, "bias_correction", decay=decay)
+    check.unless_array(check.positive, "bias_correction", count=count)
+    whole = debias(check.number(decay), jnp.asarray(count))
 
     def correct(m: Any) -> Any:
         wide = at_least_float32(m)
@@ -112,10 +104,10 @@ def _average(
     moments: PyTree,
     decay: Real,
 ) -> PyTree:
-    unless_array(share, who, decay=decay)
+    check.unless_array(check.fraction, who, decay=decay)
 
     def step(g: Any, m: Any) -> Any:
-        return number(decay) * m + (1 - number(decay)) * power(g)
+        return check.number(decay) * m + (1 - check.number(decay)) * power(g)
 
     return _moments(who, step, updates, moments, (decay,))
 

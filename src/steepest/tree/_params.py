@@ -11,7 +11,8 @@ from typing import Any
 import jax
 from jaxtyping import PyTree
 
-from ..core import function, not_a_transformation
+from .. import check
+from ..core import not_a_transformation
 from ._map import map_trees
 
 IsLeaf = Callable[[Any], bool]
@@ -65,9 +66,9 @@ def map_params(
     init = getattr(initable, "init", initable)
     if not callable(init):
         raise not_a_transformation("map_params", "initable", initable)
-    function("map_params", f=f)
+    check.function("map_params", f=f)
     others = {"transform_non_params": transform_non_params, "is_leaf": is_leaf}
-    function("map_params", **{k: g for k, g in others.items() if g is not None})
+    check.function("map_params", **{k: g for k, g in others.items() if g is not None})
     structure, marked = _marked(init, state, rest, is_leaf)
     columns = [structure.flatten_up_to(tree) for tree in rest]
 

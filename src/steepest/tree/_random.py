@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import any_dtype, function, key as random_key, WrongArgument
+from .. import check
 from ._map import map_numbers
 
 
@@ -19,7 +19,7 @@ def split_key_like(rng_key: Array, target_tree: PyTree) -> PyTree:
         rng_key: a key of `jax.random`, of the old kind or the new.
         target_tree: the tree.
     """
-    random_key("split_key_like", rng_key=rng_key)
+    check.key("split_key_like", rng_key=rng_key)
     treedef = jax.tree.structure(target_tree)
     return treedef.unflatten(jax.random.split(rng_key, treedef.num_leaves))
 
@@ -44,9 +44,9 @@ def random_like(
     (2, 3)
     """
     who = "random_like"
-    random_key(who, rng_key=rng_key)
-    function(who, sampler=sampler)
-    any_dtype(who, dtype=dtype)
+    check.key(who, rng_key=rng_key)
+    check.function(who, sampler=sampler)
+    check.any_dtype(who, dtype=dtype)
     keys = split_key_like(rng_key, target_tree)
     paths = iter(jax.tree_util.tree_leaves_with_path(target_tree))
     sharded = _takes(sampler, "out_sharding")
@@ -59,7 +59,7 @@ def random_like(
         try:
             return sampler(key, jnp.shape(x), kind, **options)
         except (TypeError, ValueError) as error:
-            raise WrongArgument(
+            raise check.WrongArgument(
                 f"{who}: of leaf {path}, {kind} of shape {jnp.shape(x)}, the sampler "
                 f"makes nothing: {str(error).rstrip('.')}. Pass `dtype`, or another."
             ) from error

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from ..core import AxisName, mesh_axes, MeshAxes, nonnegative, unless_array
+from .. import check
+from ..core import AxisName, mesh_axes, MeshAxes
 from ..numerics import (
     at_least_float32,
     by_split,
@@ -192,7 +193,7 @@ def allclose(
         atol: how far they may be apart.
         equal_nan: whether one NaN is as good as another.
     """
-    unless_array(nonnegative, "allclose", rtol=rtol, atol=atol)
+    check.unless_array(check.nonnegative, "allclose", rtol=rtol, atol=atol)
 
     def compare(x: Any, y: Any) -> Array:
         with jax.numpy_dtype_promotion("standard"):

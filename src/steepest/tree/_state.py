@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import jax
 from jaxtyping import PyTree
 
-from ..core import function
+from .. import check
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def _found(
             "another key of a dictionary."
         )
     if filtering is not None:
-        function(who, filtering=filtering)
+        check.function(who, filtering=filtering)
     found: list[tuple[Path, Any]] = []
 
     def search(path: Path, node: Any) -> None:

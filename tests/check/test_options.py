@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.core import choice, dtype, flag, only_real, rate_given, state_of
+from steepest.check import choice, dtype, flag, rate_given, state_of
+from steepest.core import only_real
 
 
 class _State(NamedTuple):

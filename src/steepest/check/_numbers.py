@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ._errors import unusual
+from ..core import unusual
 
 
 def number(x: Any) -> Any:
@@ -121,7 +121,6 @@ loss = Check("that is the loss", _anything, _anything)
 real = Check("that is not NaN", _known, _known)
 finite = Check("that is finite", _finite, _finite)
 fraction = Check("in [0, 1]", lambda x: 0 <= x <= 1, _finite)
-share = Check("in [0, 1]", lambda x: 0 <= x <= 1, _finite)
 inside = Check("above 0 and below 1", lambda x: 0 < x < 1, _finite)
 nonnegative = Check("of at least 0", lambda x: x >= 0, _bounded)
 positive = Check("above 0", lambda x: x > 0, _bounded)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import steepest
-from steepest.core import (
+from steepest.check import (
     amount,
     finite,
     fraction,
@@ -23,9 +23,9 @@ from steepest.core import (
     positive,
     real,
     share,
-    UnusualValueWarning,
     whole,
 )
+from steepest.core import UnusualValueWarning
 
 inf, nan = math.inf, math.nan
 dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])

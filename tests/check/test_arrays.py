@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.core import (
+from steepest.check import (
     any_dtype,
     array,
     axes,

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
-from ._errors import unusual
+from ..core import unusual
 
 T = TypeVar("T")
 
