@@ -19,19 +19,34 @@ from steepest.check import (
     WrongArgument,
 )
 
-KEY = "one random key is wanted. Make it with `jax.random.key(0)`"
-SIZES = "and a sequence of whole numbers of at least 0 is wanted, such as (2, 3)."
-AXIS = "and a whole number, a sequence of them or None is wanted."
+KEY = "one random key. Make it with `jax.random.key(0)`"
+SIZES = "expected a sequence of whole numbers of at least 0, such as (2, 3)."
+AXIS = "expected a whole number, a sequence of them or None."
 REFUSED = {
-    "text": (lambda: array("f", x="a"), "f: x is a str, and an array of numbers is"),
-    "nothing": (lambda: array("f", y=1.0, x=None), "f: x is a NoneType, and an array"),
+    "text": (
+        lambda: array("f", x="a"),
+        "f: x is a str, expected an array of numbers is",
+    ),
+    "nothing": (
+        lambda: array("f", y=1.0, x=None),
+        "f: x is a NoneType, expected an array",
+    ),
     "words": (
         lambda: array("f", x=np.array(["a"])),
-        "f: x has dtype <U1, and an array",
+        "f: x has dtype <U1, expected an array",
     ),
-    "keys": (lambda: array("f", x=jax.random.key(0)), "f: x has dtype key<fry>, and"),
-    "ragged": (lambda: array("f", x=[[1], [1, 2]]), "f: x is a list, and an array of"),
-    "no function": (lambda: function("f", g=len, h=3), "f: h is a int, and a function"),
+    "keys": (
+        lambda: array("f", x=jax.random.key(0)),
+        "f: x has dtype key<fry>, expected",
+    ),
+    "ragged": (
+        lambda: array("f", x=[[1], [1, 2]]),
+        "f: x is a list, expected an array of",
+    ),
+    "no function": (
+        lambda: function("f", g=len, h=3),
+        "f: h is a int, expected a function",
+    ),
     "a seed": (lambda: key("f", k=3), f"f: k is a int, and {KEY}"),
     "floats": (lambda: key("f", k=jnp.ones(2)), f"f: k has dtype float32, and {KEY}"),
     "many keys": (
@@ -43,14 +58,14 @@ REFUSED = {
     "a part": (lambda: sizes("f", shape=(1.5,)), f"f: shape is (1.5,), {SIZES}"),
     "a name": (
         lambda: any_dtype("f", t="float33"),
-        "f: t is 'float33', and a dtype is",
+        "f: t is 'float33', expected a dtype is",
     ),
-    "a number": (lambda: any_dtype("f", t=3), "f: t is 3, and a dtype is wanted"),
+    "a number": (lambda: any_dtype("f", t=3), "f: t is 3, expected a dtype"),
     "an axis name": (lambda: axes("f", "a", 2), f"f: axis is 'a', {AXIS}"),
     "half an axis": (lambda: axes("f", (0, 0.5), 2), f"f: axis is (0, 0.5), {AXIS}"),
     "beyond": (
         lambda: axes("f", 2, 2),
-        "f: axis is 2, and the array has 2 dimensions:",
+        "f: axis is 2, expected the array has 2 dimensions:",
     ),
     "no axes": (
         lambda: axes("f", -1, 0),
@@ -58,19 +73,19 @@ REFUSED = {
     ),
     "twice": (
         lambda: axes("f", (0, -2), 2),
-        "f: axis (0, -2) names an axis twice, and",
+        "f: axis (0, -2) names an axis twice, expected",
     ),
     "a vector": (
         lambda: one_number("f", "loss", jnp.ones(2)),
-        "f: loss returns shape (2,), and one number is wanted. Return the sum or the",
+        "f: loss returns shape (2,), expected one number. Return the sum or the",
     ),
     "no loss": (
         lambda: one_number("f", "loss", None),
-        "f: loss returns a NoneType, and one number is wanted.",
+        "f: loss returns a NoneType, expected one number.",
     ),
     "numpy": (
         lambda: unless_array(positive.must, "f", a=jnp.zeros(2), b=np.float32(0)),
-        "f: b is 0.0, and a number above 0 is wanted.",
+        "f: b is 0.0, expected a number above 0.",
     ),
 }
 

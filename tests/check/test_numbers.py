@@ -22,7 +22,6 @@ from steepest.check import (
     period,
     positive,
     real,
-    share,
     whole,
 )
 from steepest.core import UnusualValueWarning
@@ -34,7 +33,6 @@ dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float3
 CHECKS = [
     (real, "that is not NaN", [-inf, -1, 0, 2.5, inf], [], [nan]),
     (fraction, "in [0, 1]", [0, 0.0, 0.999, 1], [-1e-9, 1.5], [inf, nan]),
-    (share, "in [0, 1]", [0, 0.5, 1], [-1e-9, 1.5], [inf, nan]),
     (inside, "above 0 and below 1", [1e-9, 0.5], [0, 1, -1, 1.5], [inf, nan]),
     (finite, "that is finite", [-3, 0, 1e300], [], [-inf, inf, nan]),
     (whole, "that is whole and at least 0", [0, 3, 2.0], [], [-1, 0.5, nan, inf]),
@@ -138,7 +136,7 @@ def test_a_number_in_range_comes_back(check, x):
 def test_a_number_out_of_range_is_refused_by_name(check, wanted, x):
     with pytest.raises(ValueError) as caught:
         check("scale_by_x", first=jnp.array(x), second=x)
-    said = f"scale_by_x: second is {x}, and a number {wanted} is wanted."
+    said = f"scale_by_x: second is {x}, expected a number {wanted}."
     assert str(caught.value) == said
 
 
@@ -154,7 +152,7 @@ def test_an_unusual_number_is_used_with_a_warning(check, wanted, x):
 def test_where_it_must_an_unusual_number_is_refused(check, wanted, x):
     with pytest.raises(ValueError) as caught:
         check.must("scale_by_x", first=jnp.array(x), second=x)
-    said = f"scale_by_x: second is {x}, and a number {wanted} is wanted."
+    said = f"scale_by_x: second is {x}, expected a number {wanted}."
     assert str(caught.value) == said
 
 
@@ -190,7 +188,7 @@ def test_an_array_is_not_checked(check, wanted, x):
 def test_an_array_with_a_shape_is_refused(check, wanted, shape):
     with pytest.raises(ValueError) as caught:
         check("scale_by_x", b1=jnp.zeros(shape))
-    said = f"scale_by_x: b1 has shape {shape}, and one number {wanted} is wanted."
+    said = f"scale_by_x: b1 has shape {shape}, expected one number {wanted}."
     assert str(caught.value) == said
 
 
@@ -207,7 +205,7 @@ def test_what_is_no_number_is_refused(check, wanted, x, without_types):
     with pytest.raises(TypeError) as caught:
         check("scale_by_x", b1=x)
     kind = type(x).__name__
-    said = f"scale_by_x: b1 is a {kind}, and a number {wanted} is wanted."
+    said = f"scale_by_x: b1 is a {kind}, expected a number {wanted}."
     assert str(caught.value) == said
 
 

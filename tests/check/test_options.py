@@ -32,25 +32,27 @@ def test_what_is_taken():
 
 @pytest.mark.parametrize("bad", ["c", None, [], 1.0], ids=str)
 def test_no_such_choice(bad):
-    with pytest.raises(ValueError, match=r"me: x is .*, and one of a, b is wanted"):
+    with pytest.raises(ValueError, match=r"me: x is .*, expected one of a, b"):
         choice("me", ("a", "b"), x=bad)
 
 
 @pytest.mark.parametrize("bad", ["yes", None, 2, 0.5], ids=str)
 def test_no_flag(bad):
-    with pytest.raises(TypeError, match=r"me: x is .*, and True or False is wanted"):
+    with pytest.raises(TypeError, match=r"me: x is .*, expected True or False"):
         flag("me", x=bad)
 
 
 @pytest.mark.parametrize("bad", ["float33", jnp.int8, 0.5, bool, []], ids=str)
 def test_no_dtype_of_real_numbers(bad):
-    with pytest.raises(TypeError, match=r"me: x is .*, and a dtype of real numbers"):
+    with pytest.raises(
+        TypeError, match=r"me: x is .*, expected a dtype of real numbers"
+    ):
         dtype("me", x=bad)
 
 
 @pytest.mark.parametrize("bad", [None, (), _Other(1), {"mu": 1}], ids=str)
 def test_the_state_of_another(bad):
     """Every tuple has a `count`, and it is not a field."""
-    said = f"me: the state is a {type(bad).__name__}, and a _State is wanted"
+    said = f"me: the state is a {type(bad).__name__}, expected a _State"
     with pytest.raises(TypeError, match=said):
         state_of("me", _State, bad)

@@ -61,12 +61,12 @@ BAD = {
     "nothing": (lambda: steepest.chain(), "chain: got no transformation"),
     "a list": (
         lambda: steepest.chain([ADAM]),
-        "chain: argument 0 is a list, and a gradient transformation",
+        "chain: argument 0 is a list, expected a gradient transformation",
     ),
     "not called": (
         lambda: steepest.chain(ADAM, steepest.adam),
-        "argument 1 is a function, and a gradient transformation (a pair of `init` and "
-        "`update`) is wanted. Call it first: `adam(...)`",
+        "argument 1 is a function, expected a gradient transformation (a pair of "
+        "`init` and `update`). Call it first: `adam(...)`",
     ),
     "a number": (lambda: steepest.chain(0.1), "argument 0 is a float"),
     "no names": (lambda: steepest.named_chain(), "named_chain: got no transformation"),
@@ -80,11 +80,11 @@ BAD = {
     ),
     "a short state": (
         lambda: steepest.chain(ADAM, ADAM).update(G, ADAM.init(G)[:1], G),
-        "chain: the state is a tuple of 1, and a tuple of 2 states is wanted",
+        "chain: the state is a tuple of 1, expected a tuple of 2 states",
     ),
     "a state without names": (
         lambda: steepest.named_chain(("a", ADAM)).update(G, (ADAM.init(G),), G),
-        "named_chain: the state is a tuple of 1, and a dict with the keys ['a']",
+        "named_chain: the state is a tuple of 1, expected a dict with the keys ['a']",
     ),
     "masked list": (lambda: steepest.masked([ADAM], True), "masked: inner is a list"),
 }

@@ -129,9 +129,13 @@ def test_what_is_wrapped_must_be_a_transformation(make, as_users_do):
 @pytest.mark.parametrize("name", ["conditionally_mask", "conditionally_transform"])
 def test_wrong_conditions_are_told_so(name, as_users_do):
     make = getattr(steepest, name)
-    with pytest.raises(TypeError, match=f"{name}: should_transform_fn is a bool, and"):
+    with pytest.raises(
+        TypeError, match=f"{name}: should_transform_fn is a bool, expected"
+    ):
         make(steepest.sgd(1.0), True)
-    with pytest.raises(TypeError, match=f"{name}: forward_extra_args is None, and"):
+    with pytest.raises(
+        TypeError, match=f"{name}: forward_extra_args is None, expected"
+    ):
         make(steepest.sgd(1.0), bool, None)
     for answer, says in [(None, "None"), (np.ones(2), r"an array of shape \(2,\)")]:
         tx = make(steepest.sgd(1.0), lambda step, answer=answer: answer)
@@ -142,7 +146,7 @@ def test_wrong_conditions_are_told_so(name, as_users_do):
 
 
 def test_wrong_calls_of_apply_if_finite_are_told_so(as_users_do):
-    with pytest.raises(ODD, match="max_consecutive_errors is -1, and"):
+    with pytest.raises(ODD, match="max_consecutive_errors is -1, expected"):
         steepest.apply_if_finite(steepest.sgd(1.0), -1)
     tx = steepest.apply_if_finite(steepest.sgd(1.0), float("inf"))
     with pytest.raises(TypeError, match="apply_if_finite: the state is a tuple"):

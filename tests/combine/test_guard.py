@@ -252,11 +252,13 @@ def test_functions_may_be_passed_on():
 
 
 REFUSED = {
-    "window is 0, and": dict(window=0),
-    "window is a ArrayImpl, and an int of Python": dict(window=jnp.array(3)),
-    "warmup is 0, and": dict(warmup=0),
-    "warmup is 9 and window is 4, and a warmup of at most": dict(window=4, warmup=9),
-    "sigmas is 0, and a number above 0": dict(sigmas=0),
+    "window is 0, expected": dict(window=0),
+    "window is a ArrayImpl, expected an int of Python": dict(window=jnp.array(3)),
+    "warmup is 0, expected": dict(warmup=0),
+    "warmup is 9 and window is 4, expected a warmup of at most": dict(
+        window=4, warmup=9
+    ),
+    "sigmas is 0, expected a number above 0": dict(sigmas=0),
     "sigmas is nan": dict(sigmas=float("nan")),
     "margin is -1": dict(margin=-1),
     "max_consecutive is -1": dict(max_consecutive=-1),

@@ -151,5 +151,7 @@ def test_states_of_optax_are_read():
 
 def test_under_jit_there_are_no_floats(as_users_do):
     state = _state(steepest.watched(steepest.sgd(0.5)))
-    with pytest.raises(TypeError, match=r"metrics: gradient_norm is traced, and a num"):
+    with pytest.raises(
+        TypeError, match=r"metrics: gradient_norm is traced, expected a num"
+    ):
         jax.jit(lambda state: metrics(state))(state)

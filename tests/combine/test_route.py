@@ -244,9 +244,21 @@ def test_those_with_extra_arguments_stand_side_by_side():
 
 
 BAD = {
-    "a list": ([steepest.sgd(0.1)], TypeError, "route: transforms is a list, and a di"),
-    "nothing": ({}, ValueError, "route: there are no patterns, and at least one is"),
-    "no pattern": ({3: None}, TypeError, "route: a pattern is 3, a int, and a regular"),
+    "a list": (
+        [steepest.sgd(0.1)],
+        TypeError,
+        "route: transforms is a list, expected a di",
+    ),
+    "nothing": (
+        {},
+        ValueError,
+        "route: there are no patterns, expected at least one is",
+    ),
+    "no pattern": (
+        {3: None},
+        TypeError,
+        "route: a pattern is 3, a int, expected a regular",
+    ),
     "malformed": (
         {".*": None, "a|(b": None},
         ValueError,
@@ -255,7 +267,7 @@ BAD = {
     "no transformation": (
         {".*": steepest.adam},
         TypeError,
-        "route: transforms['.*'] is a function, and a gradient transformation",
+        "route: transforms['.*'] is a function, expected a gradient transformation",
     ),
 }
 

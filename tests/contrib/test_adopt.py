@@ -56,9 +56,12 @@ def test_a_zero_gradient_first_and_then_training():
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"clip_value_fn": 1.0}, "clip_value_fn is a float, and a function is wanted"),
-        ({"use_clipping": None}, "use_clipping is None, and True or False is wanted"),
-        ({"mu_dtype": "float33"}, "mu_dtype is 'float33', and a dtype of real numbers"),
+        ({"clip_value_fn": 1.0}, "clip_value_fn is a float, expected a function"),
+        ({"use_clipping": None}, "use_clipping is None, expected True or False"),
+        (
+            {"mu_dtype": "float33"},
+            "mu_dtype is 'float33', expected a dtype of real numbers",
+        ),
     ],
     ids=str,
 )
@@ -71,7 +74,7 @@ def test_complex_gradients_only_without_clipping():
     g = jnp.array([1 + 1j], jnp.complex64)
     tx = contrib.scale_by_adopt()
     with pytest.raises(
-        ValueError, match=r"scale_by_adopt: leaf .* is complex64, and a"
+        ValueError, match=r"scale_by_adopt: leaf .* is complex64, expected a"
     ):
         tx.update(g, tx.init(g))
     tx = contrib.scale_by_adopt(use_clipping=False)

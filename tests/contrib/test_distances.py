@@ -122,11 +122,11 @@ def test_the_safeguard_leaves_the_learning_rate_out_of_the_sum():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_what_is_refused():
-    with pytest.raises(ODD, match=r"dog: init_step\[0\] is 'far', and one of"):
+    with pytest.raises(ODD, match=r"dog: init_step\[0\] is 'far', expected one of"):
         contrib.dog(init_step=("far", 1.0))
-    with pytest.raises(ODD, match=r"dog: init_step is 0.1, and a name and a nu"):
+    with pytest.raises(ODD, match=r"dog: init_step is 0.1, expected a name and a nu"):
         contrib.dog(init_step=0.1)
-    with pytest.raises(ODD, match=r"prodigy: betas is 0.9, and two numbers"):
+    with pytest.raises(ODD, match=r"prodigy: betas is 0.9, expected two numbers"):
         contrib.prodigy(betas=0.9)
     with pytest.raises(ODD, match="prodigy: estim_lr0 is 0"):
         contrib.prodigy(estim_lr0=0)

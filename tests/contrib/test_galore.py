@@ -94,9 +94,9 @@ def test_extra_arguments_reach_the_inside():
 @pytest.mark.parametrize(
     "options, kind, said",
     [
-        ({"rank": 0}, ValueError, "rank is 0, and a number that is whole and at"),
-        ({"rank": 1.5}, ValueError, "rank is 1.5, and a number that is whole"),
-        ({"rank": "few"}, TypeError, "rank is a str, and a number that is whole"),
+        ({"rank": 0}, ValueError, "rank is 0, expected a number that is whole and at"),
+        ({"rank": 1.5}, ValueError, "rank is 1.5, expected a number that is whole"),
+        ({"rank": "few"}, TypeError, "rank is a str, expected a number that is whole"),
         ({"update_proj_gap": 0}, ValueError, "update_proj_gap is 0"),
         ({"base_optimizer": 3}, TypeError, "base_optimizer is a int"),
     ],
@@ -109,7 +109,7 @@ def test_impossible_options(as_users_do, options, kind, said):
 
 def test_every_axis_is_wanted(as_users_do):
     tx = scale_by_galore(1, weight_dimension_numbers=GaLoreDimensionNumbers(0, 2))
-    with pytest.raises(ValueError, match="every axis is wanted in one of them"):
+    with pytest.raises(ValueError, match="every axis in one of them"):
         tx.init(jnp.ones((2, 3, 4)))
 
 

@@ -77,7 +77,7 @@ def test_errors(as_users_do):
     with pytest.raises(ValueError, match="mechanize: `update` needs `params`"):
         tx.update(P, tx.init(P))
     with pytest.raises(
-        TypeError, match="mechanize: the state is a tuple, and a Mechan"
+        TypeError, match="mechanize: the state is a tuple, expected a Mechan"
     ):
         tx.update(P, (), P)
     with pytest.raises(

@@ -133,8 +133,11 @@ def test_it_survives_scan_with_numbers():
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"preconditioning": "none"}, "preconditioning is 'none', and one of frob"),
-        ({"ns_coeffs": "best"}, "ns_coeffs is 'best', and one of standard, dion"),
+        (
+            {"preconditioning": "none"},
+            "preconditioning is 'none', expected one of frob",
+        ),
+        ({"ns_coeffs": "best"}, "ns_coeffs is 'best', expected one of standard, dion"),
         ({"ns_coeffs": (1.0, 2.0)}, r"ns_coeffs has shape \(2,\), and \(3,\)"),
         (
             {"ns_coeffs": EXACT, "ns_steps": 5},
@@ -142,10 +145,13 @@ def test_it_survives_scan_with_numbers():
         ),
         ({"beta": 1.5}, r"beta is 1.5, and .* number in \[0, 1\]"),
         ({"eps": -1.0}, "eps is -1.0"),
-        ({"ns_coeffs": None}, "ns_coeffs is a NoneType, and an array of numbers"),
-        ({"ns_steps": 0}, "ns_steps is 0, and a number that is whole"),
-        ({"ns_steps": 2.5}, "ns_steps is 2.5, and a number that is whole"),
-        ({"preconditioning": []}, r"preconditioning is \[\], and one of frobenius"),
+        ({"ns_coeffs": None}, "ns_coeffs is a NoneType, expected an array of numbers"),
+        ({"ns_steps": 0}, "ns_steps is 0, expected a number that is whole"),
+        ({"ns_steps": 2.5}, "ns_steps is 2.5, expected a number that is whole"),
+        (
+            {"preconditioning": []},
+            r"preconditioning is \[\], expected one of frobenius",
+        ),
     ],
     ids=str,
 )
@@ -155,7 +161,9 @@ def test_impossible_options(as_users_do, options, said):
 
 
 def test_what_is_not_a_matrix(as_users_do):
-    with pytest.raises(ValueError, match=r"leaf \['w'\] has shape \(4,\), and a ma"):
+    with pytest.raises(
+        ValueError, match=r"leaf \['w'\] has shape \(4,\), expected a ma"
+    ):
         _first(scale_by_muon(), {"w": W[0]})
     with pytest.raises(ValueError, match=r"shape \(1, 3, 4\), and a matrix is"):
         _first(scale_by_muon(), W[None])

@@ -116,9 +116,11 @@ def test_errors(as_users_do):
         differentially_private_aggregate(-1.0, 1.0, 0)
     with pytest.raises(ValueError, match=who + "noise_multiplier is inf"):
         differentially_private_aggregate(1.0, float("inf"), 0)
-    with pytest.raises(TypeError, match=who + "the state is a tuple, and a Different"):
+    with pytest.raises(
+        TypeError, match=who + "the state is a tuple, expected a Different"
+    ):
         differentially_private_aggregate(1.0, 1.0, 0).update(jnp.ones((3, 2)), ())
-    with pytest.raises(UnusualValueWarning, match=r"dpsgd: momentum is 2\.0, and"):
+    with pytest.raises(UnusualValueWarning, match=r"dpsgd: momentum is 2\.0, expected"):
         dpsgd(0.1, 1.0, 1.0, 0, momentum=2.0)
     with pytest.warns(DeprecationWarning, match="`seed` is deprecated"):
         differentially_private_aggregate(1.0, 1.0, seed=0)

@@ -140,7 +140,7 @@ def test_errors(as_users_do):
     shape = r"leaf \['b'\] has shape \(7,\) in the params and .* in the state's `z`"
     with pytest.raises(ValueError, match=shape):
         schedule_free_eval_params(state, {**P, "b": jnp.ones(7)})
-    with pytest.raises(TypeError, match="a ScheduleFreeState is wanted"):
+    with pytest.raises(TypeError, match="a ScheduleFreeState"):
         tx.update(P, steepest.sgd(0.1).init(P), P)
     with pytest.raises(TypeError, match="base_optimizer is a float"):
         schedule_free(0.1, 0.1)

@@ -134,7 +134,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="sophia: update_interval is 0"):
         contrib.sophia(0.1, update_interval=0)
     with pytest.raises(
-        TypeError, match="sophia: verbose is 2, and True or False is wa"
+        TypeError, match="sophia: verbose is 2, expected True or False is wa"
     ):
         contrib.sophia(0.1, verbose=2)
     for seed in ("x", 0.5):
@@ -144,21 +144,21 @@ def test_what_is_refused():
             contrib.hutchinson_estimator_diag_hessian(seed)
     tx = contrib.hutchinson_estimator_diag_hessian()
     with pytest.raises(
-        TypeError, match="hessian: the state is a tuple, and a Hutchins"
+        TypeError, match="hessian: the state is a tuple, expected a Hutchins"
     ):
         tx.update(P, (), P, obj_fn=_bowl)
     with pytest.raises(
-        TypeError, match="hessian: obj_fn is a float, and a function is"
+        TypeError, match="hessian: obj_fn is a float, expected a function is"
     ):
         tx.update(P, tx.init(P), P, obj_fn=1.0)
     whole = {"n": jnp.ones(2, int)}
     with pytest.raises(
-        TypeError, match=r"leaf \['n'\] has dtype int32, and a real one"
+        TypeError, match=r"leaf \['n'\] has dtype int32, expected a real one"
     ):
         tx.update(whole, tx.init(whole), whole, obj_fn=_bowl)
     phase = {"z": jnp.ones(2, jnp.complex64)}
     tx = contrib.sophia(0.1)
     with pytest.raises(
-        ValueError, match=r"sophia: leaf \['z'\] is complex64, and a rea"
+        ValueError, match=r"sophia: leaf \['z'\] is complex64, expected a rea"
     ):
         tx.update(phase, tx.init(phase), phase, obj_fn=_bowl)

@@ -39,8 +39,8 @@ def test_what_is_no_transformation_is_named_with_advice(found, kind, advice):
     error = not_a_transformation("chain", "argument 1", found)
     assert isinstance(error, TypeError)
     assert str(error) == (
-        f"chain: argument 1 is a {kind}, and a gradient transformation "
-        f"(a pair of `init` and `update`) is wanted. {advice}"
+        f"chain: argument 1 is a {kind}, expected a gradient transformation (a pair of "
+        f"`init` and `update`). {advice}"
     )
 
 

@@ -15,9 +15,9 @@ def test_equal_names_are_one_object():
 @pytest.mark.parametrize(
     "wrong, said",
     [
-        (3, "f: axis_name is a int, and the name of a mesh axis"),
-        (["x", 3], r"f: axis_name is \['x', 3\], and"),
-        (("x", "x"), r"f: axis_name is \('x', 'x'\), with one name twice, and"),
+        (3, "f: axis_name is a int, expected the name of a mesh axis"),
+        (["x", 3], r"f: axis_name is \['x', 3\], expected"),
+        (("x", "x"), r"f: axis_name is \('x', 'x'\), with one name twice, expected"),
     ],
 )
 def test_what_is_none_is_refused(wrong, said):

@@ -82,10 +82,13 @@ def _asks_for_total(count, *, total):
         ({"per_step": None}, "_formula asks for c, expected keyword-only"),
         ({"per_step": _asks_for_total}, "_asks_for_total asks for total, expected"),
         ({"per_step": lambda count: {}}, "per_step is a function, expected a function"),
-        ({"formula": 3}, "formula is a int, and a function is wanted."),
-        ({"memory": {"a": 0.0}}, "a is a float, and a function is wanted."),
+        ({"formula": 3}, "formula is a int, expected a function."),
+        ({"memory": {"a": 0.0}}, "a is a float, expected a function."),
         ({"shared": {}}, "State has the fields ('count', 'a', 'b'), but the rule"),
-        ({"kind": "matrix"}, "kind is 'matrix', and one of elementwise, whole, final"),
+        (
+            {"kind": "matrix"},
+            "kind is 'matrix', expected one of elementwise, whole, final",
+        ),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )

@@ -230,7 +230,7 @@ def test_a_state_of_another_kind_is_refused(init, step, as_users_do):
 def test_impossible_numbers_are_refused(rule, name, schedule, bad, as_users_do):
     """Given, or read off a schedule; and at once, where a rule is asked for by name."""
     init, step = RULES[rule]
-    message = rf"{name} (is|has) .*, and (a|one) number .* is wanted"
+    message = rf"{name} (is|has) .*, expected (a|one) number .*"
     theta = _theta()
     for x in (bad, lambda t: bad):
         with pytest.raises((TypeError, ValueError), match=f"^{rule}_step: {message}"):

@@ -90,7 +90,7 @@ def test_periodic_update_copies_now_and_then(compiled):
         ),
         (
             lambda: steepest.incremental_update(NEW, OLD, float("inf")),
-            "incremental_update: step_size is inf, and a number that is finite is",
+            "incremental_update: step_size is inf, expected a number that is finite is",
         ),
         (
             lambda: steepest.apply_updates({"w": 1.0}, None),
@@ -102,7 +102,7 @@ def test_periodic_update_copies_now_and_then(compiled):
         ),
         (
             lambda: steepest.apply_updates({"w": 1.0}, {"w": 1.0}, key=0),
-            "apply_updates: key is a int, and one random key is wanted.",
+            "apply_updates: key is a int, expected one random key.",
         ),
     ],
     ids=["period", "steps", "text", "step size", "nothing", "complex", "key"],

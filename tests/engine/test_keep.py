@@ -127,7 +127,10 @@ def test_any_transformation_can_be_kept_so():
             "adam: there is no argument `nestorov`. Did you mean `nes",
         ),
         ({"zzz": 1}, "adam: there is no argument `zzz`. There are ['learning_rate'"),
-        ({"memory_dtype": "int8"}, "adam: memory_dtype is 'int8', and a dtype of real"),
+        (
+            {"memory_dtype": "int8"},
+            "adam: memory_dtype is 'int8', expected a dtype of real",
+        ),
     ],
     ids=["near", "far", "integers"],
 )

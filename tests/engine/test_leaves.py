@@ -8,7 +8,7 @@ import steepest
 
 P = {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
 TEXT = {**P, "b": "2.0"}
-SAID = r"leaf \['b'\] of the {} is a str, and an array is wanted. Put `None` where"
+SAID = r"leaf \['b'\] of the {} is a str, expected an array. Put `None` where"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_what_is_no_array_where_trees_are_mapped():
 def test_a_refused_leaf_is_named_also_under_jit():
     g = {**P, "b": jnp.ones(2, jnp.complex64)}
     tx = steepest.chain(steepest.scale(2.0), steepest.clip(1.0))
-    said = r"clip: leaf \['b'\] is complex64, and a real one is wanted"
+    said = r"clip: leaf \['b'\] is complex64, expected a real one"
     for update in (tx.update, jax.jit(tx.update)):
         with pytest.raises(ValueError, match=said):
             update(g, tx.init(g), g)
@@ -52,6 +52,8 @@ def test_a_leaf_that_a_rule_does_not_see_is_not_refused():
 def test_the_state_of_another_transformation(as_users_do):
     """Every tuple has a method called `count`, and it is not the count."""
     tx = steepest.scale_by_schedule(lambda t: 1.0)
-    said = "scale_by_schedule: the state is a TraceState, and a ScaleByScheduleState"
+    said = (
+        "scale_by_schedule: the state is a TraceState, expected a ScaleByScheduleState"
+    )
     with pytest.raises(TypeError, match=said):
         tx.update(P, steepest.trace(0.9).init(P))

@@ -281,11 +281,11 @@ def test_a_traced_mask_is_refused():
     def init(on):
         return steepest.masked(steepest.scale(2.0), {"w": on, "b": False}).init(P)
 
-    with pytest.raises(TypeError, match="boolean known before tracing is wanted"):
+    with pytest.raises(TypeError, match="boolean known before tracing"):
         jax.jit(init)(True)
 
 
 def test_a_state_of_something_else_is_refused():
     tx = steepest.masked(steepest.scale(2.0), NO_BIAS)
-    with pytest.raises(TypeError, match="the state is a tuple, and a MaskedState"):
+    with pytest.raises(TypeError, match="the state is a tuple, expected a MaskedState"):
         tx.update(P, (), P)

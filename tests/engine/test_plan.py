@@ -179,7 +179,7 @@ BAD = {
     ),
     "another state": (
         lambda tx, s: tx.update(P, (s[1], s[0], s[2]), P),
-        "scale_by_adam: the state is a EmptyState, and a ScaleByAdamState is wanted",
+        "scale_by_adam: the state is a EmptyState, expected a ScaleByAdamState",
     ),
 }
 
@@ -274,7 +274,9 @@ def test_what_is_shared_goes_by_its_names():
 )
 def test_no_gradients_at_all_are_told(make, as_users_do):
     tx, p = make(0.1), {"w": jnp.ones((2, 2))}
-    with pytest.raises(ValueError, match=r"the updates are None, and a tree like the"):
+    with pytest.raises(
+        ValueError, match=r"the updates are None, expected a tree like the"
+    ):
         tx.update(None, tx.init(p), p)
 
 

@@ -57,10 +57,10 @@ def test_what_is_no_array_is_named():
     tx = steepest.sgd(0.1)
     step, state = steepest.make_step(tx), tx.init(_params())
     with pytest.raises(
-        TypeError, match=r"^make_step: grads\['w'\] is a str, and an arr"
+        TypeError, match=r"^make_step: grads\['w'\] is a str, expected an arr"
     ):
         step(_params(), state, {"w": "a", "b": jnp.ones(32)})
     with pytest.raises(
-        TypeError, match=r"^make_step: value_fn is a function, and an arr"
+        TypeError, match=r"^make_step: value_fn is a function, expected an arr"
     ):
         step(_params(), state, _params(), value_fn=lambda p: 0.0)

@@ -38,14 +38,39 @@ ROWS = [
     for x in values
 ]
 SHARED = [
-    ("hinge_loss", (Z, X), {}, "predictor_outputs is complex, and real numbers are"),
-    ("l2_loss", (X, Z), {}, "targets is complex, and real numbers are wanted. Take"),
-    ("squared_error", (None,), {}, "predictions is a NoneType, and an array of real"),
-    ("log_cosh", (np.array(["a"]),), {}, "predictions has dtype <U1, and an array of"),
-    ("log_cosh", (jax.random.key(0),), {}, "predictions has dtype key<fry>, and an"),
-    ("kl_divergence", (X, X), {"axis": "a"}, "axis is 'a', and a whole number, a"),
+    (
+        "hinge_loss",
+        (Z, X),
+        {},
+        "predictor_outputs is complex, expected real numbers are",
+    ),
+    ("l2_loss", (X, Z), {}, "targets is complex, expected real numbers. Take"),
+    (
+        "squared_error",
+        (None,),
+        {},
+        "predictions is a NoneType, expected an array of real",
+    ),
+    (
+        "log_cosh",
+        (np.array(["a"]),),
+        {},
+        "predictions has dtype <U1, expected an array of",
+    ),
+    (
+        "log_cosh",
+        (jax.random.key(0),),
+        {},
+        "predictions has dtype key<fry>, expected an",
+    ),
+    ("kl_divergence", (X, X), {"axis": "a"}, "axis is 'a', expected a whole number, a"),
     ("cosine_similarity", (X, X), {"epsilon": jnp.ones(5)}, "epsilon has shape (5,)"),
-    ("ntxent", (X, L), {"temperature": jnp.ones(5)}, "temperature has shape (5,), and"),
+    (
+        "ntxent",
+        (X, L),
+        {"temperature": jnp.ones(5)},
+        "temperature has shape (5,), expected",
+    ),
     (
         "softmax_cross_entropy",
         (X, L),
@@ -71,14 +96,19 @@ SHARED = [
         "multiclass_sparsemax_loss",
         (X[:, :0], L),
         {},
-        "scores have shape (3, 0), and at",
+        "scores have shape (3, 0), expected at",
     ),
-    ("ranking_softmax_loss", (X, X), {"reduce_fn": 3}, "reduce_fn is a int, and a"),
+    (
+        "ranking_softmax_loss",
+        (X, X),
+        {"reduce_fn": 3},
+        "reduce_fn is a int, expected a",
+    ),
     (
         "make_fenchel_young_loss",
         (3,),
         {},
-        "max_fun is a int, and a function is wanted.",
+        "max_fun is a int, expected a function.",
     ),
 ]
 ROWS += [

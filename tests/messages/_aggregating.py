@@ -7,7 +7,7 @@ from steepest.experimental import aggregating
 
 from ._bad import Bad, params
 
-_PERIOD = "and a number that is whole and at least 1 is wanted."
+_PERIOD = "and a number that is whole, expected at least 1."
 
 
 def _each(size=2):
@@ -22,14 +22,14 @@ BAD = {
     "experimental.aggregating.process": Bad(
         lambda: aggregating.process(steepest.clip, steepest.sgd(0.1), steepest.sgd(1)),
         TypeError,
-        "process: preprocessor is a function, and a gradient transformation (a pair of "
-        "`init` and `update`) is wanted. Call it first: `clip(...)`.",
+        "process: preprocessor is a function, expected a gradient transformation (a "
+        "pair of `init` and `update`). Call it first: `clip(...)`.",
     ),
     "experimental.aggregating.average_per_element_updates": Bad(
         lambda: _step(aggregating.average_per_element_updates(3), _each()),
         ValueError,
-        "average_per_element_updates: axis is 3, and the array has 2 dimensions: one "
-        "from -2 to 1 is wanted.",
+        "average_per_element_updates: axis is 3, and the array has 2 dimensions, "
+        "expected one from -2 to 1.",
     ),
     "experimental.aggregating.get_batch_size_from_per_elt_updates": Bad(
         lambda: aggregating.get_batch_size_from_per_elt_updates(_each(4), 0),
@@ -42,20 +42,22 @@ BAD = {
     "experimental.aggregating.accumulate_avg_updates": Bad(
         lambda: aggregating.accumulate_avg_updates(0),
         ValueError,
-        f"accumulate_avg_updates: accumulation_steps is 0, {_PERIOD}",
+        "accumulate_avg_updates: accumulation_steps is 0, expected a number that is "
+        "whole and at least 1.",
     ),
     "experimental.aggregating.average_incrementally_updates": Bad(
         lambda: aggregating.average_incrementally_updates(0, 1.5),
         ValueError,
-        f"accumulate_avg_updates: accumulation_steps is 1.5, {_PERIOD}",
+        "accumulate_avg_updates: accumulation_steps is 1.5, expected a number that is "
+        "whole and at least 1.",
     ),
     "experimental.aggregating.get_per_element_mean_and_sum_sq_diff_grads": Bad(
         lambda: _step(
             aggregating.get_per_element_mean_and_sum_sq_diff_grads("batch"), _each()
         ),
         TypeError,
-        "get_per_element_mean_and_sum_sq_diff_grads: axis is 'batch', and a whole "
-        "number, a sequence of them or None is wanted.",
+        "get_per_element_mean_and_sum_sq_diff_grads: axis is 'batch', expected a "
+        "whole number, a sequence of them or None.",
     ),
     "experimental.aggregating.track_per_element_mean_and_variance_with_ema": Bad(
         lambda: _step(

@@ -18,8 +18,8 @@ BAD = {
     "MultiSteps": Bad(
         lambda: steepest.MultiSteps(SGD, 0),
         ValueError,
-        "MultiSteps: every_k_schedule is 0, and a number that is whole and at least 1 "
-        "is wanted.",
+        "MultiSteps: every_k_schedule is 0, expected a number that is whole and at "
+        "least 1.",
     ),
     "apply_if_finite": Bad(
         lambda: steepest.apply_if_finite(SGD, -1),
@@ -30,13 +30,13 @@ BAD = {
     "chain": Bad(
         lambda: steepest.chain([steepest.adam(0.1)]),
         TypeError,
-        "chain: argument 0 is a list, and a gradient transformation (a pair of `init` "
-        "and `update`) is wanted. Unpack it: `chain(*transformations)`.",
+        "chain: argument 0 is a list, expected a gradient transformation (a pair of "
+        "`init` and `update`). Unpack it: `chain(*transformations)`.",
     ),
     "conditionally_mask": Bad(
         lambda: steepest.conditionally_mask(SGD, True),
         TypeError,
-        "conditionally_mask: should_transform_fn is a bool, and a function",
+        "conditionally_mask: should_transform_fn is a bool, expected a function.",
     ),
     "conditionally_transform": Bad(
         lambda: _after_init(
@@ -51,20 +51,19 @@ BAD = {
     "flatten": Bad(
         lambda: steepest.flatten(steepest.adam),
         TypeError,
-        "flatten: inner is a function, and a gradient transformation (a pair of `init` "
-        "and `update`) is wanted. Call it first: `adam(...)`.",
+        "flatten: inner is a function, expected a gradient transformation (a pair of "
+        "`init` and `update`). Call it first: `adam(...)`.",
     ),
     "guard": Bad(
         lambda: _after_init(steepest.guard(SGD), params(), value=jnp.ones(3)),
         ValueError,
-        "guard: `value` has shape (3,) and dtype float32, and the loss, one real "
-        "number, is wanted. Pass its mean over the batch.",
+        "guard: `value` has shape (3,) and dtype float32, expected the loss, one real "
+        "number. Pass its mean over the batch.",
     ),
     "lookahead": Bad(
         lambda: steepest.lookahead(SGD, sync_period=0, slow_step_size=0.5),
         ValueError,
-        "lookahead: sync_period is 0, and a number that is whole and at least 1 is "
-        "wanted.",
+        "lookahead: sync_period is 0, expected a number that is whole and at least 1.",
     ),
     "masked": Bad(
         lambda: steepest.masked(SGD, {"w": True}).init(params()),
@@ -76,15 +75,14 @@ BAD = {
             params()
         ),
         ValueError,
-        "partition: leaf ['b'] has the label 'c', and one of ['a'] is wanted. Add a "
+        "partition: leaf ['b'] has the label 'c', expected one of ['a']. Add a "
         "transformation for it, or use `set_to_zero()` to freeze it.",
     ),
     "named_chain": Bad(
         lambda: steepest.named_chain(("clip", steepest.clip(1.0)), SGD),
         TypeError,
-        "named_chain: argument 1 is a Transformation, and pairs of a "
-        'name and a transformation are wanted, such as `("clip", clip(1.0))`, no name '
-        "twice.",
+        "named_chain: argument 1 is a Transformation, expected pairs of a name and a "
+        'transformation, such as `("clip", clip(1.0))`, no name twice.',
     ),
     "skip_large_updates": Bad(
         lambda: steepest.skip_large_updates(params(), 0, None, max_squared_norm=-1.0),
@@ -95,8 +93,8 @@ BAD = {
     "skip_not_finite": Bad(
         lambda: steepest.skip_not_finite({"w": "1.0"}, 0, None),
         TypeError,
-        "skip_not_finite: leaf ['w'] of the updates is a str, and an array is wanted. "
-        "Put `None` where there is none.",
+        "skip_not_finite: leaf ['w'] of the updates is a str, expected an array. Put "
+        "`None` where there is none.",
     ),
 }
 

@@ -7,12 +7,10 @@ from steepest import contrib
 
 from ._bad import Bad, params
 
-_FRACTION = "and a number in [0, 1) is wanted."
-_NONNEGATIVE = "and a number of at least 0 is wanted."
-_AMOUNT = "and a number of at least 0 and below infinity is wanted."
-_TRANSFORMATION = (
-    "and a gradient transformation (a pair of `init` and `update`) is wanted."
-)
+_FRACTION = "expected a number in [0, 1)."
+_NONNEGATIVE = "expected a number of at least 0."
+_AMOUNT = "and a number of at least 0, expected below infinity."
+_TRANSFORMATION = "and a gradient transformation (a pair of `init`, expected `update`)."
 _WITHOUT = "and was called without it. Call `tx.update(grads, state, params"
 _STATE = "is wanted. Make the state with `tx.init` of the params the updates are for."
 
@@ -45,7 +43,7 @@ BAD = {
     "contrib.adopt": Bad(
         lambda: _step(contrib.adopt(0.1), _phase()),
         ValueError,
-        "scale_by_adopt: leaf ['b'] is complex64, and a real one is wanted: complex "
+        "scale_by_adopt: leaf ['b'] is complex64, expected a real one: complex "
         "numbers have no order. Put `contrib.split_real_and_imaginary` around the "
         "transformation.",
     ),
@@ -58,20 +56,20 @@ BAD = {
     "contrib.dadapt_adamw": Bad(
         lambda: contrib.dadapt_adamw(betas=0.9),
         ValueError,
-        "dadapt_adamw: betas is 0.9, and two numbers, (b1, b2), are wanted.",
+        "dadapt_adamw: betas is 0.9, expected two numbers, (b1, b2).",
     ),
     "contrib.differentially_private_aggregate": Bad(
         lambda: _step(contrib.differentially_private_aggregate(1.0, 1.0, 0)),
         ValueError,
         "differentially_private_aggregate: the gradients have shapes [(2,), (3, 2)], "
-        "and one axis of examples, of one size in front of all, is wanted. Take them "
-        "one by one, with `jax.vmap(jax.grad(loss), (None, 0))`.",
+        "expected one axis of examples, of one size in front of all. Take them one "
+        "by one, with `jax.vmap(jax.grad(loss), (None, 0))`.",
     ),
     "contrib.dog": Bad(
         lambda: contrib.dog(init_step=("far", 1.0)),
         ValueError,
-        "dog: init_step[0] is 'far', and one of distance, learning_rate, heuristic is "
-        "wanted.",
+        "dog: init_step[0] is 'far', expected one of: distance, learning_rate, "
+        "heuristic.",
     ),
     "contrib.dowg": Bad(
         lambda: contrib.dowg(init_estim_sq_dist=-1.0),
@@ -87,8 +85,7 @@ BAD = {
     "contrib.galore": Bad(
         lambda: contrib.galore(0.1, rank=0),
         ValueError,
-        "scale_by_galore: rank is 0, and a number that is whole and at least 1 is "
-        "wanted.",
+        "scale_by_galore: rank is 0, expected a number that is whole and at least 1.",
     ),
     "contrib.hutchinson_estimator_diag_hessian": Bad(
         lambda: _step(contrib.hutchinson_estimator_diag_hessian()),
@@ -99,14 +96,13 @@ BAD = {
     "contrib.madgrad": Bad(
         lambda: contrib.madgrad(float("inf")),
         ValueError,
-        "scale_by_madgrad: learning_rate is inf, and a number that is finite is "
-        "wanted.",
+        "scale_by_madgrad: learning_rate is inf, expected a number that is finite.",
     ),
     "contrib.mechanize": Bad(
         lambda: contrib.mechanize(steepest.sgd),
         TypeError,
-        f"mechanize: base_optimizer is a function, {_TRANSFORMATION} Call it first: "
-        "`sgd(...)`.",
+        "mechanize: base_optimizer is a function, expected a gradient transformation "
+        "(a pair of `init` and `update`). Call it first: `sgd(...)`.",
     ),
     "contrib.momo": Bad(
         lambda: _step(contrib.momo()),
@@ -116,7 +112,7 @@ BAD = {
     "contrib.momo_adam": Bad(
         lambda: _step(contrib.momo_adam(), value=jnp.ones(3)),
         ValueError,
-        "momo_adam: value has shape (3,), and one number that is the loss is wanted.",
+        "momo_adam: value has shape (3,), expected one number that is the loss.",
     ),
     "contrib.muon": Bad(
         lambda: contrib.muon(0.1, adam_b1=1.5),
@@ -126,8 +122,8 @@ BAD = {
     "contrib.normalize": Bad(
         lambda: _step(contrib.normalize(), {**params(), "b": "2.0"}),
         TypeError,
-        "normalize: leaf ['b'] of the updates is a str, and an array is wanted. Put "
-        "`None` where there is none.",
+        "normalize: leaf ['b'] of the updates is a str, expected an array. Put `None` "
+        "where there is none.",
     ),
     "contrib.prodigy": Bad(
         lambda: contrib.prodigy(estim_lr0=0.0),
@@ -138,12 +134,13 @@ BAD = {
     "contrib.reduce_on_plateau": Bad(
         lambda: contrib.reduce_on_plateau(factor=2.0),
         ValueError,
-        "reduce_on_plateau: factor is 2.0, and a number above 0 and below 1 is wanted.",
+        "reduce_on_plateau: factor is 2.0, expected a number above 0 and below 1.",
     ),
     "contrib.sam": Bad(
         lambda: _step(contrib.sam(steepest.sgd(0.1), steepest.sgd(0.1)), state=()),
         TypeError,
-        f"sam: the state is a tuple, and a SAMState {_STATE}",
+        "sam: the state is a tuple, expected a SAMState. Make the state with "
+        "`tx.init` of the params the updates are for.",
     ),
     "contrib.scale_by_acprop": Bad(
         lambda: contrib.scale_by_acprop(b2=1.5),
@@ -160,7 +157,7 @@ BAD = {
     "contrib.scale_by_adopt": Bad(
         lambda: contrib.scale_by_adopt(clip_value_fn=1.0),
         TypeError,
-        "scale_by_adopt: clip_value_fn is a float, and a function is wanted.",
+        "scale_by_adopt: clip_value_fn is a float, expected a function.",
     ),
     "contrib.scale_by_cocob": Bad(
         lambda: _step(contrib.scale_by_cocob(), with_params=False),
@@ -182,15 +179,15 @@ BAD = {
     "contrib.scale_by_muon": Bad(
         lambda: _step(contrib.scale_by_muon()),
         ValueError,
-        "scale_by_muon: leaf ['b'] has shape (2,), and a matrix is wanted. Say with "
+        "scale_by_muon: leaf ['b'] has shape (2,), expected a matrix. Say with "
         "`weight_dimension_numbers` how it is one, or use `muon`, which gives the "
         "others to Adam.",
     ),
     "contrib.scale_by_simplified_ademamix": Bad(
         lambda: contrib.scale_by_simplified_ademamix(alpha="1"),
         TypeError,
-        "scale_by_simplified_ademamix: alpha is a str, and a number that is finite is "
-        "wanted.",
+        "scale_by_simplified_ademamix: alpha is a str, expected a number that is "
+        "finite.",
     ),
     "contrib.schedule_free": Bad(
         lambda: _step(
@@ -198,7 +195,8 @@ BAD = {
             state=steepest.sgd(0.1).init(params()),
         ),
         TypeError,
-        f"schedule_free: the state is a tuple, and a ScheduleFreeState {_STATE}",
+        "schedule_free: the state is a tuple, expected a ScheduleFreeState. Make the "
+        "state with `tx.init` of the params the updates are for.",
     ),
     "contrib.schedule_free_adamw": Bad(
         lambda: contrib.schedule_free_adamw(b2=1.5),
@@ -229,14 +227,14 @@ BAD = {
     "contrib.sophia": Bad(
         lambda: contrib.sophia(0.1, update_interval=0),
         ValueError,
-        "sophia: update_interval is 0, and a number that is whole and at least 1 is "
-        "wanted.",
+        "sophia: update_interval is 0, expected a number that is whole and at least 1.",
     ),
     "contrib.split_real_and_imaginary": Bad(
         lambda: contrib.split_real_and_imaginary(0.1),
         TypeError,
-        f"split_real_and_imaginary: inner is a float, {_TRANSFORMATION} Pass a "
-        "transformation, such as `steepest.adam(1e-3)`.",
+        "split_real_and_imaginary: inner is a float, expected a gradient "
+        "transformation (a pair of `init` and `update`). Pass a transformation, such "
+        "as `steepest.adam(1e-3)`.",
     ),
 }
 

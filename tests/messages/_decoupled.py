@@ -8,7 +8,7 @@ from steepest import decoupled
 
 from ._bad import Bad
 
-_AMOUNT = "and a number of at least 0 and below infinity is wanted."
+_AMOUNT = "and a number of at least 0, expected below infinity."
 
 
 def _theta():
@@ -26,13 +26,13 @@ BAD = {
     "decoupled.adam_init": Bad(
         lambda: decoupled.adam_init(["W1", "W2"]),
         TypeError,
-        "adam_init: leaf [0] of the theta is a str, and an array is wanted.",
+        "adam_init: leaf [0] of the theta is a str, expected an array.",
     ),
     "decoupled.adam_step": Bad(
         _swapped("adam"),
         TypeError,
-        "adam_step: opt_params is a list of 2, and (g1, g2, time_step) is wanted. Make "
-        "it with `adam_init(theta)`, and then pass on what the last step returned.",
+        "adam_step: opt_params is a list of 2, expected (g1, g2, time_step). Make it "
+        "with `adam_init(theta)`, and then pass on what the last step returned.",
     ),
     "decoupled.get_opt_init_fn": Bad(
         lambda: decoupled.get_opt_init_fn("rmsprop"),
@@ -43,14 +43,14 @@ BAD = {
     "decoupled.get_opt_step_fn": Bad(
         lambda: decoupled.get_opt_step_fn("adam", eta=-0.1),
         ValueError,
-        "get_opt_step_fn: eta is -0.1, and a number of at least 0 and below "
-        "infinity is wanted.",
+        "get_opt_step_fn: eta is -0.1, expected a number of at least 0 and below "
+        "infinity.",
     ),
     "decoupled.nag_init": Bad(
         lambda: decoupled.nag_init([jnp.ones(2), print]),
         TypeError,
-        "nag_init: leaf [1] of the theta is a builtin_function_or_method, and an array "
-        "is wanted.",
+        "nag_init: leaf [1] of the theta is a builtin_function_or_method, expected an "
+        "array.",
     ),
     "decoupled.nag_step": Bad(
         lambda: decoupled.nag_step(
@@ -63,13 +63,13 @@ BAD = {
     "decoupled.of": Bad(
         lambda: decoupled.of(steepest.lion),
         TypeError,
-        "decoupled.of: tx is a function, and a gradient transformation (a pair of "
-        "`init` and `update`) is wanted. Call it first: `lion(...)`.",
+        "decoupled.of: tx is a function, expected a gradient transformation (a pair "
+        "of `init` and `update`). Call it first: `lion(...)`.",
     ),
     "decoupled.sgd_init": Bad(
         lambda: decoupled.sgd_init(["W"]),
         TypeError,
-        "sgd_init: leaf [0] of the theta is a str, and an array is wanted.",
+        "sgd_init: leaf [0] of the theta is a str, expected an array.",
     ),
     "decoupled.sgd_step": Bad(
         lambda: decoupled.sgd_step(

@@ -6,7 +6,7 @@ import steepest
 
 from ._bad import Bad, params
 
-_NO_PAIR = "and a gradient transformation (a pair of `init` and `update`) is wanted."
+_NO_PAIR = "and a gradient transformation (a pair of `init`, expected `update`)."
 
 
 def _longer():
@@ -28,55 +28,55 @@ BAD = {
     "incremental_update": Bad(
         lambda: steepest.incremental_update(params(), params(), float("nan")),
         ValueError,
-        "incremental_update: step_size is nan, and a number that is finite is wanted.",
+        "incremental_update: step_size is nan, expected a number that is finite.",
     ),
     "lift": Bad(
         lambda: steepest.lift(steepest.adam(0.1)),
         TypeError,
-        "lift: rule is a Transformation, and a `Rule` is wanted: "
-        "`lift(Rule(name, formula, State))`.",
+        "lift: rule is a Transformation, expected a `Rule`: `lift(Rule(name, formula, "
+        "State))`.",
     ),
     "make_step": Bad(
         _step_with_a_function,
         TypeError,
-        "make_step: value_fn is a builtin_function_or_method, and an array is wanted: "
-        "the step is compiled. With functions among the extra arguments, call "
-        "`tx.update` and `apply_updates`.",
+        "make_step: value_fn is a builtin_function_or_method, expected an array: the "
+        "step is compiled. With functions among the extra arguments, call `tx.update` "
+        "and `apply_updates`.",
     ),
     "pack": Bad(
         lambda: steepest.pack(steepest.adam(0.1), params()),
         TypeError,
-        "pack: tx is a Transformation, and one that `packed` made is "
-        "wanted: `tx = packed(adamw(1e-3))`.",
+        "pack: tx is a Transformation, expected one that `packed` made: `tx = "
+        "packed(adamw(1e-3))`.",
     ),
     "packed": Bad(
         lambda: steepest.packed(steepest.lars(0.1)),
         ValueError,
-        "packed: scale_by_trust_ratio may look at whole leaves, and a transformation "
-        "that does the same to every number is wanted. Pack the others: "
+        "packed: scale_by_trust_ratio may look at whole leaves, expected a "
+        "transformation that does the same to every number. Pack the others: "
         "`chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`.",
     ),
     "packing": Bad(
         lambda: steepest.packing(params(), below=0),
         ValueError,
-        "packing: below is 0, and a number that is whole and at least 1 is wanted.",
+        "packing: below is 0, expected a number that is whole and at least 1.",
     ),
     "periodic_update": Bad(
         lambda: steepest.periodic_update(params(), params(), 3, 0),
         ValueError,
-        "periodic_update: update_period is 0, and a number that is whole and at least "
-        "1 is wanted.",
+        "periodic_update: update_period is 0, expected a number that is whole and at "
+        "least 1.",
     ),
     "repack": Bad(
         lambda: steepest.repack(params(), {"w": jnp.ones((3, 2))}),
         ValueError,
-        "repack: `tree` has another structure than `like`, and what `unpack` made of "
-        "such a one is wanted",
+        "repack: `tree` has another structure than `like`, expected what `unpack` "
+        "made of such a one",
     ),
     "optimizer": Bad(
         lambda: steepest.optimizer(steepest.adam(0.1)),
         TypeError,
-        "optimizer: recipe is a Transformation, and a function is wanted.",
+        "optimizer: recipe is a Transformation, expected a function.",
     ),
     "Rule": Bad(
         lambda: steepest.Rule("mine", lambda g, *, decay: g, numbers={"decai": 0.9}),
@@ -104,13 +104,13 @@ BAD = {
     "stateless": Bad(
         lambda: steepest.stateless(0.1),
         TypeError,
-        "stateless: f is a float, and a function is wanted.",
+        "stateless: f is a float, expected a function.",
     ),
     "with_extra_args_support": Bad(
         lambda: steepest.with_extra_args_support(steepest.adam),
         TypeError,
-        f"with_extra_args_support: tx is a function, {_NO_PAIR} Call it first: "
-        "`adam(...)`.",
+        "with_extra_args_support: tx is a function, expected a gradient "
+        "transformation (a pair of `init` and `update`). Call it first: `adam(...)`.",
     ),
 }
 

@@ -7,10 +7,10 @@ import steepest
 
 from ._bad import Bad, params
 
-_FRACTION = "and a number in [0, 1) is wanted."
-_NONNEGATIVE = "and a number of at least 0 is wanted."
-_AMOUNT = "and a number of at least 0 and below infinity is wanted."
-_FLAG = "and True or False is wanted."
+_FRACTION = "expected a number in [0, 1)."
+_NONNEGATIVE = "expected a number of at least 0."
+_AMOUNT = "and a number of at least 0, expected below infinity."
+_FLAG = "expected True or False."
 _STATE = "is wanted. Make the state with `tx.init` of the params the updates are for."
 
 
@@ -30,8 +30,8 @@ def _infinite_rate(name):
     return Bad(
         lambda: getattr(steepest, name)(float("inf")),
         ValueError,
-        "scale_by_learning_rate: learning_rate is inf, and a number that is finite is "
-        "wanted.",
+        "scale_by_learning_rate: learning_rate is inf, expected a number that is "
+        "finite.",
     )
 
 
@@ -78,8 +78,7 @@ BAD = {
     "adamw": Bad(
         lambda: steepest.adamw(1e-3, weight_decay=float("inf")),
         ValueError,
-        "add_decayed_weights: weight_decay is inf, and a number that is finite is "
-        "wanted.",
+        "add_decayed_weights: weight_decay is inf, expected a number that is finite.",
     ),
     "adan": Bad(
         lambda: steepest.adan(1e-3, b3=1.01),
@@ -90,13 +89,14 @@ BAD = {
     "amsgrad": Bad(
         lambda: _step(steepest.amsgrad(0.1), state=steepest.adam(0.1).init(params())),
         TypeError,
-        "scale_by_amsgrad: the state is a ScaleByAdamState, and a ScaleByAmsgradState "
-        + _STATE,
+        "scale_by_amsgrad: the state is a ScaleByAdamState, expected a "
+        "ScaleByAmsgradState. Make the state with `tx.init` of the params the updates "
+        "are for.",
     ),
     "fromage": Bad(
         lambda: steepest.fromage(float("inf")),
         ValueError,
-        "fromage: learning_rate is inf, and a number that is finite is wanted.",
+        "fromage: learning_rate is inf, expected a number that is finite.",
     ),
     "lamb": _no_rate("lamb"),
     "lars": Bad(
@@ -108,22 +108,21 @@ BAD = {
     "lbfgs": Bad(
         lambda: steepest.lbfgs(linesearch=steepest.scale_by_zoom_linesearch),
         TypeError,
-        "lbfgs: linesearch is a function, and a gradient transformation (a pair of "
-        "`init` and `update`) is wanted. Call it first: "
-        "`scale_by_zoom_linesearch(...)`.",
+        "lbfgs: linesearch is a function, expected a gradient transformation (a pair "
+        "of `init` and `update`). Call it first: `scale_by_zoom_linesearch(...)`.",
     ),
     "lion": Bad(
         lambda: steepest.lion(1e-4, mu_dtype="bf16"),
         TypeError,
-        "scale_by_lion: mu_dtype is 'bf16', and a dtype of real numbers, such as "
-        "`jnp.float32`, is wanted.",
+        "scale_by_lion: mu_dtype is 'bf16', expected a dtype of real numbers, such as "
+        "`jnp.float32`.",
     ),
     "muon": Bad(
         lambda: steepest.muon(1e-3, routes={"conv": "in out in"}),
         ValueError,
-        "muon: routes['conv'] is 'in out in', and 'muon', 'adam', or a word for each "
-        "of the last axes is wanted: 'in' for those that the layer sums over and 'out' "
-        "for the others, side by side, such as 'in in in out'.",
+        "muon: routes['conv'] is 'in out in', expected 'muon', 'adam', or a word for "
+        "each of the last axes: 'in' for those that the layer sums over and 'out' for "
+        "the others, side by side, such as 'in in in out'.",
     ),
     "nadam": Bad(
         lambda: steepest.nadam(1e-3, nesterov="yes"),
@@ -139,27 +138,25 @@ BAD = {
     "noisy_sgd": Bad(
         lambda: steepest.noisy_sgd(0.1, eta=-1.0, key=0),
         ValueError,
-        "add_noise: eta is -1.0, and a number of at least 0 and below infinity is "
-        "wanted.",
+        "add_noise: eta is -1.0, expected a number of at least 0 and below infinity.",
     ),
     "novograd": Bad(
         lambda: steepest.novograd(0.1, weight_decay=lambda count: 0.1),
         TypeError,
-        "scale_by_novograd: weight_decay is a function, and a number that is finite"
-        " is wanted.",
+        "scale_by_novograd: weight_decay is a function, expected a number that is "
+        "finite.",
     ),
     "optimistic_adam": Bad(
         lambda: steepest.optimistic_adam(lambda count: 0.1),
         ValueError,
-        "optimistic_adam: learning_rate is a function, and a number is wanted. Use "
+        "optimistic_adam: learning_rate is a function, expected a number. Use "
         "`optimistic_adam_v2`, which takes schedules.",
     ),
     "optimistic_adam_v2": _no_rate("optimistic_adam_v2"),
     "optimistic_gradient_descent": Bad(
         lambda: steepest.optimistic_gradient_descent(0.1, beta=float("nan")),
         ValueError,
-        "scale_by_optimistic_gradient: beta is nan, and a number that is finite is "
-        "wanted.",
+        "scale_by_optimistic_gradient: beta is nan, expected a number that is finite.",
     ),
     "polyak_sgd": Bad(
         lambda: _step(steepest.polyak_sgd()),
@@ -177,13 +174,13 @@ BAD = {
     "rprop": Bad(
         lambda: steepest.rprop(lambda count: 0.1),
         TypeError,
-        "scale_by_rprop: learning_rate is a function, and a number that is finite "
-        "is wanted.",
+        "scale_by_rprop: learning_rate is a function, expected a number that is "
+        "finite.",
     ),
     "scale_by_adadelta": Bad(
         lambda: steepest.scale_by_adadelta(eps=-1e-6),
         ValueError,
-        "scale_by_adadelta: eps is -1e-06, and a number of at least 0 is wanted.",
+        "scale_by_adadelta: eps is -1e-06, expected a number of at least 0.",
     ),
     "scale_by_adam": Bad(
         lambda: steepest.scale_by_adam(b1=1.5),
@@ -194,7 +191,7 @@ BAD = {
     "scale_by_adamax": Bad(
         lambda: steepest.scale_by_adamax("0.9"),
         TypeError,
-        "scale_by_adamax: b1 is a str, and a number in [0, 1] is wanted.",
+        "scale_by_adamax: b1 is a str, expected a number in [0, 1].",
     ),
     "scale_by_adan": Bad(
         lambda: _step(steepest.scale_by_adan(), updates={**params(), "b": jnp.ones(3)}),
@@ -220,12 +217,12 @@ BAD = {
     "scale_by_belief": Bad(
         lambda: steepest.scale_by_belief(eps_root=-1.0),
         ValueError,
-        "scale_by_belief: eps_root is -1.0, and a number of at least 0 is wanted.",
+        "scale_by_belief: eps_root is -1.0, expected a number of at least 0.",
     ),
     "scale_by_factored_rms": Bad(
         lambda: steepest.scale_by_factored_rms(decay_rate_fn=0.8),
         TypeError,
-        "scale_by_factored_rms: decay_rate_fn is a float, and a function is wanted.",
+        "scale_by_factored_rms: decay_rate_fn is a float, expected a function.",
     ),
     "scale_by_lbfgs": Bad(
         lambda: steepest.scale_by_lbfgs(memory_size=0),
@@ -236,7 +233,7 @@ BAD = {
     "scale_by_lion": Bad(
         lambda: steepest.scale_by_lion(mode="soft"),
         ValueError,
-        "scale_by_lion: mode is 'soft', and one of hard, smooth, refined is wanted.",
+        "scale_by_lion: mode is 'soft', expected one of: hard, smooth, refined.",
     ),
     "scale_by_novograd": Bad(
         lambda: _step(steepest.scale_by_novograd(), with_params=False),
@@ -247,31 +244,31 @@ BAD = {
     "scale_by_optimistic_gradient": Bad(
         lambda: steepest.scale_by_optimistic_gradient(alpha=jnp.ones(2)),
         ValueError,
-        "scale_by_optimistic_gradient: alpha has shape (2,), and one number that is "
-        "finite is wanted.",
+        "scale_by_optimistic_gradient: alpha has shape (2,), expected one number that "
+        "is finite.",
     ),
     "scale_by_polar": Bad(
         lambda: _step(steepest.scale_by_polar()),
         ValueError,
-        "scale_by_polar: leaf ['b'] has shape (2,), and a matrix is wanted. Use "
-        "`muon`, which gives the others to AdamW.",
+        "scale_by_polar: leaf ['b'] has shape (2,), expected a matrix. Use `muon`, "
+        "which gives the others to AdamW.",
     ),
     "scale_by_polyak": Bad(
         lambda: _step(steepest.scale_by_polyak(), value=jnp.ones(3)),
         TypeError,
-        "scale_by_polyak: value is an array of float32 of shape (3,), and one real "
-        "number is wanted. Pass what the function returns, summed or averaged over its "
+        "scale_by_polyak: value is an array of float32 of shape (3,), expected one "
+        "real number. Pass what the function returns, summed or averaged over its "
         "axes.",
     ),
     "scale_by_radam": Bad(
         lambda: steepest.scale_by_radam(threshold=float("nan")),
         ValueError,
-        "scale_by_radam: threshold is nan, and a number that is not NaN is wanted.",
+        "scale_by_radam: threshold is nan, expected a number that is not NaN.",
     ),
     "scale_by_rms": Bad(
         lambda: _step(steepest.scale_by_rms(), updates={**params(), "b": "zeros"}),
         TypeError,
-        "scale_by_rms: leaf ['b'] of the updates is a str, and an array is wanted.",
+        "scale_by_rms: leaf ['b'] of the updates is a str, expected an array.",
     ),
     "scale_by_rprop": Bad(
         lambda: steepest.scale_by_rprop(0.1, min_step_size=1.0, max_step_size=0.5),
@@ -301,8 +298,9 @@ BAD = {
             steepest.scale_by_stddev(), state=steepest.scale_by_rms().init(params())
         ),
         TypeError,
-        "scale_by_stddev: the state is a ScaleByRmsState, and a ScaleByRStdDevState "
-        + _STATE,
+        "scale_by_stddev: the state is a ScaleByRmsState, expected a "
+        "ScaleByRStdDevState. Make the state with `tx.init` of the params the updates "
+        "are for.",
     ),
     "scale_by_yogi": Bad(
         lambda: steepest.scale_by_yogi(initial_accumulator_value=float("inf")),
@@ -313,8 +311,8 @@ BAD = {
     "scale_by_zoom_linesearch": Bad(
         lambda: steepest.scale_by_zoom_linesearch(0),
         ValueError,
-        "scale_by_zoom_linesearch: max_linesearch_steps is 0, and a number that is "
-        "whole and at least 1 is wanted.",
+        "scale_by_zoom_linesearch: max_linesearch_steps is 0, expected a number that "
+        "is whole and at least 1.",
     ),
     "sgd": _no_rate("sgd"),
     "sign_sgd": _no_rate("sign_sgd"),
@@ -329,8 +327,8 @@ BAD = {
             params(), state=steepest.lbfgs().init(params())
         ),
         TypeError,
-        "value_and_grad_from_state: value_fn returned a tuple, and one real number is "
-        "wanted. Return the value alone, and sum or average over its axes.",
+        "value_and_grad_from_state: value_fn returned a tuple, expected one real "
+        "number. Return the value alone, and sum or average over its axes.",
     ),
     "yogi": _no_rate("yogi"),
 }

@@ -15,8 +15,8 @@ BAD = {
     "not_matching": Bad(
         lambda: steepest.not_matching(["bias", "scale"]),
         TypeError,
-        "not_matching: a pattern is ['bias', 'scale'], a list, and a regular "
-        'expression is wanted: a string such as "bias|scale".',
+        "not_matching: a pattern is ['bias', 'scale'], a list, expected a regular "
+        'expression: a string such as "bias|scale".',
     ),
     "route": Bad(
         lambda: steepest.route({"bias": None, "w": steepest.sgd(0.1)}).init(params()),
@@ -33,7 +33,7 @@ BAD = {
 
 # What takes anything, and why.
 TAKES_ANYTHING = {
-    "tree.first_matches": "patterns have been checked, and every tree has paths",
+    "tree.first_matches": "patterns have been checked, expected every tree has paths",
     "tree.key_paths": "every tree has paths",
     "tree.said_of_leaves": "answers None where two trees have nothing in common",
 }

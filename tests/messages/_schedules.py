@@ -10,12 +10,12 @@ BAD = {
     "constant_schedule": Bad(
         lambda: steepest.constant_schedule(NAN),
         ValueError,
-        "constant_schedule: value is nan, and a number that is not NaN is wanted.",
+        "constant_schedule: value is nan, expected a number that is not NaN.",
     ),
     "linear_schedule": Bad(
         lambda: steepest.linear_schedule(0.0, INF, 100),
         ValueError,
-        "linear_schedule: end_value is inf, and a number that is finite is wanted.",
+        "linear_schedule: end_value is inf, expected a number that is finite.",
     ),
     "polynomial_schedule": Bad(
         lambda: steepest.polynomial_schedule(1.0, 0.0, -2, 100),
@@ -26,31 +26,31 @@ BAD = {
     "cosine_decay_schedule": Bad(
         lambda: steepest.cosine_decay_schedule(0.1, 0),
         ValueError,
-        "cosine_decay_schedule: decay_steps is 0, and a number above 0 is wanted.",
+        "cosine_decay_schedule: decay_steps is 0, expected a number above 0.",
     ),
     "exponential_decay": Bad(
         lambda: steepest.exponential_decay(0.1, 100, -0.9),
         ValueError,
-        "exponential_decay: decay_rate is -0.9, and a number of at least 0 is wanted: "
-        "a power of a negative number is not real. With `staircase` it may be so.",
+        "exponential_decay: decay_rate is -0.9, expected a number of at least 0: a "
+        "power of a negative number is not real. With `staircase` it may be so.",
     ),
     "piecewise_constant_schedule": Bad(
         lambda: steepest.piecewise_constant_schedule(0.1, [(100, 0.5)]),
         TypeError,
-        "piecewise_constant_schedule: boundaries_and_scales is a list, and a dict "
-        "{step: factor} is wanted.",
+        "piecewise_constant_schedule: boundaries_and_scales is a list, expected a "
+        "dict {step: factor}.",
     ),
     "piecewise_interpolate_schedule": Bad(
         lambda: steepest.piecewise_interpolate_schedule("spline", 0.1, {100: 0.5}),
         ValueError,
-        "piecewise_interpolate_schedule: interpolate_type is 'spline', and one of "
-        "linear, cosine is wanted.",
+        "piecewise_interpolate_schedule: interpolate_type is 'spline', expected one "
+        "of: linear, cosine.",
     ),
     "linear_onecycle_schedule": Bad(
         lambda: steepest.linear_onecycle_schedule(100, 0.1, 0.9, 0.5),
         ValueError,
-        "linear_onecycle_schedule: pct_start is 0.9 and pct_final 0.5, and a pct_final "
-        "of at least pct_start is wanted.",
+        "linear_onecycle_schedule: pct_start is 0.9 and pct_final 0.5, expected a "
+        "pct_final of at least pct_start.",
     ),
     "cosine_onecycle_schedule": Bad(
         lambda: steepest.cosine_onecycle_schedule(100, 0.1, pct_start=30),
@@ -61,14 +61,14 @@ BAD = {
     "warmup_constant_schedule": Bad(
         lambda: steepest.warmup_constant_schedule(0.0, "0.1", 10),
         TypeError,
-        "warmup_constant_schedule: peak_value is a str, and a number that is finite is "
-        "wanted.",
+        "warmup_constant_schedule: peak_value is a str, expected a number that is "
+        "finite.",
     ),
     "warmup_cosine_decay_schedule": Bad(
         lambda: steepest.warmup_cosine_decay_schedule(0.0, 0.1, 100, 50),
         ValueError,
-        "warmup_cosine_decay_schedule: decay_steps is 50 and warmup_steps 100, and "
-        "more decay_steps than warmup_steps are wanted: they count the warm-up too.",
+        "warmup_cosine_decay_schedule: decay_steps is 50 and warmup_steps 100, "
+        "expected more decay_steps than warmup_steps: they count the warm-up too.",
     ),
     "warmup_exponential_decay_schedule": Bad(
         lambda: steepest.warmup_exponential_decay_schedule(0.0, 0.1, -5, 100, 0.9),
@@ -85,19 +85,19 @@ BAD = {
     "join_schedules": Bad(
         lambda: steepest.join_schedules([0.1, 0.01], [100]),
         TypeError,
-        "join_schedules: schedules[0] is a float, and a function is wanted.",
+        "join_schedules: schedules[0] is a float, expected a function.",
     ),
     "WrappedSchedule": Bad(
         lambda: steepest.schedules.WrappedSchedule(0.1),
         TypeError,
-        "WrappedSchedule: schedule_fn is a float, and a function is wanted.",
+        "WrappedSchedule: schedule_fn is a float, expected a function.",
     ),
     "inject_hyperparams": Bad(
         lambda: steepest.inject_hyperparams(steepest.adam(0.1)),
         TypeError,
-        "inject_hyperparams: inner_factory is a Transformation, and a "
-        "function that makes a transformation is wanted. Pass it uncalled, and its "
-        "arguments afterwards: `inject_hyperparams(steepest.adam)(learning_rate=0.1)`.",
+        "inject_hyperparams: inner_factory is a Transformation, expected a function "
+        "that makes a transformation. Pass it uncalled, and its arguments afterwards: "
+        "`inject_hyperparams(steepest.adam)(learning_rate=0.1)`.",
     ),
     "inject_stateful_hyperparams": Bad(
         lambda: steepest.inject_stateful_hyperparams(steepest.sgd, "momentun"),

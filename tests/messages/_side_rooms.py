@@ -15,8 +15,8 @@ from ._bad import Bad, params
 
 _COMPLEX = {"w": jnp.array([1j])}
 _LENGTH = jnp.ones(4)
-_KEY = "is a int, and one random key is wanted. Make it with `jax.random.key(0)`"
-_FUNCTION = "is a int, and a function is wanted."
+_KEY = "is a int, expected one random key. Make it with `jax.random.key(0)`"
+_FUNCTION = "is a int, expected a function."
 
 
 def _vector(p, x, y):
@@ -26,13 +26,13 @@ def _vector(p, x, y):
 
 
 def _scale(who: str, wanted: str = "of at least 0") -> str:
-    return f"{who}: scale is -1.0, and a number {wanted} is wanted."
+    return f"{who}: scale is -1.0, expected a number {wanted}."
 
 
 def _square(who: str, name: str = "matrix") -> str:
     return (
-        f"{who}: {name} has shape (2, 3), and a square matrix is wanted. Map over more "
-        "of them with `jax.vmap`."
+        f"{who}: {name} has shape (2, 3), expected a square matrix. Map over more of "
+        "them with `jax.vmap`."
     )
 
 
@@ -41,20 +41,19 @@ BAD = {
     "assignment.base_hungarian_algorithm": Bad(
         lambda: assignment.base_hungarian_algorithm(jnp.array([[1j]])),
         TypeError,
-        "base_hungarian_algorithm: cost_matrix is complex64, and real costs are "
-        "wanted.",
+        "base_hungarian_algorithm: cost_matrix is complex64, expected real costs.",
     ),
     "assignment.hungarian_algorithm": Bad(
         lambda: assignment.hungarian_algorithm(_LENGTH),
         ValueError,
-        "hungarian_algorithm: cost_matrix has shape (4,), and a matrix is wanted. Map "
-        "over more of them with `jax.vmap`.",
+        "hungarian_algorithm: cost_matrix has shape (4,), expected a matrix. Map over "
+        "more of them with `jax.vmap`.",
     ),
     "matrix_inverse_pth_root": Bad(
         lambda: steepest.matrix_inverse_pth_root(jnp.eye(2), 0),
         ValueError,
-        "matrix_inverse_pth_root: p is 0, and a number that is whole and at least 1 is "
-        "wanted.",
+        "matrix_inverse_pth_root: p is 0, expected a number that is whole and at "
+        "least 1.",
     ),
     "microbatch": Bad(
         lambda: steepest.microbatch(jnp.sum, 0, 3)(_LENGTH),
@@ -65,8 +64,8 @@ BAD = {
     "microbatching.AccumulationType": Bad(
         lambda: microbatching.AccumulationType("sum"),
         ValueError,
-        "AccumulationType: 'sum' is none, and one of MEAN, SUM, RUNNING_MEAN, CONCAT "
-        "is wanted. Write `AccumulationType.SUM`.",
+        "AccumulationType: 'sum' is none, expected one of: MEAN, SUM, RUNNING_MEAN, "
+        "CONCAT. Write `AccumulationType.SUM`.",
     ),
     "microbatching.Accumulator": Bad(
         lambda: microbatching.Accumulator(0, jnp.add, jnp.add, jnp.sum),
@@ -76,32 +75,32 @@ BAD = {
     "microbatching.micro_grad": Bad(
         lambda: microbatching.micro_grad(jnp.multiply)(1.0, jnp.ones((4, 2))),
         TypeError,
-        "micro_grad: fun returns shape (1, 2), and one number is wanted. Return the "
-        "sum or the mean of a loss.",
+        "micro_grad: fun returns shape (1, 2), expected one number. Return the sum or "
+        "the mean of a loss.",
     ),
     "microbatching.micro_vmap": Bad(
         lambda: microbatching.micro_vmap(jnp.sum, microbatch_size=0),
         ValueError,
-        "micro_vmap: microbatch_size is 0, and a number that is whole and at least 1 "
-        "is wanted.",
+        "micro_vmap: microbatch_size is 0, expected a number that is whole and at "
+        "least 1.",
     ),
     "microbatching.reshape_batch_axis": Bad(
         lambda: microbatching.reshape_batch_axis({"x": _LENGTH}, 3),
         TypeError,
-        "reshape_batch_axis: leaf ['x'] has shape (4,), and an axis 0 that 3 divides "
-        "is wanted.",
+        "reshape_batch_axis: leaf ['x'] has shape (4,), expected an axis 0 that 3 "
+        "divides.",
     ),
     "multi_normal": Bad(
         lambda: steepest.multi_normal(jnp.ones(2), jnp.ones(3)),
         ValueError,
-        "multi_normal: loc has shape (2,) and log_scale (3,), and shapes that "
-        "broadcast are wanted.",
+        "multi_normal: loc has shape (2,) and log_scale (3,), expected shapes that "
+        "broadcast.",
     ),
     "nnls": Bad(
         lambda: steepest.nnls(jnp.ones((2, 3)), jnp.ones(3), 10),
         ValueError,
-        "nnls: A has shape (2, 3) and b (3,), and shapes (m, n) and (m,) or (m, k) are "
-        "wanted. Map over more problems with `jax.vmap`.",
+        "nnls: A has shape (2, 3) and b (3,), expected shapes (m, n) and (m,) or (m, "
+        "k). Map over more problems with `jax.vmap`.",
     ),
     "perturbations.Gumbel": Bad(
         lambda: perturbations.Gumbel().sample(0, (2,)),
@@ -120,7 +119,7 @@ BAD = {
         TypeError,
         (
             "make_perturbed_fun: noise is <class",
-            "Gumbel'>, and something with `sample` and `log_prob` is wanted, such as "
+            "Gumbel'>, expected something with `sample` and `log_prob`, such as "
             "`Gumbel()` or `Normal()`.",
         ),
     ),
@@ -132,8 +131,8 @@ BAD = {
     "projections.projection_box": Bad(
         lambda: projections.projection_box(params(), 1.0, 0.0),
         ValueError,
-        "projection_box: lower is 1.0 and upper is 0.0, and one that is not below it "
-        "is wanted.",
+        "projection_box: lower is 1.0 and upper is 0.0, expected one that is not "
+        "below it.",
     ),
     "projections.projection_halfspace": Bad(
         lambda: projections.projection_halfspace(params(), {"w": 1.0}, 0.0),
@@ -149,7 +148,7 @@ BAD = {
     "projections.projection_hyperplane": Bad(
         lambda: projections.projection_hyperplane(params(), params(), float("inf")),
         ValueError,
-        "projection_hyperplane: b is inf, and a number that is finite is wanted.",
+        "projection_hyperplane: b is inf, expected a number that is finite.",
     ),
     "projections.projection_l1_ball": Bad(
         lambda: projections.projection_l1_ball(params(), -1.0),
@@ -175,66 +174,64 @@ BAD = {
         lambda: projections.projection_linf_ball(params(), jnp.ones(3)),
         TypeError,
         "projection_linf_ball: leaf ['b'] has shape (2,) in the tree and scale has "
-        "shape (3,), and shapes that broadcast are wanted.",
+        "shape (3,), expected shapes that broadcast.",
     ),
     "projections.projection_non_negative": Bad(
         lambda: projections.projection_non_negative(_COMPLEX),
         ValueError,
-        "projection_non_negative: leaf ['w'] of the tree is complex64, and real "
-        "numbers are wanted.",
+        "projection_non_negative: leaf ['w'] of the tree is complex64, expected real "
+        "numbers.",
     ),
     "projections.projection_simplex": Bad(
         lambda: projections.projection_simplex({}),
         IndexError,
-        "projection_simplex: there is no number in the tree, and at least one is "
-        "wanted.",
+        "projection_simplex: there is no number in the tree, expected at least one.",
     ),
     "projections.projection_vector": Bad(
         lambda: projections.projection_vector(_LENGTH, jnp.ones(3)),
         TypeError,
-        "projection_vector: leaf (the tree itself) has shape (4,) in the x and (3,) in "
-        "the a, and leaves of one shape are wanted.",
+        "projection_vector: leaf (the tree itself) has shape (4,) in the x and (3,) "
+        "in the a, expected leaves of one shape.",
     ),
     "safe_increment": Bad(
         lambda: steepest.safe_increment(True),
         ValueError,
-        "safe_increment: count has dtype bool, and an integer or a real dtype is "
-        "wanted. Count with `jnp.zeros([], jnp.int32)`.",
+        "safe_increment: count has dtype bool, expected an integer or a real dtype. "
+        "Count with `jnp.zeros([], jnp.int32)`.",
     ),
     "safe_int32_increment": Bad(
         lambda: steepest.safe_int32_increment("3"),
         TypeError,
-        "safe_int32_increment: count is a str, and an array of numbers is wanted.",
+        "safe_int32_increment: count is a str, expected an array of numbers.",
     ),
     "safe_norm": Bad(
         lambda: steepest.safe_norm(_LENGTH, 0.0, ord="fro"),
         ValueError,
-        "safe_norm: ord is 'fro', axis is None and x has shape (4,), and a norm of "
-        "`jnp.linalg.norm` along one or two of its axes is wanted.",
+        "safe_norm: ord is 'fro', axis is None and x has shape (4,), expected a norm "
+        "of `jnp.linalg.norm` along one or two of its axes.",
     ),
     "safe_root_mean_squares": Bad(
         lambda: steepest.safe_root_mean_squares(_LENGTH, float("nan")),
         ValueError,
-        "safe_root_mean_squares: min_rms is nan, and a number that is not NaN is "
-        "wanted.",
+        "safe_root_mean_squares: min_rms is nan, expected a number that is not NaN.",
     ),
     "second_order.fisher_diag": Bad(
         lambda: second_order.fisher_diag(_vector, _LENGTH, None, None),
         TypeError,
-        "fisher_diag: negative_log_likelihood returns shape (4,), and one number is "
-        "wanted. Return the sum or the mean of a loss.",
+        "fisher_diag: negative_log_likelihood returns shape (4,), expected one "
+        "number. Return the sum or the mean of a loss.",
     ),
     "second_order.hessian_diag": Bad(
         lambda: second_order.hessian_diag(_vector, {"n": 3}, None, None),
         TypeError,
-        "hessian_diag: leaf ['n'] of the params is a int, and real or complex numbers "
-        "are wanted: it is differentiated by them.",
+        "hessian_diag: leaf ['n'] of the params is a int, expected real or complex "
+        "numbers: it is differentiated by them.",
     ),
     "second_order.hvp": Bad(
         lambda: second_order.hvp(_vector, jnp.ones(3), _LENGTH, None, None),
         ValueError,
-        "hvp: v has the shapes [(3,)], and one vector of 4 numbers is wanted, or a "
-        "tree like the params, with the shapes [(4,)].",
+        "hvp: v has the shapes [(3,)], expected one vector of 4 numbers, or a tree "
+        "like the params, with the shapes [(4,)].",
     ),
 }
 

@@ -10,8 +10,8 @@ BAD = {
             params(), steepest.sgd(0.1).init(params())
         ),
         TypeError,
-        "make_train_step: loss returns shape (3, 2), and one number is wanted. Return "
-        "the sum or the mean of a loss.",
+        "make_train_step: loss returns shape (3, 2), expected one number. Return the "
+        "sum or the mean of a loss.",
     ),
 }
 

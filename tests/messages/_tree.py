@@ -9,10 +9,10 @@ from steepest import tree
 from ._bad import Bad, params
 
 _STR = {"w": "a word"}
-_NOT_A_NUMBER = "leaf ['w'] of the tree is a str, and an array or a number is wanted."
+_NOT_A_NUMBER = "leaf ['w'] of the tree is a str, expected an array or a number."
 _KEY = (
-    "rng_key is a int, and one random key is wanted. Make it with `jax.random.key(0)`, "
-    "and more of it with `jax.random.split`."
+    "rng_key is a int, expected one random key. Make it with `jax.random.key(0)`, and "
+    "more of it with `jax.random.split`."
 )
 
 
@@ -23,7 +23,7 @@ def _longer():
 def _shapes(who: str, first: str, second: str, wanted: str) -> str:
     return (
         f"{who}: leaf ['b'] has shape (2,) in the {first} and (3,) in the {second}, "
-        f"and {wanted} are wanted."
+        f"expected {wanted}."
     )
 
 
@@ -48,19 +48,18 @@ BAD = {
     "scale_gradient": Bad(
         lambda: steepest.scale_gradient(params(), jnp.ones(3)),
         ValueError,
-        "scale_gradient: scale has shape (3,), and one number that is not NaN is "
-        "wanted.",
+        "scale_gradient: scale has shape (3,), expected one number that is not NaN.",
     ),
     "tree_map_params": Bad(
         lambda: steepest.tree_map_params(
             steepest.adam(0.1), lambda x: x, steepest.sgd(0.1).init(params())
         ),
         ValueError,
-        (
-            "map_params: the state is PyTreeDef((CustomNode(namedtuple[EmptyState]",
-            ", and one like PyTreeDef((CustomNode(namedtuple[ScaleByAdamState]",
-            "is wanted. Pass a state that `initable` has made.",
-        ),
+        "map_params: the state is PyTreeDef((CustomNode(namedtuple[EmptyState], []), "
+        "CustomNode(namedtuple[EmptyState], []))), expected one like "
+        "PyTreeDef((CustomNode(namedtuple[ScaleByAdamState], [*, *, *]), "
+        "CustomNode(namedtuple[EmptyState], []))). Pass a state that `initable` has "
+        "made.",
     ),
     "tree.add": Bad(
         lambda: tree.add(params(), _longer()),
@@ -70,7 +69,7 @@ BAD = {
     "tree.add_scale": Bad(
         lambda: tree.add_scale(params(), params(), 0.1),
         TypeError,
-        "add_scale: scalar is a dict, and an array of numbers is wanted.",
+        "add_scale: scalar is a dict, expected an array of numbers.",
     ),
     "tree.allclose": Bad(
         lambda: tree.allclose(params(), params(), rtol=-1e-5),
@@ -81,13 +80,13 @@ BAD = {
     "tree.batch_shape": Bad(
         lambda: tree.batch_shape(params(), 4),
         TypeError,
-        "batch_shape: shape is 4, and a sequence of whole numbers of at least 0 is "
-        "wanted, such as (2, 3).",
+        "batch_shape: shape is 4, expected a sequence of whole numbers of at least 0, "
+        "such as (2, 3).",
     ),
     "tree.cast": Bad(
         lambda: tree.cast(params(), "float33"),
         TypeError,
-        "cast: dtype is 'float33', and a dtype is wanted, such as `jnp.float32`.",
+        "cast: dtype is 'float33', expected a dtype, such as `jnp.float32`.",
     ),
     "tree.cast_like": Bad(
         lambda: tree.cast_like(params(), {"w": jnp.ones(1)}),
@@ -97,22 +96,21 @@ BAD = {
     "tree.clip": Bad(
         lambda: tree.clip(params(), 1.0, -1.0),
         ValueError,
-        "clip: min_value is 1.0 and max_value is -1.0, and one that is not below it is "
-        "wanted.",
+        "clip: min_value is 1.0 and max_value is -1.0, expected one that is not below "
+        "it.",
     ),
     "tree.conj": Bad(lambda: tree.conj(_STR), TypeError, f"conj: {_NOT_A_NUMBER}"),
     "tree.differentiable": Bad(
         lambda: tree.differentiable("my_grad", params={"n": jnp.array(3)}),
         TypeError,
-        "my_grad: leaf ['n'] of the params has dtype int32, and real or complex "
-        "numbers are wanted: it is differentiated by them. Convert it with "
-        "`.astype(float)`, or leave it out.",
+        "my_grad: leaf ['n'] of the params has dtype int32, expected real or complex "
+        "numbers: it is differentiated by them. Convert it with `.astype(float)`, or "
+        "leave it out.",
     ),
     "tree.div": Bad(
         lambda: tree.div(params(), {"w": jnp.ones((3, 2)), "b": None}),
         TypeError,
-        "div: leaf ['b'] of the tree_y is a NoneType, and an array or a number is "
-        "wanted.",
+        "div: leaf ['b'] of the tree_y is a NoneType, expected an array or a number.",
     ),
     "tree.dtype": Bad(
         lambda: tree.dtype({"w": jnp.ones(2), "x": jnp.ones(2, jnp.bfloat16)}),
@@ -124,7 +122,7 @@ BAD = {
         lambda: tree.full_like(params(), jnp.ones(3)),
         ValueError,
         "full_like: leaf ['b'] has shape (2,) in the tree and fill_value has shape "
-        "(3,), and shapes that broadcast are wanted.",
+        "(3,), expected shapes that broadcast.",
     ),
     "tree.get": Bad(
         lambda: tree.get({"a": {"lr": 1.0}, "b": {"lr": 2.0}}, "lr"),
@@ -135,7 +133,7 @@ BAD = {
     "tree.get_all_with_path": Bad(
         lambda: tree.get_all_with_path(params(), "w", filtering="w"),
         TypeError,
-        "get_all_with_path: filtering is a str, and a function is wanted.",
+        "get_all_with_path: filtering is a str, expected a function.",
     ),
     "tree.map_numbers": Bad(
         lambda: tree.map_numbers("mine", lambda x, y: x + y, x=params(), y=_longer()),
@@ -157,7 +155,7 @@ BAD = {
     "tree.norm": Bad(
         lambda: tree.norm(params(), "fro"),
         ValueError,
-        "norm: Unsupported ord: 'fro', and 1, 2, None or infinity is wanted.",
+        "norm: Unsupported ord: 'fro', expected 1, 2, None or infinity.",
     ),
     "tree.ones_like": Bad(
         lambda: tree.ones_like(_STR), TypeError, f"ones_like: {_NOT_A_NUMBER}"
@@ -174,8 +172,8 @@ BAD = {
     "tree.scale": Bad(
         lambda: tree.scale(params(), 2.0),
         TypeError,
-        "scale: scalar is a dict, and an array or a number is wanted. The tree comes "
-        "after it.",
+        "scale: scalar is a dict, expected an array or a number. The tree comes after "
+        "it.",
     ),
     "tree.set": Bad(
         lambda: tree.set({"lr": 0.1}, learning_rate=0.2),
@@ -200,7 +198,7 @@ BAD = {
     "tree.where": Bad(
         lambda: tree.where({"w": True}, params(), params()),
         TypeError,
-        "where: condition is a dict, and an array of numbers is wanted.",
+        "where: condition is a dict, expected an array of numbers.",
     ),
     "tree.zeros_like": Bad(
         lambda: tree.zeros_like(_STR), TypeError, f"zeros_like: {_NOT_A_NUMBER}"

@@ -8,20 +8,20 @@ BAD = {
     "describe": Bad(
         lambda: steepest.describe(steepest.adam, params()),
         TypeError,
-        "describe: tx is a function, and a gradient transformation (a pair of `init` "
-        "and `update`) is wanted. Call it first: `adam(...)`.",
+        "describe: tx is a function, expected a gradient transformation (a pair of "
+        "`init` and `update`). Call it first: `adam(...)`.",
     ),
     "keeping": Bad(
         lambda: steepest.keeping(steepest.adam(0.1), memory_dtype="int8"),
         TypeError,
-        "keeping: memory_dtype is 'int8', and a dtype of real numbers, such as "
-        "`jnp.float32`, is wanted.",
+        "keeping: memory_dtype is 'int8', expected a dtype of real numbers, such as "
+        "`jnp.float32`.",
     ),
     "metrics": Bad(
         lambda: steepest.metrics(steepest.adam(0.1).init(params()), 0.1),
         TypeError,
-        "metrics: tx is a float, and a gradient transformation (a pair of `init` and "
-        "`update`) is wanted. Pass a transformation, such as `steepest.adam(1e-3)`",
+        "metrics: tx is a float, expected a gradient transformation (a pair of `init` "
+        "and `update`). Pass a transformation, such as `steepest.adam(1e-3)`",
     ),
     "read": Bad(
         lambda: steepest.read(steepest.adam(0.1).init(params()), "learning_rate"),
@@ -35,8 +35,8 @@ BAD = {
     "watched": Bad(
         lambda: steepest.watched(0.1),
         TypeError,
-        "watched: inner is a float, and a gradient transformation (a pair of `init` "
-        "and `update`) is wanted. Pass a transformation, such as `steepest.adam(1e-3)`",
+        "watched: inner is a float, expected a gradient transformation (a pair of "
+        "`init` and `update`). Pass a transformation, such as `steepest.adam(1e-3)`",
     ),
 }
 

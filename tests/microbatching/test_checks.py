@@ -13,19 +13,25 @@ from steepest.microbatching import (
 
 X = jnp.ones(4)
 GRAD = lambda w, x: jnp.sum(w * x)
-WHOLE = "and a whole number or a sequence of them is wanted."
+WHOLE = "expected a whole number or a sequence of them."
 REFUSED = {
     "reshape axis": (lambda: reshape_batch_axis(X, 2, "a"), f"axis is 'a', {WHOLE}"),
     "reshape leaf": (
         lambda: reshape_batch_axis({"w": 1.0}, 2),
-        "leaf ['w'] is a float, and an",
+        "leaf ['w'] is a float, expected an",
     ),
-    "no function": (lambda: microbatch(3, 0, 2), "fun is a int, and a function is"),
+    "no function": (
+        lambda: microbatch(3, 0, 2),
+        "fun is a int, expected a function is",
+    ),
     "argnums": (lambda: microbatch(jnp.sum, 1.5, 2), f"argnums is 1.5, {WHOLE}"),
-    "argnames": (lambda: microbatch(jnp.sum, 0, 2, argnames=3), "argnames is 3, and a"),
+    "argnames": (
+        lambda: microbatch(jnp.sum, 0, 2, argnames=3),
+        "argnames is 3, expected a",
+    ),
     "pieces": (
         lambda: microbatch(jnp.sum, 0, 2, num_real_microbatches="a"),
-        "num_real_microbatches is a str, and a number that is whole and at least 0 is",
+        "num_real_microbatches is a str, expected a number that is whole and at least 0 is",
     ),
     "in_axes": (
         lambda: microbatch(jnp.sum, 0, 2, in_axes="a")(X),
@@ -41,18 +47,21 @@ REFUSED = {
     ),
     "batch": (
         lambda: microbatch(jnp.sum, 0, 2)({"w": "a"}),
-        "leaf [0]['w'] of the batches is a str, and an array is wanted.",
+        "leaf [0]['w'] of the batches is a str, expected an array.",
     ),
-    "vmap fun": (lambda: micro_vmap(3), "fun is a int, and a function is wanted."),
-    "vmap fn": (lambda: micro_vmap(jnp.sum, vmap_fn=3), "vmap_fn is a int, and a"),
-    "vmap axes": (lambda: micro_vmap(jnp.sum, "a")(X), "in_axes is 'a', and a whole"),
+    "vmap fun": (lambda: micro_vmap(3), "fun is a int, expected a function."),
+    "vmap fn": (lambda: micro_vmap(jnp.sum, vmap_fn=3), "vmap_fn is a int, expected a"),
+    "vmap axes": (
+        lambda: micro_vmap(jnp.sum, "a")(X),
+        "in_axes is 'a', expected a whole",
+    ),
     "vmap axis": (
         lambda: micro_vmap(jnp.sum, 2)({"w": X}),
-        "argument 0['w'] has shape (4,), and an axis 2, of examples, is wanted.",
+        "argument 0['w'] has shape (4,), expected an axis 2, of examples.",
     ),
     "vmap way": (
         lambda: micro_vmap(jnp.sum, accumulator="a")(X),
-        "accumulator is 'a', and an `AccumulationType` or an `Accumulator` is wanted",
+        "accumulator is 'a', expected an `AccumulationType` or an `Accumulator`",
     ),
     "vmap size": (
         lambda: micro_vmap(jnp.sum, microbatch_size=3)(X),
@@ -60,11 +69,11 @@ REFUSED = {
     ),
     "vmap nothing": (
         lambda: micro_vmap(jnp.sum)(),
-        "there is no argument, and a batch",
+        "there is no argument, expected a batch",
     ),
     "grad size": (
         lambda: micro_grad(GRAD, microbatch_size=0),
-        "microbatch_size is 0, and a number that is whole and at least 1 is wanted.",
+        "microbatch_size is 0, expected a number that is whole and at least 1.",
     ),
     "grad batches": (
         lambda: micro_grad(GRAD, batch_argnums="a"),
@@ -76,19 +85,19 @@ REFUSED = {
     ),
     "grad transform": (
         lambda: micro_grad(GRAD, transform_fn=3),
-        "transform_fn is a int, and a function is wanted.",
+        "transform_fn is a int, expected a function.",
     ),
     "grad integers": (
         lambda: micro_grad(GRAD)(3, X),
-        "leaf (the tree itself) of the argument 0 is a int, and real or complex",
+        "leaf (the tree itself) of the argument 0 is a int, expected real or complex",
     ),
     "grad pair": (
         lambda: micro_grad(GRAD, has_aux=True)(1.0, X),
-        "fun returns no pair, and with `has_aux` one is wanted: the value and",
+        "fun returns no pair, expected with `has_aux` one: the value and",
     ),
     "grad example": (
         lambda: micro_grad(GRAD)(1.0, 2.0),
-        "argument 1 has shape (), and an axis 0, of examples, is wanted.",
+        "argument 1 has shape (), expected an axis 0, of examples.",
     ),
 }
 

@@ -10,9 +10,9 @@ from steepest.core import UnusualValueWarning
 from steepest.numerics import (
     copy_of,
     inner,
+    number_or_schedule,
     quotient,
     scalar,
-    scheduled,
     wide_moment,
 )
 
@@ -34,11 +34,12 @@ def test_sums_are_wide(dtype, kept):
     assert wide_moment("float16")(jnp.ones(2, dtype)).dtype == "float16"
 
 
-def test_a_schedule_or_a_constant_one():
-    assert scheduled(fraction, "me", b3=0.5)(3) == 0.5
-    assert scheduled(fraction, "me", b3=lambda t: t / 4)(3) == 0.75
+def test_a_schedule_as_it_is_and_a_number_checked():
+    schedule = lambda t: t / 4
+    assert number_or_schedule(fraction, "me", b3=0.5) == 0.5
+    assert number_or_schedule(fraction, "me", b3=schedule) is schedule
     with pytest.warns(UnusualValueWarning, match="me: b3 is 2, and usually"):
-        scheduled(fraction, "me", b3=2)
+        number_or_schedule(fraction, "me", b3=2)
     assert scalar(2)().dtype == jnp.float32
 
 

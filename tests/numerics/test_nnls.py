@@ -94,11 +94,11 @@ def test_shapes_must_fit(shapes):
     [
         (
             dict(iters=-1),
-            "iters is -1, and a number of at least 0 and below infinity is",
+            "iters is -1, expected a number of at least 0 and below infinity is",
         ),
-        (dict(iters="a"), "iters is a str, and a number of at least 0 and below"),
-        (dict(iters=3, unroll="a"), "unroll is a str, and a number of at least 0"),
-        (dict(iters=3, L=0.0), "L is 0.0, and a number above 0 is wanted."),
+        (dict(iters="a"), "iters is a str, expected a number of at least 0 and below"),
+        (dict(iters=3, unroll="a"), "unroll is a str, expected a number of at least 0"),
+        (dict(iters=3, L=0.0), "L is 0.0, expected a number above 0."),
     ],
     ids=["steps", "text", "unroll", "bound"],
 )

@@ -67,19 +67,22 @@ def test_shapes_that_do_not_meet():
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda n: multi_normal("a", 0.0), ": loc is a str, and an array of"),
+        (lambda n: multi_normal("a", 0.0), ": loc is a str, expected an array of"),
         (
             lambda n: n.sample(3, jax.random.key(0)),
-            ".sample: shape is 3, and a sequence of whole",
+            ".sample: shape is 3, expected a sequence of whole",
         ),
-        (lambda n: n.sample((3,), 0), ".sample: key is a int, and one random key is"),
+        (
+            lambda n: n.sample((3,), 0),
+            ".sample: key is a int, expected one random key is",
+        ),
         (
             lambda n: n.log_prob(jnp.ones(3)),
-            ": x has shape (3,) and the mean (2,), and",
+            ": x has shape (3,) and the mean (2,), expected",
         ),
         (
             lambda n: n.log_prob("a"),
-            ".log_prob: x is a str, and an array of numbers is",
+            ".log_prob: x is a str, expected an array of numbers is",
         ),
     ],
     ids=["loc", "shape", "key", "point", "text"],

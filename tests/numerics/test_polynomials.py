@@ -55,11 +55,14 @@ def test_one_triple_is_used_in_every_step():
 @pytest.mark.parametrize(
     "given, said",
     [
-        (("best",), "x: coefficients is 'best', and one of standard, dion, polar_exp"),
+        (
+            ("best",),
+            "x: coefficients is 'best', expected one of standard, dion, polar_exp",
+        ),
         (((1.0, 2.0),), r"x: coefficients has shape \(2,\), and \(3,\), or"),
         ((np.ones((0, 3)),), r"x: coefficients has shape \(0, 3\)"),
-        ((None,), "x: coefficients is a NoneType, and an array of numbers is wanted"),
-        (("dion", 0), "x: steps is 0, and a number that is whole and at least 1"),
+        ((None,), "x: coefficients is a NoneType, expected an array of numbers"),
+        (("dion", 0), "x: steps is 0, expected a number that is whole and at least 1"),
         (("dion", 2.5), "x: steps is 2.5"),
     ],
     ids=["name", "pair", "none of them", "nothing", "no steps", "half a step"],

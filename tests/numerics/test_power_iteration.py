@@ -116,25 +116,28 @@ def test_a_function_needs_a_beginning():
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (dict(matrix="a"), "matrix is a str, and an array of numbers is wanted."),
+        (dict(matrix="a"), "matrix is a str, expected an array of numbers."),
         (
             dict(matrix=jnp.eye(2), v0=jnp.ones(3)),
             "v0 has shape (3,) and matrix (2, 2)",
         ),
         (
             dict(matrix=jnp.eye(2), num_iters=-1),
-            "num_iters is -1, and a number that is",
+            "num_iters is -1, expected a number that is",
         ),
         (
             dict(matrix=jnp.eye(2), error_tolerance="a"),
-            "error_tolerance is a str, and a",
+            "error_tolerance is a str, expected a",
         ),
-        (dict(matrix=jnp.eye(2), key=0), "key is a int, and one random key is wanted."),
+        (dict(matrix=jnp.eye(2), key=0), "key is a int, expected one random key."),
         (
             dict(matrix=jnp.eye(2, dtype=int)),
-            "matrix has dtype int32, and real numbers",
+            "matrix has dtype int32, expected real numbers",
         ),
-        (dict(matrix=lambda v: v, v0={"w": "a"}), "leaf ['w'] of v0 is a str, and an"),
+        (
+            dict(matrix=lambda v: v, v0={"w": "a"}),
+            "leaf ['w'] of v0 is a str, expected an",
+        ),
         (
             dict(matrix=lambda v: v["w"], v0={"w": jnp.ones(2)}),
             "of v0, PyTreeDef({'w': *}) with the shapes [(2,)], the function makes Py",

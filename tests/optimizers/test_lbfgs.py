@@ -230,7 +230,7 @@ def test_errors(as_users_do):
             tx.update(given["updates"], tx.init({"a": p}), given["params"])
     with pytest.raises(ValueError, match=r"leaf \['a'\] .* in the state's `params`"):
         tx.update({"a": p}, tx.init(odd["params"]), {"a": p})
-    with pytest.raises(TypeError, match="EmaState, and a ScaleByLBFGSState is wanted"):
+    with pytest.raises(TypeError, match="EmaState, expected a ScaleByLBFGSState"):
         tx.update(p, steepest.ema(0.9).init(p), p)
     with pytest.raises(TypeError, match=r"leaf \['n'\] of the params has dtype int32"):
         tx.init({"n": jnp.arange(2)})

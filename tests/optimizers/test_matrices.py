@@ -134,14 +134,14 @@ def test_places_are_remembered_for_a_structure_and_its_shapes():
 @pytest.mark.parametrize(
     "options, said",
     [
-        ((None, ["conv"]), "muon: routes is a list, and a dict is wanted, such as"),
+        ((None, ["conv"]), "muon: routes is a list, expected a dict, such as"),
         ((None, {"conv": "in"}), r"muon: routes\['conv'\] is 'in', and 'muon', 'adam'"),
         ((None, {"conv": "in out in"}), "is 'in out in', and 'muon', 'adam', or a wor"),
         ((None, {"conv": "in out up"}), "is 'in out up'"),
         ((None, {"conv": 2}), "is 2, and 'muon'"),
         ((None, {"(": "adam"}), r"muon: the pattern '\(' breaks"),
         (("[", None), r"muon: the pattern '\[' breaks"),
-        ((3, None), "muon: a pattern is 3, a int, and a regular expression is wanted"),
+        ((3, None), "muon: a pattern is 3, a int, expected a regular expression"),
     ],
     ids=["list", "one word", "mixed", "unknown", "number", "route", "stack", "three"],
 )

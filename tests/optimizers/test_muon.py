@@ -245,7 +245,7 @@ def test_impossible_arguments_are_refused():
         coefficients=["best", (1.0, 2.0)],
         steps=[0, 1.5],
     )
-    with pytest.raises(ODD, match=r"leaf \['b'\] has shape \(2,\), and a matr"):
+    with pytest.raises(ODD, match=r"leaf \['b'\] has shape \(2,\), expected a matr"):
         _first(steepest.scale_by_polar(), {"b": jnp.ones(2)})
     with pytest.raises(TypeError, match="muon: there is no argument `ns_steps`"):
         steepest.muon(0.1, ns_steps=3)

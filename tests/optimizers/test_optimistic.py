@@ -72,7 +72,7 @@ def test_what_must_be_a_number():
     falling = lambda t: 0.1
     with pytest.raises(ValueError, match=r"optimistic_adam: .* `optimistic_adam_v2`"):
         steepest.optimistic_adam(falling)
-    with pytest.raises(TypeError, match="alpha is a function, and a number"):
+    with pytest.raises(TypeError, match="alpha is a function, expected a number"):
         steepest.optimistic_gradient_descent(0.1, alpha=falling)
 
 

@@ -60,7 +60,9 @@ def test_step_sizes_of_half_precision_are_kept_wide():
 def test_impossible_numbers_are_refused():
     with pytest.raises(ODD, match=r"scale_by_rprop: eta_plus is -1.0"):
         steepest.rprop(0.1, eta_plus=-1.0)
-    with pytest.raises(TypeError, match="learning_rate is a function, and a number"):
+    with pytest.raises(
+        TypeError, match="learning_rate is a function, expected a number"
+    ):
         steepest.rprop(lambda t: 0.1)
 
 

@@ -163,9 +163,12 @@ def test_errors(as_users_do):
         with pytest.raises(TypeError, match=f"value_fn returned {found}"):
             tx.update(p, state, p, **{**known, "value_fn": f})
     for other, message in [
-        ({"value": jnp.ones(2)}, r"value is an array of float32 of shape \(2,\), and"),
-        ({"value": "low"}, "value is a str, and one real number is wanted"),
-        ({"value_fn": 3.0}, "value_fn is a float, and a function is wanted"),
+        (
+            {"value": jnp.ones(2)},
+            r"value is an array of float32 of shape \(2,\), expected",
+        ),
+        ({"value": "low"}, "value is a str, expected one real number"),
+        ({"value_fn": 3.0}, "value_fn is a float, expected a function"),
         ({"value_fn": lambda p, batch: 1.0}, "missing a required argument: 'batch'"),
         ({"value_fn": lambda: 1.0}, "with the params .*: too many positional"),
     ]:
@@ -184,7 +187,7 @@ def test_errors(as_users_do):
     [
         ({"b": jnp.ones(2)}, r"leaf \['\w'\] is in the"),
         ({"a": jnp.ones(3)}, r"leaf \['a'\] has shape \(\d,\) in the"),
-        ({"a": "ones"}, r"leaf \['a'\] of the .* is a str, and an array is wanted"),
+        ({"a": "ones"}, r"leaf \['a'\] of the .* is a str, expected an array"),
     ],
     ids=["structure", "shape", "string"],
 )

@@ -127,8 +127,12 @@ def test_what_cannot_be_computed_is_refused(rate):
 def test_no_root_of_a_negative_number():
     """Optax computes NaN."""
     for make in (steepest.scale_by_adam, steepest.scale_by_belief):
-        with pytest.raises(ValueError, match=r"eps_root is -0\.1, and a number of"):
+        with pytest.raises(
+            ValueError, match=r"eps_root is -0\.1, expected a number of"
+        ):
             make(eps_root=-0.1)
     for make in (steepest.scale_by_rms, steepest.scale_by_rss, steepest.adadelta):
-        with pytest.raises(ValueError, match=r"eps is -0\.1, and a number of at least"):
+        with pytest.raises(
+            ValueError, match=r"eps is -0\.1, expected a number of at least"
+        ):
             make(eps=-0.1)

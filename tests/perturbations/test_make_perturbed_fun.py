@@ -177,5 +177,7 @@ def test_impossible_arguments_are_refused_by_name(make, said):
 
 def test_noise_is_added_to_real_numbers():
     perturbed = perturbations.make_perturbed_fun(lambda x: x, 2)
-    with pytest.raises(ValueError, match=r"leaf \['i'\] has dtype int32, and real"):
+    with pytest.raises(
+        ValueError, match=r"leaf \['i'\] has dtype int32, expected real"
+    ):
         perturbed(KEY, {"i": jnp.arange(3)})

@@ -47,9 +47,15 @@ def test_numbers_have_densities(kind):
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        ((3, (2,)), "key is a int, and one random key is wanted."),
-        ((KEY, (-2,)), "sample_shape is (-2,), and a sequence of whole numbers of at"),
-        ((KEY, (2,), int), "dtype is <class 'int'>, and a dtype of real numbers, such"),
+        ((3, (2,)), "key is a int, expected one random key."),
+        (
+            (KEY, (-2,)),
+            "sample_shape is (-2,), expected a sequence of whole numbers of at",
+        ),
+        (
+            (KEY, (2,), int),
+            "dtype is <class 'int'>, expected a dtype of real numbers, such",
+        ),
     ],
     ids=["key", "shape", "dtype"],
 )

@@ -8,54 +8,69 @@ from steepest import projections
 W = {"w": jnp.ones(2)}
 Z = {"w": jnp.array([1j])}
 WORD = {"w": "a word"}
-REAL = "leaf ['w'] of the tree is complex64, and real numbers are wanted."
+REAL = "leaf ['w'] of the tree is complex64, expected real numbers."
 REFUSED = {
-    "box text": ((W, "a", 1.0), "lower is a str, and a number that is not NaN is"),
-    "box nan": ((W, None, float("nan")), "upper is nan, and a number that is not NaN"),
+    "box text": ((W, "a", 1.0), "lower is a str, expected a number that is not NaN is"),
+    "box nan": (
+        (W, None, float("nan")),
+        "upper is nan, expected a number that is not NaN",
+    ),
     "box shape": (
         (W, None, jnp.ones(3)),
-        "leaf ['w'] has shape (2,) in the tree and (3,) in the upper, and shapes that",
+        "leaf ['w'] has shape (2,) in the tree and (3,) in the upper, expected shapes that",
     ),
     "box complex": ((Z, None, 1.0), REAL),
-    "box order": ((W, 1, 0), "lower is 1 and upper is 0, and one that is not below it"),
+    "box order": (
+        (W, 1, 0),
+        "lower is 1 and upper is 0, expected one that is not below it",
+    ),
     "hypercube tree": (
         (W, {"v": 1.0}),
         "leaf ['w'] is in the tree and not in the scale. Give `scale` the structure",
     ),
     "hypercube text": (
         (W, "a"),
-        "scale is a str, and a number of at least 0 is wanted.",
+        "scale is a str, expected a number of at least 0.",
     ),
-    "linf_ball tree": ((W, W), "scale is a dict, and an array or a number is wanted."),
-    "linf_ball none": ((W, None), "scale is a NoneType, and an array or a number is"),
-    "l1_ball text": ((WORD,), "leaf ['w'] of the tree is a str, and an array or a"),
-    "l2_ball text": ((WORD,), "leaf ['w'] of the tree is a str, and an array or a"),
+    "linf_ball tree": ((W, W), "scale is a dict, expected an array or a number."),
+    "linf_ball none": (
+        (W, None),
+        "scale is a NoneType, expected an array or a number is",
+    ),
+    "l1_ball text": (
+        (WORD,),
+        "leaf ['w'] of the tree is a str, expected an array or a",
+    ),
+    "l2_ball text": (
+        (WORD,),
+        "leaf ['w'] of the tree is a str, expected an array or a",
+    ),
     "simplex complex": ((Z,), REAL),
     "simplex nothing": (
         ({"w": jnp.ones(0)},),
-        "there is no number in the tree, and at",
+        "there is no number in the tree, expected at",
     ),
     "l1_sphere size": (
         (W, float("inf")),
-        "scale is inf, and a number of at least 0 and",
+        "scale is inf, expected a number of at least 0 and",
     ),
     "l2_sphere size": (
         (W, float("inf")),
-        "scale is inf, and a number of at least 0 and",
+        "scale is inf, expected a number of at least 0 and",
     ),
     "vector text": (
         (W, WORD),
-        "leaf ['w'] of the a is a str, and an array or a number",
+        "leaf ['w'] of the a is a str, expected an array or a number",
     ),
     "hyperplane shape": (
         (W, {"w": jnp.ones((2, 1))}, 0.0),
-        "leaf ['w'] has shape (2,) in the x and (2, 1) in the a, and leaves of one",
+        "leaf ['w'] has shape (2,) in the x and (2, 1) in the a, expected leaves of one",
     ),
     "halfspace nan": (
         (W, W, float("nan")),
-        "b is nan, and a number that is not NaN is",
+        "b is nan, expected a number that is not NaN is",
     ),
-    "halfspace text": ((W, W, "a"), "b is a str, and a number that is not NaN is"),
+    "halfspace text": ((W, W, "a"), "b is a str, expected a number that is not NaN is"),
 }
 
 

@@ -30,7 +30,7 @@ BAD = {
         {"init": lambda key: {"w": jnp.arange(4)}},
         r"`init`.*int32\[4\] at \['w'\].*floating",
     ),
-    "init is no function": ({"init": 3}, "`init`.*is 3, and a function"),
+    "init is no function": ({"init": 3}, "`init`.*is 3, expected a function"),
     "data of words": ({"data": {"x": "word"}}, r"`data`.*a str at \['x'\]"),
     "batches fail": (
         {"batches": lambda key, data: data["rows"]},
@@ -64,10 +64,10 @@ BAD = {
     ),
     "adjusts another shape": (
         {"adjust": lambda p, batch: {"b": p["w"], "w": p["w"]}},
-        r"`adjust`.*float32\[4\] at \['b'\], and float32\[\] is wanted",
+        r"`adjust`.*float32\[4\] at \['b'\], expected float32\[\]",
     ),
     "better": ({"better": "best"}, '`better`.*\'best\', and "lower" or "higher"'),
-    "steps": ({"steps": 0}, "`steps`.*is 0, and a whole number"),
+    "steps": ({"steps": 0}, "`steps`.*is 0, expected a whole number"),
     "rates": ({"learning_rates": (0.1, -1.0)}, "`learning_rates`.*above 0"),
     "no rates": ({"learning_rates": ()}, "`learning_rates`.*above 0"),
     "optimizers": ({"optimizers": "adam"}, "`optimizers`.*'adam', and a list"),
@@ -82,5 +82,5 @@ def test_what_does_not_fit_is_said(change, says, as_users_do):
 
 
 def test_something_else(as_users_do):
-    with pytest.raises(TypeError, match="is a dict, and a `steepest"):
+    with pytest.raises(TypeError, match="is a dict, expected a `steepest"):
         checked({"init": np.zeros})

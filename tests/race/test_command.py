@@ -200,7 +200,7 @@ def test_the_problem_has_its_own_name(tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert out.startswith("two slopes")
     assert err == (
-        "race.json in here names named:mine: it is imported, and its code runs\n"
+        "race.json in here names named:mine: it is imported, expected its code runs\n"
     )
 
 
@@ -238,13 +238,13 @@ WRONG = {
     "no value": ("race --steps", "--steps requires an argument"),
     "twice": ("race --steps 3 --steps 4", "--steps specified multiple times"),
     "no file": ("race --config no.toml", "no.toml: No such file or directory."),
-    "json folder": ("race --json .", "--json: . is a folder, and a file is wanted."),
+    "json folder": ("race --json .", "--json: . is a folder, expected a file."),
     "json nowhere": ("race --json no/a.json", "--json: there is no folder no."),
     "too much": ("race a b", "b"),
     "schedule": ("plot-schedule cosine(3)", "no optimizer, transformation or schedule"),
     "no steps": (
         "plot-schedule 0.1 --steps 0",
-        "--steps is 0, and at least 1 is wanted",
+        "--steps is 0, expected at least 1",
     ),
     "optimizer": ("describe admw", "adamw"),
     "pattern": ("optimizers zzz", "none is called 'zzz'"),

@@ -90,7 +90,7 @@ def test_other_tools_save_it_in_their_way(reading):
         ("learning-rate = [1]", "no option `learning-rate`. Is it `learning-rates`?"),
         ("colour = 1", "no option `colour`. Known are problem, optimizers, "),
         ("[rcae]\nsteps = 3", "no option `rcae`"),
-        ("race = 3", "`race` is 3, and a table is wanted"),
+        ("race = 3", "`race` is 3, expected a table"),
         ("steps = 3\n[race]\nsteps = 4", "`steps` is there twice"),
         ("time-budget = 3\ntime_budget = 4", "`time_budget` is there twice"),
         ("time_budget = 'soon'", "`time_budget`: 'soon' is no time; say `90s`"),
@@ -106,15 +106,15 @@ def test_what_is_wrong_is_said(reading, text, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("steps = '1000'", "`steps` is '1000', and a whole number is wanted"),
-        ("steps = 1.5", "`steps` is 1.5, and a whole number is wanted"),
-        ("steps = true", "`steps` is True, and a whole number is wanted"),
-        ("seeds = [0, 1.0]", "and a whole number, or a list of them is wanted"),
-        ("target = '1'", "`target` is '1', and a number is wanted"),
-        ("resume = 1", "`resume` is 1, and true or false is wanted"),
-        ("optimizers = [['adamw']]", "and a list of texts is wanted"),
-        ("learning_rates = 2020-01-01", "and a list of numbers, or a text is wanted"),
-        ("problem = ['digits']", "`problem` is .* and a text is wanted"),
+        ("steps = '1000'", "`steps` is '1000', expected a whole number"),
+        ("steps = 1.5", "`steps` is 1.5, expected a whole number"),
+        ("steps = true", "`steps` is True, expected a whole number"),
+        ("seeds = [0, 1.0]", "expected a whole number, or a list of them"),
+        ("target = '1'", "`target` is '1', expected a number"),
+        ("resume = 1", "`resume` is 1, expected true or false"),
+        ("optimizers = [['adamw']]", "expected a list of texts"),
+        ("learning_rates = 2020-01-01", "expected a list of numbers, or a text"),
+        ("problem = ['digits']", "`problem` is .*, expected a text"),
     ],
 )
 def test_kinds_are_checked(reading, line, said):

@@ -162,7 +162,7 @@ def test_memory_that_runs_out_for_good_is_said(monkeypatch):
 
 
 def test_at_once_is_a_count(as_users_do):
-    with pytest.raises(ValueError, match="`at_once` is 0, and a count from 1 on"):
+    with pytest.raises(ValueError, match="`at_once` is 0, expected a count from 1 on"):
         race(LINE, at_once=0)
 
 

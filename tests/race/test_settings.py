@@ -69,7 +69,7 @@ def test_what_makes_a_run_may_not_change(given):
 @pytest.mark.parametrize(
     "given, message",
     {
-        "no steps": ({"steps": 0}, "`steps` is 0, and a count from 1 on"),
+        "no steps": ({"steps": 0}, "`steps` is 0, expected a count from 1 on"),
         "half a step": ({"steps": 1.5}, "`steps` is 1.5"),
         "no seeds": ({"seeds": []}, r"`seeds` is \[\]"),
         "seed below": ({"seeds": [-1]}, r"`seeds` is \[-1\]"),

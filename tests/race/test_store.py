@@ -123,7 +123,7 @@ def test_a_damaged_file_is_refused_and_left(store):
 def test_a_file_of_another_optimizer_is_refused(store):
     store.keep(_Look(sweep("adam")))
     os.rename(store.folder / "runs/adam.json", store.folder / "runs/lion.json")
-    said = "lion.json has all runs of adam in it, and all runs of lion is wanted"
+    said = "lion.json has all runs of adam in it, expected all runs of lion"
     with pytest.raises(ValueError, match=said):
         store.finished(_model("lion"))
 
@@ -226,7 +226,7 @@ def test_runs_in_another_place_are_refused(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "race").mkdir()
     (tmp_path / "race/runs").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ValueError, match="race/runs is a link, and a folder is wanted"):
+    with pytest.raises(ValueError, match="race/runs is a link, expected a folder"):
         with Store(tmp_path / "race").open(SETTINGS, LINE):
             pass
     assert not any((tmp_path / "elsewhere").iterdir())

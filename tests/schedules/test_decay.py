@@ -235,11 +235,11 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.cosine_decay_schedule(1.0, 0),
-            "cosine_decay_schedule: decay_steps is 0, and a number above 0",
+            "cosine_decay_schedule: decay_steps is 0, expected a number above 0",
         ),
         (
             lambda: steepest.cosine_decay_schedule(1.0, -5.0),
-            "cosine_decay_schedule: decay_steps is -5.0, and a number above 0",
+            "cosine_decay_schedule: decay_steps is -5.0, expected a number above 0",
         ),
         (
             lambda: steepest.polynomial_schedule(1.0, 0.1, -1, 5),
@@ -247,7 +247,7 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.linear_schedule(1.0, 0.1, 5, float("inf")),
-            "linear_schedule: transition_begin is inf, and a number that is finite",
+            "linear_schedule: transition_begin is inf, expected a number that is finite",
         ),
         (
             lambda: steepest.cosine_decay_schedule(1.0, 5, exponent=-1.0),

@@ -125,10 +125,12 @@ def test_it_keeps_the_signature_and_refuses_what_is_not_in_it(as_users_do):
         maker(0.1, b3=0.5)
     with pytest.raises(ODD, match=r"scale_by_adam: b2 is 2.0, and .* number in"):
         steepest.inject_hyperparams(steepest.adam)(lambda t: 0.1, b2=2.0)
-    with pytest.raises(TypeError, match="static_args is a int, and a name or several"):
+    with pytest.raises(
+        TypeError, match="static_args is a int, expected a name or several"
+    ):
         steepest.inject_hyperparams(steepest.adam, static_args=3)
     with pytest.raises(
-        TypeError, match="hyperparam_dtype is 'float33', and a dtype of"
+        TypeError, match="hyperparam_dtype is 'float33', expected a dtype of"
     ):
         steepest.inject_hyperparams(steepest.adam, hyperparam_dtype="float33")
     with pytest.raises(ODD, match=r"static_args names \['foo'\]"):

@@ -80,11 +80,15 @@ def test_schedules_and_boundaries_must_fit():
 @pytest.mark.parametrize(
     "schedules, boundaries, said",
     [
-        ([0.1, 0.2], [5], r"schedules\[0\] is a float, and a function is wanted"),
-        (len, [], "schedules is a builtin_function_or_method, and a list is wanted"),
-        ([len, len], 5, "boundaries is a int, and a list is wanted"),
-        ([len, len], ["5"], r"boundaries\[0\] is a str, and a number"),
-        ([len] * 3, [10, 5], r"boundaries are \[10, 5\], and each at or after the one"),
+        ([0.1, 0.2], [5], r"schedules\[0\] is a float, expected a function"),
+        (len, [], "schedules is a builtin_function_or_method, expected a list"),
+        ([len, len], 5, "boundaries is a int, expected a list"),
+        ([len, len], ["5"], r"boundaries\[0\] is a str, expected a number"),
+        (
+            [len] * 3,
+            [10, 5],
+            r"boundaries are \[10, 5\], expected each at or after the one",
+        ),
     ],
     ids=["numbers", "one function", "one number", "text", "backwards"],
 )

@@ -117,11 +117,11 @@ def test_values_and_scales_may_be_traced():
         ),
         (
             lambda: steepest.piecewise_interpolate_schedule("spline", 1.0),
-            "interpolate_type is 'spline', and one of linear, cosine is wanted",
+            "interpolate_type is 'spline', expected one of linear, cosine",
         ),
         (
             lambda: steepest.piecewise_constant_schedule(1.0, {float("nan"): 1.0}),
-            "boundary 0 in boundaries_and_scales is nan, and a number that is finite",
+            "boundary 0 in boundaries_and_scales is nan, expected a number that is finite",
         ),
         (
             lambda: steepest.piecewise_constant_schedule(float("inf")),

@@ -158,14 +158,17 @@ def test_old_buffers_are_given_up():
     [
         (
             lambda: make_train_step(0.1, steepest.adam(0.1)),
-            "loss is a float, and a fun",
+            "loss is a float, expected a fun",
         ),
-        (lambda: make_train_step(error, steepest.adam), "tx is a function, and a grad"),
+        (
+            lambda: make_train_step(error, steepest.adam),
+            "tx is a function, expected a grad",
+        ),
         (
             lambda: make_train_step(lambda p: p, steepest.sgd(0.1))(
                 jnp.ones(2), ((), ())
             ),
-            "loss returns shape (2,), and one number is wanted",
+            "loss returns shape (2,), expected one number",
         ),
     ],
     ids=["loss", "optimizer", "many"],

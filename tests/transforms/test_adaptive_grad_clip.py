@@ -57,7 +57,7 @@ def test_units_of_given_axes(axis):
 
 
 def test_an_axis_that_is_not_there():
-    said = "unitwise_norm: axis is 1, and the array has 1 dimensions"
+    said = "unitwise_norm: axis is 1, expected the array has 1 dimensions"
     with pytest.raises(ValueError, match=said):
         unitwise_norm(jnp.ones(3), 1)
 
@@ -65,9 +65,13 @@ def test_an_axis_that_is_not_there():
 @pytest.mark.parametrize(
     "axis, shape, said",
     [
-        (1, (3,), "has shape (3,), and one with axis 1 is wanted"),
-        ((0, -3), (3, 2), "has shape (3, 2), and one with axis (0, -3) is wanted"),
-        (None, (1, 2, 1, 2, 1, 2), "has shape (1, 2, 1, 2, 1, 2), and at most five"),
+        (1, (3,), "has shape (3,), expected one with axis 1"),
+        ((0, -3), (3, 2), "has shape (3, 2), expected one with axis (0, -3)"),
+        (
+            None,
+            (1, 2, 1, 2, 1, 2),
+            "has shape (1, 2, 1, 2, 1, 2), expected at most five",
+        ),
     ],
     ids=["one", "two", "none"],
 )
@@ -78,7 +82,9 @@ def test_a_leaf_without_that_axis_is_named(axis, shape, said):
 
 
 def test_an_axis_is_a_number(as_users_do):
-    with pytest.raises(TypeError, match="adaptive_grad_clip: axis is 'x', and a whole"):
+    with pytest.raises(
+        TypeError, match="adaptive_grad_clip: axis is 'x', expected a whole"
+    ):
         steepest.adaptive_grad_clip(0.1, axis="x")
 
 

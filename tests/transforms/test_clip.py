@@ -159,7 +159,7 @@ def test_complex_elements_are_clipped_part_by_part_if_one_says_so():
     """They have no order; Optax raises what JAX says."""
     g = {"w": jnp.array([3 - 0.5j, -2j], jnp.complex64)}
     with pytest.raises(
-        ValueError, match=r"clip: leaf \['w'\] is complex64, and a real"
+        ValueError, match=r"clip: leaf \['w'\] is complex64, expected a real"
     ):
         _step(steepest.clip(1.0), g)
     u = _step(steepest.contrib.split_real_and_imaginary(steepest.clip(1.0)), g)

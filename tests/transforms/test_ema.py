@@ -66,14 +66,14 @@ def test_a_decay_that_does_not_decay_is_refused():
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"debias": "no"}, "ema: debias is 'no', and True or False is wanted"),
+        ({"debias": "no"}, "ema: debias is 'no', expected True or False"),
         (
             {"accumulator_dtype": "float33"},
-            "ema: accumulator_dtype is 'float33', and a",
+            "ema: accumulator_dtype is 'float33', expected a",
         ),
         (
             {"accumulator_dtype": jnp.int8},
-            "ema: accumulator_dtype is .*int8.*, and a dt",
+            "ema: accumulator_dtype is .*int8.*, expected a dt",
         ),
     ],
     ids=str,

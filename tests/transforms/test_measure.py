@@ -123,7 +123,7 @@ def test_nothing_is_measured_before_the_first_step():
 @pytest.mark.usefixtures("as_users_do")
 def test_what_is_no_measure_is_refused():
     with pytest.raises(
-        TypeError, match=r"monitor: measures.'norm'. is a int, and a func"
+        TypeError, match=r"monitor: measures.'norm'. is a int, expected a func"
     ):
         steepest.monitor({"norm": 3})
 
@@ -132,16 +132,25 @@ def test_what_is_no_measure_is_refused():
 @pytest.mark.parametrize(
     "call, said",
     [
-        (lambda: steepest.snapshot(3, _norm), "snapshot: measure_name is a int, and a"),
-        (lambda: steepest.snapshot("x", 3), "snapshot: measure is a int, and a func"),
+        (
+            lambda: steepest.snapshot(3, _norm),
+            "snapshot: measure_name is a int, expected a",
+        ),
+        (
+            lambda: steepest.snapshot("x", 3),
+            "snapshot: measure is a int, expected a func",
+        ),
         (
             lambda: steepest.measure_with_ema(3, 0.9),
             "measure_with_ema: measure is a int",
         ),
-        (lambda: steepest.monitor([_norm]), "monitor: measures is a list, and a dict"),
+        (
+            lambda: steepest.monitor([_norm]),
+            "monitor: measures is a list, expected a dict",
+        ),
         (
             lambda: steepest.monitor({"x": _norm}).update(G, ()),
-            "monitor: the state is a tuple, and a MonitorState is wanted",
+            "monitor: the state is a tuple, expected a MonitorState",
         ),
     ],
     ids=["name", "snapshot", "mean", "list", "state"],

@@ -105,12 +105,12 @@ def test_what_is_refused(as_users_do):
         steepest.add_noise(0.1, 0.5, 0, seed=0)
     for key in ("seed", 1.5, True, jnp.ones(3), [0]):
         with pytest.raises(
-            TypeError, match=r"add_noise: key is .*, and a whole number"
+            TypeError, match=r"add_noise: key is .*, expected a whole number"
         ):
             steepest.add_noise(0.1, 0.5, key)
     tx = steepest.add_noise(0.1, 0.5, 0)
     with pytest.raises(
-        TypeError, match="add_noise: the state is a EmptyState, and a A"
+        TypeError, match="add_noise: the state is a EmptyState, expected a A"
     ):
         tx.update(G, steepest.EmptyState())
     with pytest.raises(

@@ -121,7 +121,9 @@ def test_a_negative_learning_rate_goes_up():
 
 
 def test_an_infinite_learning_rate_is_refused():
-    said = "scale_by_learning_rate: learning_rate is inf, and a number that is finite"
+    said = (
+        "scale_by_learning_rate: learning_rate is inf, expected a number that is finite"
+    )
     with pytest.raises(ValueError, match=said):
         steepest.scale_by_learning_rate(float("inf"))
 

@@ -107,7 +107,7 @@ def test_missing_params_are_asked_for(decay, mask):
 
 
 def test_an_infinite_decay_is_refused():
-    said = "add_decayed_weights: weight_decay is inf, and a number that is finite"
+    said = "add_decayed_weights: weight_decay is inf, expected a number that is finite"
     with pytest.raises(ValueError, match=said):
         steepest.add_decayed_weights(float("inf"))
 

@@ -13,52 +13,64 @@ from ..unusual import ODD
 W = {"w": jnp.ones(2)}
 LONG = {"w": jnp.ones(3)}
 WORD = {"w": "a word"}
-SAID = "leaf ['w'] of the {} is a str, and an array or a number is wanted."
+SAID = "leaf ['w'] of the {} is a str, expected an array or a number."
 REFUSED = {
-    "no function": (lambda: map_trees("f", 3, x=W), "f: f is a int, and a function"),
+    "no function": (
+        lambda: map_trees("f", 3, x=W),
+        "f: f is a int, expected a function",
+    ),
     "none": (
         lambda: tree.add({"w": None}, W),
         "add: ['w'] is None in the tree_x and an array in the tree_y. Pass trees of",
     ),
     "list": (
         lambda: tree.add(W, {"w": [1.0, 2.0]}),
-        "add: leaf ['w'] of the tree_y is a list, and an array or a number is wanted.",
+        "add: leaf ['w'] of the tree_y is a list, expected an array or a number.",
     ),
     "word": (lambda: tree.mul(W, WORD), "mul: " + SAID.format("tree_y")),
     "scalar": (
         lambda: tree.scale(jnp.ones(3), W),
-        "scale: leaf ['w'] has shape (2,) in the tree and scalar has shape (3,), and",
+        "scale: leaf ['w'] has shape (2,) in the tree and scalar has shape (3,), expected",
     ),
-    "no scalar": (lambda: tree.scale("a", W), "scale: scalar is a str, and an array"),
+    "no scalar": (
+        lambda: tree.scale("a", W),
+        "scale: scalar is a str, expected an array",
+    ),
     "add_scale": (
         lambda: tree.add_scale(W, 1.0, LONG),
         "add_scale: leaf ['w'] has shape (2,) in the tree_x and (3,) in the tree_y and",
     ),
     "add_scale none": (
         lambda: tree.add_scale(W, 1.0, {"w": None}),
-        "add_scale: leaf ['w'] of the tree_y is a NoneType, and an array or a number",
+        "add_scale: leaf ['w'] of the tree_y is a NoneType, expected an array or a number",
     ),
     "where": (
         lambda: tree.where(jnp.ones(3, bool), W, W),
         "where: leaf ['w'] has shape (2,) in the tree_x and (2,) in the tree_y and "
-        "condition has shape (3,), and shapes that broadcast are wanted.",
+        "condition has shape (3,), expected shapes that broadcast.",
     ),
-    "clip nan": (lambda: tree.clip(W, float("nan")), "clip: min_value is nan, and a"),
-    "clip word": (lambda: tree.clip(W, None, "a"), "clip: max_value is a str, and a"),
+    "clip nan": (
+        lambda: tree.clip(W, float("nan")),
+        "clip: min_value is nan, expected a",
+    ),
+    "clip word": (
+        lambda: tree.clip(W, None, "a"),
+        "clip: max_value is a str, expected a",
+    ),
     "clip complex": (
         lambda: tree.clip({"w": jnp.array([1j])}, 0.0),
-        "clip: leaf ['w'] of the tree is complex64, and real numbers are wanted.",
+        "clip: leaf ['w'] of the tree is complex64, expected real numbers.",
     ),
     "cast": (lambda: tree.cast(WORD, float), "cast: " + SAID.format("tree")),
     "cast_like": (lambda: tree.cast_like(WORD, W), "cast_like: " + SAID.format("tree")),
     "dtype": (lambda: tree.dtype(WORD), "dtype: " + SAID.format("tree")),
     "zeros_like": (
         lambda: tree.zeros_like(W, 3),
-        "zeros_like: dtype is 3, and a dtype",
+        "zeros_like: dtype is 3, expected a dtype",
     ),
     "fill": (
         lambda: tree.full_like(W, None),
-        "full_like: fill_value is a NoneType, and",
+        "full_like: fill_value is a NoneType, expected",
     ),
     "batch": (
         lambda: tree.batch_shape(WORD, (1,)),
@@ -70,7 +82,7 @@ REFUSED = {
     ),
     "order": (
         lambda: tree.update_moment_per_elem_norm(W, W, 0.9, "a"),
-        "update_moment_per_elem_norm: order is a str, and a number that is finite is",
+        "update_moment_per_elem_norm: order is a str, expected a number that is finite is",
     ),
     "eps": (
         lambda: tree.update_infinity_moment(W, W, 0.9, -1.0),
@@ -82,7 +94,7 @@ REFUSED = {
     ),
     "params function": (
         lambda: tree.map_params(steepest.adam(0.1), 3, steepest.adam(0.1).init(W)),
-        "map_params: f is a int, and a function is wanted.",
+        "map_params: f is a int, expected a function.",
     ),
     "params rest": (
         lambda: tree.map_params(
@@ -92,14 +104,17 @@ REFUSED = {
     ),
     "sampler": (
         lambda: tree.random_like(jax.random.key(0), W, 3),
-        "random_like: sampler is a int, and a function is wanted.",
+        "random_like: sampler is a int, expected a function.",
     ),
     "norm": (lambda: tree.norm(WORD, 1), "norm: " + SAID.format("tree")),
     "allclose": (lambda: tree.allclose(W, WORD), "allclose: " + SAID.format("b")),
-    "unhashable": (lambda: tree.get(W, ["w"]), "get: key is a list, and a name is"),
+    "unhashable": (
+        lambda: tree.get(W, ["w"]),
+        "get: key is a list, expected a name is",
+    ),
     "filtering": (
         lambda: tree.set(W, 3, w=1),
-        "set: filtering is a int, and a function",
+        "set: filtering is a int, expected a function",
     ),
 }
 

@@ -51,8 +51,12 @@ def test_not_all_trees_are_remembered(monkeypatch):
     "pattern, kind, message",
     [
         ("a[b", ValueError, "the pattern 'a[b' breaks at position 1: unterminated"),
-        (None, TypeError, "a pattern is None, a NoneType, and a regular expression"),
-        (True, TypeError, "a pattern is True, a bool, and a regular expression"),
+        (
+            None,
+            TypeError,
+            "a pattern is None, a NoneType, expected a regular expression",
+        ),
+        (True, TypeError, "a pattern is True, a bool, expected a regular expression"),
     ],
     ids=["malformed", "none", "boolean"],
 )

@@ -66,18 +66,16 @@ def hungarian_algorithm(cost_matrix: Any) -> Pairs:
     return (rows, columns) if wide else (columns, rows)
 
 
-def _prepared(who: str, cost_matrix: Any) -> tuple[Num[Array, "n m"], bool]:
+def _prepared(name: str, cost_matrix: Any) -> tuple[Num[Array, "n m"], bool]:
     """Finite costs with no more rows than columns, and whether they had so before."""
-    (costs,) = check.array(who, cost_matrix=cost_matrix)
+    (costs,) = check.array(name, cost_matrix=cost_matrix)
     if costs.ndim != 2:
         raise ValueError(
-            f"{who}: cost_matrix has shape {costs.shape}, and a matrix is wanted. Map "
-            "over more of them with `jax.vmap`."
+            f"{name}: cost_matrix has shape {costs.shape}, expected a matrix. Map over "
+            "more of them with `jax.vmap`."
         )
     if jnp.iscomplexobj(costs):
-        raise TypeError(
-            f"{who}: cost_matrix is {costs.dtype}, and real costs are wanted."
-        )
+        raise TypeError(f"{name}: cost_matrix is {costs.dtype}, expected real costs.")
     wide = costs.shape[0] <= costs.shape[1]
     return _finite(costs if wide else costs.T), wide
 

@@ -48,7 +48,7 @@ def array(who: str, **given: Any) -> list[Array]:
             a = None
         if a is None or not _is_numeric(a.dtype):
             raise WrongArgument(
-                f"{who}: {name} {said_of(x)}, and an array of numbers is wanted."
+                f"{who}: {name} {said_of(x)}, expected an array of numbers."
             )
         found.append(a)
     return found
@@ -65,8 +65,8 @@ def one_number(who: str, name: str, x: Any) -> Any:
     if not is_number(x) or np.ndim(x) > 0:
         found = f"shape {np.shape(x)}" if is_number(x) else f"a {type(x).__name__}"
         raise TypeError(
-            f"{who}: {name} returns {found}, and one number is wanted. Return the sum "
-            "or the mean of a loss."
+            f"{who}: {name} returns {found}, expected one number. Return the sum or "
+            "the mean of a loss."
         )
     return x
 
@@ -81,7 +81,7 @@ def key(who: str, **given: Any) -> None:
             continue
         found = f"is an array of the shape {shape}" if new else said_of(k)
         raise WrongArgument(
-            f"{who}: {name} {found}, and one random key is wanted. Make it with "
+            f"{who}: {name} {found}, expected one random key. Make it with "
             "`jax.random.key(0)`, and more of it with `jax.random.split`."
         )
 
@@ -96,8 +96,8 @@ def sizes(who: str, **given: Any) -> list[tuple[int, ...]]:
             sizes = (-1,)
         if any(n < 0 for n in sizes):
             raise WrongArgument(
-                f"{who}: {name} is {shape!r}, and a sequence of whole numbers of at "
-                "least 0 is wanted, such as (2, 3)."
+                f"{who}: {name} is {shape!r}, expected a sequence of whole numbers of "
+                "at least 0, such as (2, 3)."
             )
         found.append(sizes)
     return found
@@ -112,16 +112,15 @@ def any_dtype(who: str, **given: Any) -> None:
             known = False
         if not known:
             raise TypeError(
-                f"{who}: {name} is {dtype!r}, and a dtype is wanted, such as "
-                "`jnp.float32`."
+                f"{who}: {name} is {dtype!r}, expected a dtype, such as `jnp.float32`."
             )
 
 
-def axes(who: str, axis: Any, ndim: int) -> tuple[int, ...]:
+def axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
     """`axis` as positive numbers, in the order given; `None` is all of them.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         axis: a number, a sequence of them, or `None`.
         ndim: how many axes there are.
     """
@@ -132,20 +131,20 @@ def axes(who: str, axis: Any, ndim: int) -> tuple[int, ...]:
         found = [operator.index(a) for a in given]
     except TypeError:
         raise TypeError(
-            f"{who}: axis is {axis!r}, and a whole number, a sequence of them or None "
-            "is wanted."
+            f"{name}: axis is {axis!r}, expected a whole number, a sequence of them or "
+            "None."
         ) from None
     for a in found:
         if not -ndim <= a < ndim:
             fit = f"one from {-ndim} to {ndim - 1}" if ndim else "an array with axes"
             raise ValueError(
-                f"{who}: axis is {axis}, and the array has {ndim} dimensions: {fit} is "
-                "wanted."
+                f"{name}: axis is {axis}, and the array has {ndim} dimensions, "
+                f"expected {fit}."
             )
     found = [a % ndim for a in found]
     if len(set(found)) < len(found):
         raise ValueError(
-            f"{who}: axis {axis} names an axis twice, and each at most once is wanted."
+            f"{name}: axis {axis} names an axis twice, expected each at most once."
         )
     return tuple(found)
 

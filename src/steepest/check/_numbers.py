@@ -64,23 +64,23 @@ class Check:
     possible: Callable[[float], bool]  # whether it can be computed with
     made: Callable[[Any], Any] = number  # what becomes of a value
 
-    def __call__(self, who: str, **values: Any) -> list[Any]:
+    def __call__(self, name: str, **values: Any) -> list[Any]:
         """The values as numbers; a warning for those that are not usual.
 
         Args:
-            who: name used in messages.
+            name: name used in messages.
             values: by name.
         """
-        return self._checked(who, values, self.possible)
+        return self._checked(name, values, self.possible)
 
-    def must(self, who: str, **values: Any) -> list[Any]:
+    def must(self, name: str, **values: Any) -> list[Any]:
         """The values as numbers; an error for those that are not usual.
 
         Args:
-            who: name used in messages.
+            name: name used in messages.
             values: by name.
         """
-        return self._checked(who, values, self.usual)
+        return self._checked(name, values, self.usual)
 
     def _checked(
         self, who: str, values: Mapping[str, Any], holds: Callable[[float], bool]
@@ -88,15 +88,15 @@ class Check:
         for name, x in values.items():
             if np.ndim(x) > 0:
                 raise ValueError(
-                    f"{who}: {name} has shape {np.shape(x)}, "
-                    f"and one number {self.wanted} is wanted."
+                    f"{who}: {name} has shape {np.shape(x)}, expected one number "
+                    f"{self.wanted}."
                 )
         numbers = [self.made(x) for x in values.values()]
         for name, x in zip(values, numbers, strict=True):
             if isinstance(x, int | float):
                 if not holds(x):
                     raise ValueError(
-                        f"{who}: {name} is {x}, and a number {self.wanted} is wanted."
+                        f"{who}: {name} is {x}, expected a number {self.wanted}."
                     )
                 if not self.usual(x):
                     unusual(
@@ -105,8 +105,8 @@ class Check:
                     )
             elif not isinstance(x, Array):
                 raise TypeError(
-                    f"{who}: {name} is a {type(x).__name__}, "
-                    f"and a number {self.wanted} is wanted."
+                    f"{who}: {name} is a {type(x).__name__}, expected a number "
+                    f"{self.wanted}."
                 )
         return numbers
 

@@ -21,7 +21,7 @@ def function(who: str, **values: Any) -> list[Any]:
     for name, f in values.items():
         if not callable(f):
             raise TypeError(
-                f"{who}: {name} is a {type(f).__name__}, and a function is wanted."
+                f"{who}: {name} is a {type(f).__name__}, expected a function."
             )
     return list(values.values())
 
@@ -32,7 +32,7 @@ def choice(who: str, options: Iterable[str], **values: Any) -> list[Any]:
     for name, x in values.items():
         if not isinstance(x, str) or x not in options:
             raise ValueError(
-                f"{who}: {name} is {x!r}, and one of {', '.join(options)} is wanted."
+                f"{who}: {name} is {x!r}, expected one of: {', '.join(options)}."
             )
     return list(values.values())
 
@@ -41,7 +41,7 @@ def flag(who: str, **values: Any) -> list[Any]:
     """The values, each of which is `True` or `False`."""
     for name, x in values.items():
         if not isinstance(x, bool | int | np.bool_) or x not in (False, True):
-            raise TypeError(f"{who}: {name} is {x!r}, and True or False is wanted.")
+            raise TypeError(f"{who}: {name} is {x!r}, expected True or False.")
     return list(values.values())
 
 
@@ -54,44 +54,45 @@ def dtype(who: str, **values: Any) -> list[Any]:
             holds = False
         if not holds:
             raise TypeError(
-                f"{who}: {name} is {x!r}, and a dtype of real numbers, such as "
-                "`jnp.float32`, is wanted."
+                f"{who}: {name} is {x!r}, expected a dtype of real numbers, such as "
+                "`jnp.float32`."
             )
     return list(values.values())
 
 
-def rate_given(who: str, learning_rate: Any) -> Any:
+def rate_given(name: str, learning_rate: Any) -> Any:
     """The learning rate; a warning where there is none.
 
     Without one, updates pass as they are, and point up: a missing line in a
     configuration has done that to many a run.
 
     Args:
-        who: the optimizer, named in the warning.
+        name: the optimizer, named in the warning.
         learning_rate: a number, a function of the count, or `None`.
     """
     if learning_rate is None:
         unusual(
-            f"{who}: learning_rate is None, so the updates are not scaled, and point "
+            f"{name}: learning_rate is None, so the updates are not scaled, and point "
             "uphill. Pass a number or a function of the count. For the direction "
             "alone, use the `scale_by_...` that this optimizer is made of."
         )
     return learning_rate
 
 
-def state_of(who: str, State: type[T], state: Any) -> T:
+def state_of(name: str, State: type[T], state: Any) -> T:
     """The state, if it has the fields of `State`, perhaps of another library.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         State: a NamedTuple.
         state: what `update` was given.
     """
     fields: tuple[str, ...] = State._fields  # pyright: ignore[reportAttributeAccessIssue]
     if not has_fields(state, fields):
         raise TypeError(
-            f"{who}: the state is a {type(state).__name__}, and a {State.__name__} is "
-            "wanted. Make the state with `tx.init` of the params the updates are for."
+            f"{name}: the state is a {type(state).__name__}, expected a "
+            f"{State.__name__}. Make the state with `tx.init` of the params the "
+            "updates are for."
         )
     return state
 

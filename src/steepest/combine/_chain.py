@@ -30,8 +30,8 @@ def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
     """
     if not args:
         raise ValueError(
-            "chain: got no transformation, and at least one is wanted. "
-            "Use `identity()` for a transformation that does nothing."
+            "chain: got no transformation, expected at least one. Use `identity()` "
+            "for a transformation that does nothing."
         )
     plans = [plan_of("chain", f"argument {i}", tx) for i, tx in enumerate(args)]
 
@@ -60,8 +60,8 @@ def named_chain(
     ['clip', 'descend']
     """
     wanted = (
-        "and pairs of a name and a transformation are wanted, "
-        'such as `("clip", clip(1.0))`, no name twice.'
+        'expected pairs of a name and a transformation, such as `("clip", '
+        "clip(1.0))`, no name twice."
     )
     for i, pair in enumerate(args):
         # A transformation is a pair too, of two functions.
@@ -86,9 +86,9 @@ def named_chain(
     return sequence(plans, apart, together).pair
 
 
-def _wrong_state(who: str, state: OptState, wanted: str) -> ValueError:
+def _wrong_state(name: str, state: OptState, wanted: str) -> ValueError:
     size = f" of {len(state)}" if isinstance(state, tuple | list | Mapping) else ""
     return ValueError(
-        f"{who}: the state is a {type(state).__name__}{size}, and {wanted} is wanted. "
-        "Make the state with this transformation's own `init`."
+        f"{name}: the state is a {type(state).__name__}{size}, expected {wanted}. Make "
+        "the state with this transformation's own `init`."
     )

@@ -101,16 +101,16 @@ def guard(
     (size,) = check.period("guard", window=window)
     if not isinstance(size, int):
         raise TypeError(
-            f"guard: window is a {type(window).__name__}, and an int of Python is "
-            "wanted: the state has room for so many steps."
+            f"guard: window is a {type(window).__name__}, expected an int of Python: "
+            "the state has room for so many steps."
         )
     (enough,) = check.period(
         "guard", warmup=max(size // 2, 1) if warmup is None else warmup
     )
     if isinstance(enough, int) and enough > size:
         raise ValueError(
-            f"guard: warmup is {enough} and window is {size}, and a warmup of at most "
-            "the window is wanted: no more steps are known."
+            f"guard: warmup is {enough} and window is {size}, expected a warmup of at "
+            "most the window: no more steps are known."
         )
     axes = mesh_axes("guard", axis_name)
     (sigma,) = check.positive.must("guard", sigmas=sigmas)
@@ -181,7 +181,7 @@ def _loss(value: Any) -> Array | None:
     (value,) = check.array("guard", value=value)
     if value.ndim or jnp.iscomplexobj(value):
         raise ValueError(
-            f"guard: `value` has shape {value.shape} and dtype {value.dtype}, and the "
-            "loss, one real number, is wanted. Pass its mean over the batch."
+            f"guard: `value` has shape {value.shape} and dtype {value.dtype}, expected "
+            "the loss, one real number. Pass its mean over the batch."
         )
     return value.astype(float)

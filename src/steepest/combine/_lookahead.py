@@ -114,8 +114,8 @@ def lookahead(
             raise missing("lookahead", "params")
         if not _has_both(params):
             raise TypeError(
-                f"lookahead: `update` got a {type(params).__name__} as `params`, and "
-                "`LookaheadParams` are wanted. Make them with "
+                f"lookahead: `update` got a {type(params).__name__} as `params`, "
+                "expected `LookaheadParams`. Make them with "
                 "`LookaheadParams.init_synced(params)`."
             )
         check.state_of("lookahead", LookaheadState, state)

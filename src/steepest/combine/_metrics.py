@@ -89,8 +89,8 @@ def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, f
     for name, x in named.items():
         if isinstance(x, Tracer):
             raise TypeError(
-                f"metrics: {name} is traced, and a number is wanted. Call it outside "
-                "`jit`, with the state that `update` returned, or use `read`."
+                f"metrics: {name} is traced, expected a number. Call it outside `jit`, "
+                "with the state that `update` returned, or use `read`."
             )
     values = jax.device_get(list(named.values()))  # all at once
     return {name: float(x) for name, x in zip(named, values, strict=True)}

@@ -298,10 +298,10 @@ def skip_not_finite(
             split or differ, so that all devices decide alike.
     """
     del gradient_step, params
-    who = "skip_not_finite"
-    Leaves(updates).check(who)
+    name = "skip_not_finite"
+    Leaves(updates).check(name)
     bad = lambda x: jnp.sum(~jnp.isfinite(x))
-    leaves, axes = jax.tree.leaves(updates), mesh_axes(who, axis_name)
+    leaves, axes = jax.tree.leaves(updates), mesh_axes(name, axis_name)
     count = sum_of_leaves(axes, bad, leaves, jnp.zeros((), int))
     skip = count > 0
     return skip, {"should_skip": skip, "num_not_finite": count}

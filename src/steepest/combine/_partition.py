@@ -28,7 +28,7 @@ class Group(Mask):
 
     def __init__(
         self,
-        who: str,
+        name: str,
         label: Hashable,
         chosen: Callable[[Params], Any],
         extra_too: bool,
@@ -37,13 +37,13 @@ class Group(Mask):
         """Say who they are.
 
         Args:
-            who: who speaks in an error.
+            name: name used in error messages.
             label: what they have in common.
             chosen: booleans, of the params.
             extra_too: as for `Mask`.
             reasons: as for `groups`.
         """
-        super().__init__(who, chosen, extra_too, "labels")
+        super().__init__(name, chosen, extra_too, "labels")
         self.label = str(label)
         self.reasons = reasons
 
@@ -86,7 +86,7 @@ def partition(
 
 
 def groups(
-    who: str,
+    name: str,
     transforms: dict[Any, AnyTransformation],
     labels: Callable[[Params], Any],
     extra_too: bool,
@@ -95,7 +95,7 @@ def groups(
     """`partition`, in the voice of another.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         transforms: label -> transformation.
         labels: makes the labels of the params; each has its transformation.
         extra_too: whether extra arguments like the updates are divided too.
@@ -103,17 +103,17 @@ def groups(
     """
     plans = []
     for label, tx in transforms.items():
-        mask = Group(who, label, _chosen(labels, label), extra_too, reasons)
-        plans.append(under(mask, plan_of(who, f"transforms[{label!r}]", tx)))
+        mask = Group(name, label, _chosen(labels, label), extra_too, reasons)
+        plans.append(under(mask, plan_of(name, f"transforms[{label!r}]", tx)))
 
     def apart(state: OptState) -> Sequence[OptState]:
         found = getattr(state, "inner_states", None)
         if not isinstance(found, Mapping) or set(found) != set(transforms):
             has = sorted(map(repr, found)) if isinstance(found, Mapping) else "nothing"
             raise ValueError(
-                f"{who}: the state has inner states for {has}, and a "
-                f"PartitionState for {sorted(map(repr, transforms))} is wanted. "
-                "Make the state with this transformation's own `init`."
+                f"{name}: the state has inner states for {has}, expected a "
+                f"PartitionState for {sorted(map(repr, transforms))}. Make the state "
+                "with this transformation's own `init`."
             )
         return [found[label] for label in transforms]
 
@@ -137,8 +137,8 @@ def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[...,
             if label not in known:
                 where = jax.tree_util.keystr(path) or "(the tree itself)"
                 raise ValueError(
-                    f"partition: leaf {where} has the label {label!r}, and one of "
-                    f"{list(known)} is wanted. Add a transformation for it, or use "
+                    f"partition: leaf {where} has the label {label!r}, expected one of "
+                    f"{list(known)}. Add a transformation for it, or use "
                     "`set_to_zero()` to freeze it."
                 )
         return tree

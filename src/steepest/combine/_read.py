@@ -37,7 +37,7 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     """
     if not isinstance(name, str):
         raise TypeError(
-            f"read: name is a {type(name).__name__}, and a string is wanted. Call "
+            f"read: name is a {type(name).__name__}, expected a string. Call "
             '`read(state, "learning_rate")`.'
         )
     known = {}

@@ -56,13 +56,12 @@ def route(
     """
     if not isinstance(transforms, Mapping):
         raise TypeError(
-            f"route: transforms is a {type(transforms).__name__}, and a dict of "
-            "patterns and their transformations is wanted, such as "
-            '`{".*": adam(1e-3)}`.'
+            f"route: transforms is a {type(transforms).__name__}, expected a dict of "
+            'patterns and their transformations, such as `{".*": adam(1e-3)}`.'
         )
     if not transforms:
         raise ValueError(
-            "route: there are no patterns, and at least one is wanted. For all leaves, "
+            "route: there are no patterns, expected at least one. For all leaves, "
             'call `route({".*": tx})`.'
         )
     names = list(transforms)

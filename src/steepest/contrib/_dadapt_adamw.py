@@ -209,6 +209,6 @@ def both(name: str, betas: Any) -> list[Any]:
         b1, b2 = betas
     except (TypeError, ValueError):
         raise check.WrongArgument(
-            f"{name}: betas is {betas!r}, and two numbers, (b1, b2), are wanted."
+            f"{name}: betas is {betas!r}, expected two numbers, (b1, b2)."
         ) from None
     return check.fraction(name, **{"betas[0]": b1, "betas[1]": b2})

@@ -22,38 +22,38 @@ NumbersOrFn: TypeAlias = Any
 
 
 def map_numbers(
-    who: str, f: Callable[[Any, Any], Any], numbers: NumbersOrFn, tree: Params
+    name: str, f: Callable[[Any, Any], Any], numbers: NumbersOrFn, tree: Params
 ) -> Any:
     """`f(numbers, leaf)` for each leaf of `tree`, in its structure; `None` as it is.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         f: a function of the numbers of a leaf, maybe `None`, and of the leaf.
         numbers: as they were given.
         tree: params or updates.
     """
-    rows = _by_leaf(who, numbers, tree)
+    rows = _by_leaf(name, numbers, tree)
     found = [None if x is None else f(number, x) for number, x in rows]
     return jax.tree.structure(tree, is_leaf=_is_none).unflatten(found)
 
 
 def axes_by_leaf(
-    who: str, numbers: NumbersOrFn, tree: Params
+    name: str, numbers: NumbersOrFn, tree: Params
 ) -> list[tuple[Axes | None, Any]]:
     """Each leaf of `tree`, also a `None`, and its axes; `None` for a leaf without.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         numbers: as they were given.
         tree: params or updates.
     """
     rows = []
-    pairs = zip(leaf_paths(tree), _by_leaf(who, numbers, tree), strict=True)
+    pairs = zip(leaf_paths(tree), _by_leaf(name, numbers, tree), strict=True)
     for path, (number, x) in pairs:
         axes = None
         if x is not None and number is not None:
             ends = number.reduction_axis, number.output_axis
-            axes = axes_of(f"{who}: leaf {path}", x.shape, *ends)
+            axes = axes_of(f"{name}: leaf {path}", x.shape, *ends)
         rows.append((axes, x))
     return rows
 
@@ -117,19 +117,19 @@ def _map(f: Callable[..., Any], rows: Sequence[Any], tree: Any) -> Any:
     return treedef.unflatten(found)
 
 
-def _plain(who: str, x: Any) -> Axes | None:
+def _plain(name: str, x: Any) -> Axes | None:
     """The axes of a matrix that nobody has described."""
     if x is None:
         return None
     if x.ndim != 2:
         raise ValueError(
-            f"{who}: shape {x.shape} has no dimension numbers, and two axes are "
-            "wanted. Give it some."
+            f"{name}: shape {x.shape} has no dimension numbers, expected two axes. "
+            "Give it some."
         )
     return Axes((), (0,), (1,))
 
 
-def _by_leaf(who: str, numbers: NumbersOrFn, tree: Params) -> list[tuple[Any, Any]]:
+def _by_leaf(name: str, numbers: NumbersOrFn, tree: Params) -> list[tuple[Any, Any]]:
     """Each leaf, also a `None`, after its numbers, maybe `None`."""
     if callable(numbers):
         numbers = numbers(tree)
@@ -140,15 +140,15 @@ def _by_leaf(who: str, numbers: NumbersOrFn, tree: Params) -> list[tuple[Any, An
         simple = treedef.unflatten([0] * len(found))
         difference = first_difference(tree, simple, ("tree", "dimension numbers"))
         raise ValueError(
-            f"{who}: {difference}. Give the dimension numbers the structure of the "
+            f"{name}: {difference}. Give the dimension numbers the structure of the "
             "params, or one for a whole subtree."
         ) from None
     rows = []
     for number, part in zip(found, parts, strict=True):
         if not _is_number(number):
             raise TypeError(
-                f"{who}: there is a {type(number).__name__} among the dimension "
-                "numbers, and `reduction_axis` and `output_axis` are wanted, such as "
+                f"{name}: there is a {type(number).__name__} among the dimension "
+                "numbers, expected `reduction_axis` and `output_axis`, such as "
                 "MuonDimensionNumbers(0, 1) has."
             )
         for x in jax.tree.leaves(part, is_leaf=_is_none):

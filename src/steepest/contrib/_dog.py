@@ -203,8 +203,8 @@ def _scale_by_dog(
         kind, first = init_step
     except (TypeError, ValueError):
         raise check.WrongArgument(
-            f"dog: init_step is {init_step!r}, and a name and a number, such as "
-            "('heuristic', 1e-6), are wanted."
+            f"dog: init_step is {init_step!r}, expected a name and a number, such as "
+            "('heuristic', 1e-6)."
         ) from None
     check.choice("dog", get_args(InitStep), **{"init_step[0]": kind})
     (eps,) = check.nonnegative("dog", eps=eps)

@@ -287,8 +287,8 @@ def _rows(name: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
         if axes is not None and axes.batch:
             raise ValueError(
                 f"{name}: leaf {leaf_paths(tree)[k]} of shape {x.shape} has reduction "
-                f"axes {axes.reduction} and output axes {axes.output}, and every axis "
-                "is wanted in one of them."
+                f"axes {axes.reduction} and output axes {axes.output}, expected every "
+                "axis in one of them."
             )
     return rows
 

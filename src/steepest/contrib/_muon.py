@@ -313,9 +313,8 @@ def _no_matrix(ndim: int, g: Any) -> str | None:
     if g.ndim == ndim:
         return None
     return (
-        f"has shape {g.shape}, and a matrix is wanted. Say with "
-        "`weight_dimension_numbers` how it is one, or use `muon`, which gives the "
-        "others to Adam."
+        f"has shape {g.shape}, expected a matrix. Say with `weight_dimension_numbers` "
+        "how it is one, or use `muon`, which gives the others to Adam."
     )
 
 
@@ -346,24 +345,24 @@ def _scale_by_shape(
     return tx if numbers is None else of_matrices("muon", tx, numbers)
 
 
-def _coefficients(who: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
+def _coefficients(name: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
     """The polynomials by name or as given, in the shape they must have."""
     if isinstance(ns_coeffs, str):
         if ns_coeffs not in COEFFICIENTS:
             raise ValueError(
-                f"{who}: ns_coeffs is {ns_coeffs!r}, and one of "
-                f"{', '.join(COEFFICIENTS)}, or three numbers, is wanted."
+                f"{name}: ns_coeffs is {ns_coeffs!r}, expected one of "
+                f"{', '.join(COEFFICIENTS)}, or three numbers."
             )
         ns_coeffs = COEFFICIENTS[ns_coeffs]
-    shape = check.array(who, ns_coeffs=ns_coeffs)[0].shape
+    shape = check.array(name, ns_coeffs=ns_coeffs)[0].shape
     if len(shape) not in (1, 2) or shape[-1] != 3:
         raise ValueError(
-            f"{who}: ns_coeffs has shape {shape}, and (3,), or (steps, 3) with one "
-            "polynomial for each step, is wanted."
+            f"{name}: ns_coeffs has shape {shape}, expected (3,), or (steps, 3) with "
+            "one polynomial for each step."
         )
     if len(shape) == 2 and isinstance(ns_steps, int) and shape[0] > ns_steps:
         raise ValueError(
-            f"{who}: ns_coeffs has {shape[0]} polynomials and ns_steps is {ns_steps}. "
+            f"{name}: ns_coeffs has {shape[0]} polynomials and ns_steps is {ns_steps}. "
             "Take as many steps as there are polynomials."
         )
     return ns_coeffs

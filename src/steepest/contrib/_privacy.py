@@ -80,12 +80,12 @@ def differentially_private_aggregate(
         shapes = [jnp.shape(g) for g in leaves]
         if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
             raise ValueError(
-                f"{name}: the gradients have shapes {shapes}, and one axis of "
-                "examples, of one size in front of all, is wanted. Take them one by "
-                "one, with `jax.vmap(jax.grad(loss), (None, 0))`."
+                f"{name}: the gradients have shapes {shapes}, expected one axis of "
+                "examples, of one size in front of all. Take them one by one, with "
+                "`jax.vmap(jax.grad(loss), (None, 0))`."
             )
         if (0,) in [shape[:1] for shape in shapes]:
-            raise ValueError(f"{name}: got no examples, and one or more are wanted.")
+            raise ValueError(f"{name}: got no examples, expected one or more.")
         rng, *keys = jax.random.split(state.rng_key, len(leaves) + 1)
         real = wide_dtype(leaves)
         gs = [widen(jnp.asarray(g), real, integers=True) for g in leaves]

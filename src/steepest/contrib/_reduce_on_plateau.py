@@ -126,7 +126,7 @@ def reduce_on_plateau(
     (min_scale,) = check.amount(name, min_scale=min_scale)
     if not any(isinstance(x, Array) or x > 0 for x in (rtol, atol)):
         raise ValueError(
-            f"{name}: rtol and atol are both 0, and one of them above 0 is wanted."
+            f"{name}: rtol and atol are both 0, expected one of them above 0."
         )
     patience, size = check.period(
         name, patience=patience, accumulation_size=accumulation_size

@@ -107,8 +107,8 @@ def hutchinson_estimator_diag_hessian(
         for k, p in enumerate(leaves.arrays):
             if p is not None and not is_inexact(p):
                 raise TypeError(
-                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, and a real one is "
-                    "wanted: there is no derivative by it. Put it under a mask."
+                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, and a real one "
+                    "is wanted: there is no derivative by it. Put it under a mask."
                 )
         rest, mine = jax.random.split(state.key)
         z = random_like(mine, params, jax.random.rademacher)

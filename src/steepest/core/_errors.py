@@ -62,25 +62,25 @@ class MissingArgument(TypeError, ValueError):
     """
 
 
-def missing(who: str, *arguments: str) -> MissingArgument:
+def missing(name: str, *arguments: str) -> MissingArgument:
     """The error for an `update` called without what it needs, all of it at once."""
     by_name = "".join(f", {x}=..." for x in arguments if x != "params")
     *first, last = (f"`{x}`" for x in arguments)
     needs = f"{', '.join(first)} and {last}" if first else last
     return MissingArgument(
-        f"{who}: `update` needs {needs} and was called without "
+        f"{name}: `update` needs {needs} and was called without "
         f"{'them' if first else 'it'}. Call `tx.update(grads, state, params{by_name})`."
     )
 
 
-def not_a_transformation(who: str, place: str, found: object) -> TypeError:
+def not_a_transformation(name: str, place: str, found: object) -> TypeError:
     """The error for something that is not a pair of `init` and `update`."""
     advice = "Pass a transformation, such as `steepest.adam(1e-3)`."
     if isinstance(found, list | tuple):
-        advice = f"Unpack it: `{who}(*transformations)`."
+        advice = f"Unpack it: `{name}(*transformations)`."
     elif callable(found):
         advice = f"Call it first: `{getattr(found, '__name__', 'maker')}(...)`."
     return TypeError(
-        f"{who}: {place} is a {type(found).__name__}, and a gradient transformation "
-        f"(a pair of `init` and `update`) is wanted. {advice}"
+        f"{name}: {place} is a {type(found).__name__}, expected a gradient "
+        f"transformation (a pair of `init` and `update`). {advice}"
     )

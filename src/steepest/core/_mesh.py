@@ -39,12 +39,12 @@ def mesh_axes(who: str, axis_name: Any) -> MeshAxes | None:
     else:
         return _made(who, tuple(names)) if names else None
     raise TypeError(
-        f"{who}: axis_name is {found}, and the name of a mesh axis, a sequence of "
-        "different names, or None is wanted."
+        f"{who}: axis_name is {found}, expected the name of a mesh axis, a sequence of "
+        "different names, or None."
     )
 
 
 @lru_cache(maxsize=1024)
-def _made(who: str, names: tuple[str, ...]) -> MeshAxes:
+def _made(name: str, names: tuple[str, ...]) -> MeshAxes:
     """One object for equal names, so that equal formulas are compiled once."""
-    return MeshAxes(who, names)
+    return MeshAxes(name, names)

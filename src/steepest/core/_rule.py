@@ -321,7 +321,7 @@ def only_real(g: Any) -> str | None:
     if not jnp.issubdtype(g.dtype, jnp.complexfloating):
         return None
     return (
-        f"is {g.dtype}, and a real one is wanted: complex numbers have no order. Put "
+        f"is {g.dtype}, expected a real one: complex numbers have no order. Put "
         "`contrib.split_real_and_imaginary` around the transformation."
     )
 

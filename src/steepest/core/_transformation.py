@@ -269,9 +269,7 @@ def stateless(
     """
 
     if not callable(f):
-        raise TypeError(
-            f"stateless: f is a {type(f).__name__}, and a function is wanted."
-        )
+        raise TypeError(f"stateless: f is a {type(f).__name__}, expected a function.")
 
     def update(
         updates: Updates,
@@ -298,12 +296,12 @@ def with_extra_args_support(
 
 
 def as_inner(
-    who: str, place: str, tx: AnyTransformation
+    name: str, place: str, tx: AnyTransformation
 ) -> GradientTransformationExtraArgs:
     """`with_extra_args_support`, of what another transformation was given to wrap.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         place: which of its arguments this is.
         tx: any transformation; what is none is refused.
     """
@@ -311,9 +309,9 @@ def as_inner(
         return tx
     whole: Any = getattr(tx, "gradient_transformation", None)
     if callable(whole):  # `MultiSteps`, ours or Optax's
-        return as_inner(who, place, whole())  # pyright: ignore[reportArgumentType]
+        return as_inner(name, place, whole())  # pyright: ignore[reportArgumentType]
     if not isinstance(tx, AnyTransformation):
-        raise not_a_transformation(who, place, tx)
+        raise not_a_transformation(name, place, tx)
     if not isinstance(tx, GradientTransformation) and _has_double_star(tx.update):
         return GradientTransformationExtraArgs(tx.init, tx.update)
 

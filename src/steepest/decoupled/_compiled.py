@@ -25,7 +25,7 @@ _WANTED = {
 
 
 def compiled(
-    who: str,
+    name: str,
     step: Callable[..., Stepped],
     opt_params: Any,
     theta: PyTree,
@@ -38,17 +38,17 @@ def compiled(
     function, rather than write a new `lambda` at each call.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         step: a function of a module, which alone decides what is compiled.
         opt_params: the state; its last item, or it itself, is the time step.
         theta: the weights.
         updates: what is to be subtracted from them, after the rule has had its say.
         hyper: a number each, or a function of the time step.
     """
-    checked(who, **hyper)
-    same_shapes(who, theta=theta, updates=updates)
+    checked(name, **hyper)
+    same_shapes(name, theta=theta, updates=updates)
     schedules, numbers = split(hyper)
-    return _compiled(who, step, schedules, opt_params, theta, updates, numbers)
+    return _compiled(name, step, schedules, opt_params, theta, updates, numbers)
 
 
 def checked(who: str, **hyper: Any) -> None:
@@ -58,11 +58,11 @@ def checked(who: str, **hyper: Any) -> None:
             _WANTED[name](who, **{name: x})
 
 
-def state_like(who: str, init: str, names: tuple[str, ...], opt_params: Any) -> None:
+def state_like(name: str, init: str, names: tuple[str, ...], opt_params: Any) -> None:
     """An error unless the state has these parts, the last of which is the time step.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         init: the function that makes the state.
         names: of the parts; of one alone, the state is that part.
         opt_params: the state.
@@ -73,8 +73,8 @@ def state_like(who: str, init: str, names: tuple[str, ...], opt_params: Any) -> 
     if not fits or not check.is_number(parts[-1]) or np.shape(parts[-1]) != ():
         found = type(opt_params).__name__ + (f" of {len(parts)}" if several else "")
         raise TypeError(
-            f"{who}: opt_params is a {found}, and ({', '.join(names)}) is wanted. Make "
-            f"it with `{init}(theta)`, and then pass on what the last step returned."
+            f"{name}: opt_params is a {found}, expected ({', '.join(names)}). Make it "
+            f"with `{init}(theta)`, and then pass on what the last step returned."
         )
 
 

@@ -42,23 +42,23 @@ def apply_updates(
     >>> apply_updates(params, updates)["w"].tolist()
     [1.5, 1.5]
     """
-    who = "apply_updates"
+    name = "apply_updates"
     trees = {"updates": updates, "params": params}
     if updates is None and not jax.tree_util.all_leaves([params]):
         raise ValueError(
-            f"{who}: the updates are None, and a tree like the params is wanted. Pass "
-            "the first of the two that `tx.update` returns."
+            f"{name}: the updates are None, expected a tree like the params. Pass the "
+            "first of the two that `tx.update` returns."
         )
     if any(map(_is_complex, jax.tree.leaves(updates))):
-        _check_real(who, **trees)
+        _check_real(name, **trees)
     if any(map(_is_integer, jax.tree.leaves(params))):
-        _warn_of_integers(who, **trees)
+        _warn_of_integers(name, **trees)
     if key is None:
-        return map_wide(who, _add, [], **trees)
-    check.key(who, key=key)
+        return map_wide(name, _add, [], **trees)
+    check.key(name, key=key)
     keys = iter(jax.random.split(key, max(len(Leaves(params).arrays), 1)))
     add = lambda u, p: _add_by_chance(u, p, next(keys))
-    return map_leaves(who, add, **trees)
+    return map_leaves(name, add, **trees)
 
 
 def incremental_update(
@@ -74,9 +74,9 @@ def incremental_update(
         old_tensors: the tree that moves; of the same structure.
         step_size: how far, of the way.
     """
-    who = "incremental_update"
-    numbers = check.finite(who, step_size=step_size)
-    return map_wide(who, _move, numbers, new=new_tensors, old=old_tensors)
+    name = "incremental_update"
+    numbers = check.finite(name, step_size=step_size)
+    return map_wide(name, _move, numbers, new=new_tensors, old=old_tensors)
 
 
 def periodic_update(
@@ -92,25 +92,25 @@ def periodic_update(
         steps: the count of steps, at least 0; may be traced.
         update_period: how many steps from copy to copy; may be traced.
     """
-    who = "periodic_update"
-    (every,) = check.period(who, update_period=update_period)
-    (count,) = check.amount(who, steps=steps)
+    name = "periodic_update"
+    (every,) = check.period(name, update_period=update_period)
+    (count,) = check.amount(name, steps=steps)
     due = jnp.asarray(count % every == 0)
-    return map_wide(who, _choose, [due], new=new_tensors, old=old_tensors)
+    return map_wide(name, _choose, [due], new=new_tensors, old=old_tensors)
 
 
 def _is_complex(x: Any) -> bool:
     return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.complexfloating)
 
 
-def _check_real(who: str, updates: Updates, params: Params) -> None:
+def _check_real(name: str, updates: Updates, params: Params) -> None:
     """That no complex update would lose its imaginary part in a real param."""
     leaves = Leaves(updates)
-    found = leaves.match(who, params, "params", "Pass trees of one structure.")
+    found = leaves.match(name, params, "params", "Pass trees of one structure.")
     for k, (u, p) in enumerate(zip(leaves.arrays, found, strict=True)):
         if _is_complex(u) and p is not None and not _is_complex(p):
             raise TypeError(
-                f"{who}: leaf {leaves.path(k)} is {u.dtype} in the updates and not "
+                f"{name}: leaf {leaves.path(k)} is {u.dtype} in the updates and not "
                 "complex in the params, which would lose the imaginary part. Take the "
                 "real part of the updates, or make the params complex."
             )
@@ -120,20 +120,20 @@ def _is_integer(x: Any) -> bool:
     return jnp.issubdtype(jnp.result_type(x), jnp.integer)
 
 
-def _warn_of_integers(who: str, updates: Updates, params: Params) -> None:
+def _warn_of_integers(name: str, updates: Updates, params: Params) -> None:
     """Say it where a fraction is added to an integer param, which cuts the rest off.
 
     So a step of -0.1 moves 2 to 1, as in Optax. Zeros are harmless; whether a traced
     update is zero cannot be known.
     """
     leaves = Leaves(updates)
-    found = leaves.match(who, params, "params", "Pass trees of one structure.")
+    found = leaves.match(name, params, "params", "Pass trees of one structure.")
     for k, (u, p) in enumerate(zip(leaves.arrays, found, strict=True)):
         if u is None or p is None or not is_inexact(u) or not _is_integer(p):
             continue
         if isinstance(u, Tracer) or bool(jnp.any(u != 0)):
             warnings.warn(
-                f"{who}: leaf {leaves.path(k)} is {u.dtype} in the updates and "
+                f"{name}: leaf {leaves.path(k)} is {u.dtype} in the updates and "
                 f"{jnp.result_type(p)} in the params: the sum is cut to a whole "
                 "number. Make the params floating point, or put `None` for the update.",
                 stacklevel=3,

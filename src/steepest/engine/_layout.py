@@ -158,8 +158,8 @@ def repack(like: Any, tree: Any) -> Any:
         parts = treedef.flatten_up_to(tree)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            "repack: `tree` has another structure than `like`, and what `unpack` made "
-            f"of such a one is wanted: {error}"
+            "repack: `tree` has another structure than `like`, expected what `unpack` "
+            f"made of such a one: {error}"
         ) from None
     return treedef.unflatten(
         x.layout.pack("repack", part, "tree") if isinstance(x, Packed) else part

@@ -29,21 +29,21 @@ class Leaves:
         self.tree = tree
         self.name = name
 
-    def check(self, who: str) -> None:
+    def check(self, name: str) -> None:
         """That there are arrays in the tree, and nothing else.
 
         Args:
-            who: who speaks in an error.
+            name: name used in error messages.
         """
         for k, x in enumerate(self.arrays):
             if not _is_array_or_none(x):
-                raise self.no_array(who, k, self.name, x)
+                raise self.no_array(name, k, self.name, x)
 
     def no_array(self, who: str, k: int, name: str, found: Any) -> TypeError:
         """The error for something in the place of leaf `k` of the tree `name`."""
         return TypeError(
             f"{who}: leaf {self.path(k)} of the {name} is a {type(found).__name__}, "
-            "and an array is wanted. Put `None` where there is none."
+            "expected an array. Put `None` where there is none."
         )
 
     def like(self, arrays: Iterable[Any]) -> Params:
@@ -81,15 +81,15 @@ class Leaves:
         return [_as_array(x) for x in found]
 
 
-def map_leaves(who: str, f: Callable[..., Any], **trees: Params) -> Params:
+def map_leaves(name: str, f: Callable[..., Any], **trees: Params) -> Params:
     """`f` of the leaves of several trees; where one has `None`, the leaf of the last.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         f: a function of one leaf of each tree, in their order.
         trees: trees of one structure, by the names they have in an error.
     """
-    first, rows = _rows(who, trees)
+    first, rows = _rows(name, trees)
     return first.like([row[-1] if _has_none(row) else f(*row) for row in rows])
 
 
@@ -106,17 +106,17 @@ def same_shapes(who: str, **trees: Params) -> None:
 
 
 def map_wide(
-    who: str, f: Callable[..., Any], numbers: Sequence[Any], **trees: Params
+    name: str, f: Callable[..., Any], numbers: Sequence[Any], **trees: Params
 ) -> Params:
     """`map_leaves` of a formula that `wide` has made, for leaves of any dtype.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         f: what `wide` has made of a formula.
         numbers: its first arguments, the same for all leaves.
         trees: trees of one structure, by the names they have in an error.
     """
-    first, rows = _rows(who, trees)
+    first, rows = _rows(name, trees)
     found = [row[-1] for row in rows]
     kinds = [None if _has_none(row) else alike(row[-1]) for row in rows]
     for batch in batches(kinds):

@@ -96,8 +96,8 @@ class Mask:
         traced = isinstance(boolean, Tracer)
         if traced or _is_hole(boolean) or np.asarray(boolean).dtype != bool:
             raise TypeError(
-                f"{self.who}: the mask has {boolean!r} at leaf {leaves.path(k)}, and a "
-                "boolean known before tracing is wanted. Make masks of `True` and "
+                f"{self.who}: the mask has {boolean!r} at leaf {leaves.path(k)}, "
+                "expected a boolean known before tracing. Make masks of `True` and "
                 "`False`, outside `jit` or from shapes and paths alone."
             )
         return bool(boolean)

@@ -115,8 +115,8 @@ def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
     advice = "Make the state with `tx.init` of the params the updates are for."
     if not check.has_fields(state, (*rule.shared, *rule.memory)):
         raise TypeError(
-            f"{rule.name}: the state is a {type(state).__name__}, and a "
-            f"{rule.State.__name__} is wanted. {advice}"
+            f"{rule.name}: the state is a {type(state).__name__}, expected a "
+            f"{rule.State.__name__}. {advice}"
         )
     deep = not rule.is_elementwise
     return [

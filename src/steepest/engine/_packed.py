@@ -122,8 +122,8 @@ def pack(tx: AnyTransformation, params: Params) -> Params:
     owner = getattr(owner, "__self__", None)
     if not isinstance(owner, _Packer):
         raise TypeError(
-            f"pack: tx is a {type(tx).__name__}, and one that `packed` made is wanted: "
-            "`tx = packed(adamw(1e-3))`."
+            f"pack: tx is a {type(tx).__name__}, expected one that `packed` made: `tx "
+            "= packed(adamw(1e-3))`."
         )
     return owner.pack(params)
 
@@ -141,9 +141,9 @@ class _Packer:
         for link in self._plan.links:
             if not isinstance(link.body, Rule) or not link.body.is_elementwise:
                 raise ValueError(
-                    f"packed: {link.name} may look at whole leaves, and a "
-                    "transformation that does the same to every number is wanted. Pack "
-                    "the others: `chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`."
+                    f"packed: {link.name} may look at whole leaves, expected a "
+                    "transformation that does the same to every number. Pack the "
+                    "others: `chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`."
                 )
 
     @property

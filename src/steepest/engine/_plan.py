@@ -72,15 +72,15 @@ class Plan:
         return Transformation(self.init, self.update, info=self)
 
 
-def plan_of(who: str, place: str, tx: AnyTransformation) -> Plan:
+def plan_of(name: str, place: str, tx: AnyTransformation) -> Plan:
     """What `tx` is made of; itself, if that cannot be seen.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         place: which of its arguments this is.
         tx: any transformation, also of another library.
     """
-    tx = as_inner(who, place, tx)
+    tx = as_inner(name, place, tx)
     info = getattr(tx, "info", None)
     return info if isinstance(info, Plan) else _single(tx)
 
@@ -94,7 +94,7 @@ def lift(rule: Rule) -> GradientTransformationExtraArgs:
     """
     if not isinstance(rule, Rule):
         raise TypeError(
-            f"lift: rule is a {type(rule).__name__}, and a `Rule` is wanted: "
+            f"lift: rule is a {type(rule).__name__}, expected a `Rule`: "
             "`lift(Rule(name, formula, State))`."
         )
     return _single(counting(rule) if rule.schedules else rule).pair
@@ -164,8 +164,8 @@ def under(mask: Mask, plan: Plan) -> Plan:
     def split(state: OptState) -> list[OptState]:
         if not hasattr(state, "inner_state"):
             raise TypeError(
-                f"{mask.who}: the state is a {type(state).__name__}, and a MaskedState "
-                "is wanted. Make the state with this transformation's own `init`."
+                f"{mask.who}: the state is a {type(state).__name__}, expected a "
+                "MaskedState. Make the state with this transformation's own `init`."
             )
         return plan.split(state.inner_state)
 

@@ -108,14 +108,14 @@ class Segment:
         extra: Mapping[str, Any],
     ) -> tuple[Updates, list[OptState]]:
         """Run the passes; a leaf stays wide until the last that sees it."""
-        who = ", ".join(rule.name for rule in self.rules)
+        name = ", ".join(rule.name for rule in self.rules)
         if updates is None and any(map(_is_tree, (params, *self._memory(states)))):
             raise ValueError(
-                f"{who}: the updates are None, and a tree like the params is wanted. "
-                "Pass the gradients: `tx.update(grads, state, params)`."
+                f"{name}: the updates are None, expected a tree like the params. Pass "
+                "the gradients: `tx.update(grads, state, params)`."
             )
         leaves = Leaves(updates)
-        leaves.check(who)
+        leaves.check(name)
         ps = self._params_of(leaves, params, extra)
         narrow = [
             None if g is None else update_dtype(g, p)

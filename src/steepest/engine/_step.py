@@ -63,8 +63,8 @@ class _Named:
                 if not isinstance(x, bool | int | float | complex | np.ndarray | Array):
                     name, where = path[0].key, jax.tree_util.keystr(path[1:])
                     raise TypeError(
-                        f"make_step: {name}{where} is a {type(x).__name__}, and an "
-                        "array is wanted: the step is compiled. With functions among "
-                        "the extra arguments, call `tx.update` and `apply_updates`."
+                        f"make_step: {name}{where} is a {type(x).__name__}, expected "
+                        "an array: the step is compiled. With functions among the "
+                        "extra arguments, call `tx.update` and `apply_updates`."
                     ) from None
             raise

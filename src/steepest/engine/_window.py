@@ -25,15 +25,15 @@ _ADVICE = "Pass the params the updates are for."
 class Window:
     """The updates, as masks show them."""
 
-    def __init__(self, who: str, view: View, updates: Updates):
+    def __init__(self, name: str, view: View, updates: Updates):
         """Look at the updates.
 
         Args:
-            who: who speaks in an error.
+            name: name used in error messages.
             view: what the masks leave over.
             updates: the whole tree.
         """
-        self._who = who
+        self._who = name
         self._view = view
         self._whole = Leaves(updates)
         self._seen = Leaves(view.hide(updates))

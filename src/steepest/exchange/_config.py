@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import (
+    check,
     combine,
     contrib,
     core,
@@ -216,7 +217,7 @@ def _decoded(x: Any, where: str) -> Any:
     (name, value), *more = x.items()
     if name == "array":
         array = jnp.asarray(value, dict(more)["dtype"])
-        return core.number(array) if dict(more).get("weak") else array
+        return check.number(array) if dict(more).get("weak") else array
     if name == "dict":
         return {_decoded(k, where): _decoded(v, f"{where}[{k!r}]") for k, v in value}
     if name == "dtype":

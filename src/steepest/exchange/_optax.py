@@ -86,17 +86,17 @@ def to_optax(state: OptState | AnyTransformation) -> OptState | AnyTransformatio
 
 
 def _converted(
-    who: str, tx: AnyTransformation, outside: Convert, inside: Convert
+    name: str, tx: AnyTransformation, outside: Convert, inside: Convert
 ) -> tuple[Callable[..., OptState], Callable[..., tuple[Updates, OptState]]]:
     """The `init` and `update` of `tx`, for a world of other classes.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         tx: any transformation.
         outside: to the classes of the callers.
         inside: to the classes that `tx` knows.
     """
-    inner = as_inner(who, "state", tx)
+    inner = as_inner(name, "state", tx)
 
     def init(params: Params) -> OptState:
         return outside(inner.init(inside(params)))
@@ -179,8 +179,8 @@ def _theirs() -> Mapping[str, type]:
         importlib.import_module("optax")
     except ImportError as error:
         raise ImportError(
-            "to_optax: Optax cannot be imported, and its classes are wanted. Install "
-            "it with `pip install optax`."
+            "to_optax: Optax cannot be imported, expected its classes. Install it "
+            "with `pip install optax`."
         ) from error
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("optax")]
     found = [x for m in modules for x in vars(m).values()]

@@ -21,21 +21,21 @@ def array(who: str, name: str, x: Any) -> Array:
     if not isinstance(x, Numbers) or not check.is_number(x):
         advice = " Make it one with `jnp.asarray`." if isinstance(x, Sequence) else ""
         raise TypeError(
-            f"{who}: {name} {check.said_of(x)}, and an array of real numbers is wanted."
+            f"{who}: {name} {check.said_of(x)}, expected an array of real numbers."
             + ("" if isinstance(x, str) else advice)
         )
     if np.iscomplexobj(x):
         raise TypeError(
-            f"{who}: {name} is complex, and real numbers are wanted. Take its real "
-            "part, its imaginary part or its modulus."
+            f"{who}: {name} is complex, expected real numbers. Take its real part, its "
+            "imaginary part or its modulus."
         )
     return jnp.asarray(x)
 
 
-def weight(who: str, check: Check, **given: Any) -> Array:
+def weight(who: str, kind: Check, **given: Any) -> Array:
     """A number, given by name and checked, or an array of them, which is not."""
     ((name, x),) = given.items()
-    check.unless_array(check, who, **given)
+    check.unless_array(kind, who, **given)
     return array(who, name, x)
 
 
@@ -46,8 +46,7 @@ def floating(
     x = array(who, name, x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
-            f"{who}: {name} has dtype {x.dtype}, and a floating dtype is wanted. "
-            f"{advice}"
+            f"{who}: {name} has dtype {x.dtype}, expected a floating dtype. {advice}"
         )
     return x
 
@@ -57,8 +56,8 @@ def integers(who: str, name: str, x: Any, advice: str) -> Array:
     x = array(who, name, x)
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise TypeError(
-            f"{who}: {name} has dtype {x.dtype}, and an integer dtype is wanted: the "
-            f"number of a class, from 0. {advice}"
+            f"{who}: {name} has dtype {x.dtype}, expected an integer dtype: the number "
+            f"of a class, from 0. {advice}"
         )
     return x
 
@@ -69,16 +68,16 @@ def wide(dtype: Any) -> Any:
     return jnp.dtype(jnp.float32 if half else dtype)
 
 
-def same_shape(who: str, **arrays: Array) -> None:
+def same_shape(name: str, **arrays: Array) -> None:
     """Refuse arrays of different shapes: broadcasting would hide a mistake here."""
     if len({x.shape for x in arrays.values()}) > 1:
-        raise ValueError(f"{who}: {_shapes(arrays)}, and equal shapes are wanted.")
+        raise ValueError(f"{name}: {_shapes(arrays)}, expected equal shapes.")
 
 
-def meet(who: str, **arrays: Array) -> tuple[Any, list[Array]]:
+def meet(name: str, **arrays: Array) -> tuple[Any, list[Array]]:
     """The dtype of the answer; the arrays, of one shape, in the dtype to compute in."""
     dtype = promoted(*arrays.values())
-    shape = _common_shape(who, arrays)
+    shape = _common_shape(name, arrays)
     return dtype, [
         jnp.broadcast_to(x.astype(wide(dtype)), shape) for x in arrays.values()
     ]
@@ -91,33 +90,33 @@ def spread(who: str, shape: tuple[int, ...], **arrays: Array) -> Any:
         return jnp.broadcast_to(x, shape)
     except ValueError:
         raise check.WrongArgument(
-            f"{who}: {name} has shape {x.shape}, and one that broadcasts to {shape} is "
-            "wanted."
+            f"{who}: {name} has shape {x.shape}, expected one that broadcasts to "
+            f"{shape}."
         ) from None
 
 
-def mask(who: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
+def mask(name: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
     """`where` as a mask of this shape; `None` keeps everything."""
     if where is None:
         return jnp.ones(shape, bool)
-    where = array(who, "where", where)
+    where = array(name, "where", where)
     if where.dtype != bool:
         raise ValueError(
-            f"{who}: where has dtype {where.dtype}, and booleans are wanted. Compare "
-            "it with zero first."
+            f"{name}: where has dtype {where.dtype}, expected booleans. Compare it "
+            "with zero first."
         )
-    return spread(who, shape, where=where)
+    return spread(name, shape, where=where)
 
 
 def class_mask(
-    who: str, where: Any, shape: tuple[int, ...], axis: Axis
+    name: str, where: Any, shape: tuple[int, ...], axis: Axis
 ) -> Bool[Array, "..."]:
     """`where` as a mask over classes; over examples if it has no axes for classes."""
     if where is not None and np.ndim(where) != len(shape) and axis is not None:
-        where = array(who, "where", where)
+        where = array(name, "where", where)
         given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
         where = jnp.expand_dims(where, tuple(operator.index(a) for a in given))
-    return mask(who, where, shape)
+    return mask(name, where, shape)
 
 
 def times(weight: Array, x: Array) -> Array:
@@ -126,12 +125,12 @@ def times(weight: Array, x: Array) -> Array:
     return weight * jnp.where(nothing, 0, x)
 
 
-def _common_shape(who: str, arrays: dict[str, Array]) -> tuple[int, ...]:
+def _common_shape(name: str, arrays: dict[str, Array]) -> tuple[int, ...]:
     try:
         return jnp.broadcast_shapes(*(x.shape for x in arrays.values()))
     except ValueError:
         raise check.WrongArgument(
-            f"{who}: {_shapes(arrays)}, and shapes that broadcast are wanted."
+            f"{name}: {_shapes(arrays)}, expected shapes that broadcast."
         ) from None
 
 

@@ -26,9 +26,9 @@ def sigmoid_binary_cross_entropy(
         logits: real numbers; above zero says yes.
         labels: 1 for yes, 0 for no, or a probability; of a shape that broadcasts.
     """
-    who = "sigmoid_binary_cross_entropy"
-    x, l = floating(who, "logits", logits), array(who, "labels", labels)
-    dtype, (x, l) = x.dtype, meet(who, logits=x, labels=l)[1]
+    name = "sigmoid_binary_cross_entropy"
+    x, l = floating(name, "logits", logits), array(name, "labels", labels)
+    dtype, (x, l) = x.dtype, meet(name, logits=x, labels=l)[1]
     return _cross_entropy(x, l).astype(dtype)
 
 
@@ -55,22 +55,22 @@ def sigmoid_focal_loss(
         alpha: the weight of yes against no, in [0, 1]; by default both weigh 1.
         gamma: how strongly what is right is discounted, at least 0; 0 does not.
     """
-    who = "sigmoid_focal_loss"
-    x, l = floating(who, "logits", logits), array(who, "labels", labels)
-    balance = weight(who, check.fraction, alpha=1.0 if alpha is None else alpha)
-    exponent = weight(who, check.nonnegative, gamma=gamma)
+    name = "sigmoid_focal_loss"
+    x, l = floating(name, "logits", logits), array(name, "labels", labels)
+    balance = weight(name, check.fraction, alpha=1.0 if alpha is None else alpha)
+    exponent = weight(name, check.nonnegative, gamma=gamma)
     power: Any = gamma if isinstance(gamma, int | float) else exponent
     dtype = promoted(x, balance, power)
-    x, l = meet(who, logits=x, labels=l)[1]
+    x, l = meet(name, logits=x, labels=l)[1]
     if not isinstance(power, int | float):
-        power = spread(who, x.shape, gamma=power.astype(x.dtype))
+        power = spread(name, x.shape, gamma=power.astype(x.dtype))
     miss = l * jax.nn.sigmoid(-x) + (1 - l) * jax.nn.sigmoid(x)
     # A root of zero has no slope. What is that right has no loss either.
     right = miss == 0
     discount = jnp.where(right, 0, jnp.where(right, 1, miss) ** power)
     loss = discount * jnp.where(right, 0, _cross_entropy(x, l))
     if alpha is not None:
-        balance = spread(who, x.shape, alpha=balance.astype(x.dtype))
+        balance = spread(name, x.shape, alpha=balance.astype(x.dtype))
         loss = loss * (balance * l + (1 - balance) * (1 - l))
     return loss.astype(dtype)
 
@@ -84,10 +84,10 @@ def hinge_loss(predictor_outputs: Numbers, targets: Numbers) -> Num[Array, "..."
         predictor_outputs: numbers; above zero says yes.
         targets: 1 for yes, -1 for no; of a shape that broadcasts.
     """
-    who = "hinge_loss"
-    p = array(who, "predictor_outputs", predictor_outputs)
-    t = array(who, "targets", targets)
-    dtype, (p, t) = meet(who, predictor_outputs=p, targets=t)
+    name = "hinge_loss"
+    p = array(name, "predictor_outputs", predictor_outputs)
+    t = array(name, "targets", targets)
+    dtype, (p, t) = meet(name, predictor_outputs=p, targets=t)
     return jnp.maximum(0, 1 - p * t).astype(dtype)
 
 
@@ -101,11 +101,11 @@ def perceptron_loss(predictor_outputs: Numbers, targets: Numbers) -> Num[Array, 
         predictor_outputs: numbers; above zero says yes.
         targets: 1 for yes, -1 for no; of the same shape.
     """
-    who = "perceptron_loss"
-    p = array(who, "predictor_outputs", predictor_outputs)
-    t = array(who, "targets", targets)
-    same_shape(who, predictor_outputs=p, targets=t)
-    dtype, (p, t) = meet(who, predictor_outputs=p, targets=t)
+    name = "perceptron_loss"
+    p = array(name, "predictor_outputs", predictor_outputs)
+    t = array(name, "targets", targets)
+    same_shape(name, predictor_outputs=p, targets=t)
+    dtype, (p, t) = meet(name, predictor_outputs=p, targets=t)
     return jnp.maximum(0, -p * t).astype(dtype)
 
 
@@ -123,10 +123,10 @@ def sparsemax_loss(logits: Numbers, labels: Numbers) -> Float[Array, "..."]:
         logits: numbers; above zero says yes.
         labels: 1 for yes, 0 for no; of a shape that broadcasts.
     """
-    who = "sparsemax_loss"
-    x, l = array(who, "logits", logits), array(who, "labels", labels)
+    name = "sparsemax_loss"
+    x, l = array(name, "logits", logits), array(name, "labels", labels)
     dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else promoted(x, 1.0)
-    x, l = meet(who, logits=x.astype(dtype), labels=l)[1]
+    x, l = meet(name, logits=x.astype(dtype), labels=l)[1]
     s = jnp.where(l == 0, x, -x)
     between = jnp.abs(s) < 1
     # The square of infinity, though not chosen, would make the slope NaN.

@@ -50,9 +50,9 @@ def softmax_cross_entropy(
 
 
 def _cross_entropy(
-    who: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
+    name: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
 ) -> Loss:
-    dtype, l, log_p, keep, along = _softmax(who, logits, labels, axis, where)
+    dtype, l, log_p, keep, along = _softmax(name, logits, labels, axis, where)
     return -jnp.sum(jnp.where(keep, times(l, log_p), 0), along).astype(dtype)
 
 
@@ -86,25 +86,24 @@ def softmax_cross_entropy_with_integer_labels(
         where: which classes there are; or, without the class axes, which examples. An
             example without classes has loss 0.
     """
-    who = "softmax_cross_entropy_with_integer_labels"
-    x = floating(who, "logits", logits)
+    name = "softmax_cross_entropy_with_integer_labels"
+    x = floating(name, "logits", logits)
     advice = "For probabilities there is `softmax_cross_entropy`."
-    l = integers(who, "labels", labels, advice)
+    l = integers(name, "labels", labels, advice)
     if not isinstance(axis, int | tuple):
-        raise ValueError(
-            f"{who}: axis is {axis}, and an int or a tuple of ints is wanted."
-        )
-    along = check.axes(who, axis, x.ndim)
-    keep = class_mask(who, where, x.shape, axis)
+        raise ValueError(f"{name}: axis is {axis}, expected an int or a tuple of ints.")
+    along = check.axes(name, axis, x.ndim)
+    keep = class_mask(name, where, x.shape, axis)
     dtype = x.dtype
     x, keep = _classes_last(x.astype(wide(dtype)), along), _classes_last(keep, along)
     if l.ndim != x.ndim - 1:
         raise ValueError(
-            f"{who}: labels have shape {l.shape}, logits {jnp.shape(logits)} with "
-            f"classes along {axis}, and labels of shape {x.shape[:-1]} are wanted: the "
-            "number of a class each. For one-hot ones there is `softmax_cross_entropy`."
+            f"{name}: labels have shape {l.shape}, logits {jnp.shape(logits)} with "
+            f"classes along {axis}, expected labels of shape {x.shape[:-1]}: the "
+            "number of a class each. For one-hot ones there is "
+            "`softmax_cross_entropy`."
         )
-    x, l, keep = _batch(who, x, l, keep)
+    x, l, keep = _batch(name, x, l, keep)
     some = jnp.any(keep, -1, keepdims=True)
     x = jnp.where(some, x, 0)
     top = jnp.max(x, -1, keepdims=True, where=keep, initial=-jnp.inf)
@@ -138,14 +137,14 @@ def poly_loss_cross_entropy(
         axis: the axis or axes of the classes; `None` is all.
         where: which classes there are; or, without the class axes, which examples.
     """
-    who = "poly_loss_cross_entropy"
-    l = floating(who, "labels", labels, _ONE_HOT)
-    dtype, l, log_p, keep, along = _softmax(who, logits, l, axis, where)
-    more = weight(who, check.finite, epsilon=epsilon)
+    name = "poly_loss_cross_entropy"
+    l = floating(name, "labels", labels, _ONE_HOT)
+    dtype, l, log_p, keep, along = _softmax(name, logits, l, axis, where)
+    more = weight(name, check.finite, epsilon=epsilon)
     first = jnp.sum(jnp.where(keep, l * (1 - jnp.exp(log_p)), 0), along)
     entropy = -jnp.sum(jnp.where(keep, times(l, log_p), 0), along)
     dtype = promoted(jnp.zeros((), dtype), more)
-    more = spread(who, first.shape, epsilon=more.astype(first.dtype))
+    more = spread(name, first.shape, epsilon=more.astype(first.dtype))
     return (entropy + more * first).astype(dtype)
 
 
@@ -161,8 +160,8 @@ def multiclass_hinge_loss(scores: Numbers, labels: Numbers) -> Loss:
         scores: numbers; classes along the last axis.
         labels: the number of the right class, for each example.
     """
-    who = "multiclass_hinge_loss"
-    scores, right = _one_hot(who, scores, labels)
+    name = "multiclass_hinge_loss"
+    scores, right = _one_hot(name, scores, labels)
     best = jnp.max(jnp.where(right, scores, scores + 1), -1)
     return best - jnp.sum(jnp.where(right, scores, 0), -1)
 
@@ -181,14 +180,14 @@ def multiclass_perceptron_loss(scores: Numbers, labels: Numbers) -> Loss:
 
 
 def _softmax(
-    who: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
+    name: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
 ) -> tuple[Any, Array, Loss, Bool[Array, "..."], tuple[int, ...]]:
     """The dtype of the answer, labels, `log p`, what counts, the axes of classes."""
-    x, l = floating(who, "logits", logits), array(who, "labels", labels)
-    _check_not_numbers(who, x, l, axis)
-    dtype, (x, l) = meet(who, logits=x, labels=l)
-    along = check.axes(who, axis, x.ndim)
-    keep = class_mask(who, where, x.shape, axis)
+    x, l = floating(name, "logits", logits), array(name, "labels", labels)
+    _check_not_numbers(name, x, l, axis)
+    dtype, (x, l) = meet(name, logits=x, labels=l)
+    along = check.axes(name, axis, x.ndim)
+    keep = class_mask(name, where, x.shape, axis)
     log_p = jax.nn.log_softmax(jnp.where(keep, x, 0), along, where=keep)
     return dtype, jnp.where(keep, l, 0), jnp.where(keep, log_p, 0), keep, along
 
@@ -196,27 +195,28 @@ def _softmax(
 _ONE_HOT = "Make probabilities of numbers of classes with `jax.nn.one_hot`."
 
 
-def _check_not_numbers(who: str, x: Array, l: Array, axis: Axis) -> None:
+def _check_not_numbers(name: str, x: Array, l: Array, axis: Axis) -> None:
     """Refuse numbers of classes: as probabilities they may broadcast, and be wrong."""
     if not jnp.issubdtype(l.dtype, jnp.integer) or l.ndim >= x.ndim:
         return
-    along = check.axes(who, axis, x.ndim)
+    along = check.axes(name, axis, x.ndim)
     examples = tuple(n for a, n in enumerate(x.shape) if a not in along)
     if along and l.shape in (examples, ()):
         raise check.WrongArgument(
-            f"{who}: labels have dtype {l.dtype} and shape {l.shape}, the number of a "
-            f"class for each example, and probabilities for the {x.shape} logits are "
-            "wanted. For numbers there is `softmax_cross_entropy_with_integer_labels`. "
+            f"{name}: labels have dtype {l.dtype} and shape {l.shape}, the number of a "
+            f"class for each example, expected probabilities for the {x.shape} logits. "
+            "For numbers there is `softmax_cross_entropy_with_integer_labels`. "
             f"{_ONE_HOT}"
         )
 
 
-def _not_for(who: str, x: Array, l: Array) -> check.WrongArgument:
+def _not_for(name: str, x: Array, l: Array) -> check.WrongArgument:
     """The error for labels that are not one for each row of scores."""
     return check.WrongArgument(
-        f"{who}: labels have shape {l.shape}, and there are scores for {x.shape[:-1]} "
-        f"examples of {x.shape[-1]} classes: labels of shape {x.shape[:-1]} are "
-        "wanted, the number of a class each. Take the `argmax` of one-hot labels."
+        f"{name}: labels have shape {l.shape}, and there are scores for "
+        f"{x.shape[:-1]} examples of {x.shape[-1]} classes, expected labels of shape "
+        f"{x.shape[:-1]}, the number of a class each. Take the `argmax` of one-hot "
+        "labels."
     )
 
 
@@ -228,39 +228,38 @@ def _classes_last(x: Array, along: tuple[int, ...]) -> Array:
     return x.reshape((*shape, math.prod(x.shape[len(rest) :])))
 
 
-def _batch(who: str, x: Array, l: Array, *others: Array) -> tuple[Array, ...]:
+def _batch(name: str, x: Array, l: Array, *others: Array) -> tuple[Array, ...]:
     """Scores, labels and arrays like the scores, with the same axes of examples."""
     try:
         shape = jnp.broadcast_shapes(x.shape[:-1], l.shape)
     except ValueError:
-        raise _not_for(who, x, l) from None
+        raise _not_for(name, x, l) from None
     full = (*shape, x.shape[-1])
     like_scores = (jnp.broadcast_to(o, full) for o in others)
     return jnp.broadcast_to(x, full), jnp.broadcast_to(l, shape), *like_scores
 
 
-def _one_hot(who: str, scores: Numbers, labels: Numbers) -> tuple[Loss, Array]:
+def _one_hot(name: str, scores: Numbers, labels: Numbers) -> tuple[Loss, Array]:
     """Scores, in the default dtype or a wider one, and which of them is the right one.
 
     None is, for a label that is no class: its score counts as 0.
     """
-    x, l = array(who, "scores", scores), array(who, "labels", labels)
+    x, l = array(name, "scores", scores), array(name, "labels", labels)
     if x.ndim == 0:
         raise ValueError(
-            f"{who}: scores have shape (), and at least one axis, of classes, is "
-            "wanted."
+            f"{name}: scores have shape (), expected at least one axis, of classes."
         )
     if l.dtype == bool:
         raise TypeError(
-            f"{who}: labels are booleans, and the number of the right class is wanted. "
+            f"{name}: labels are booleans, expected the number of the right class. "
             "Take the `argmax` of one-hot labels."
         )
     # One row of scores may be used for many labels; but one-hot labels it cannot be.
     one_hot = x.ndim > 1 or jnp.issubdtype(l.dtype, jnp.floating)
     if l.shape == x.shape and one_hot:
-        raise _not_for(who, x, l)
+        raise _not_for(name, x, l)
     x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
-    x, l = _batch(who, x, l)
+    x, l = _batch(name, x, l)
     numbers = jnp.arange(x.shape[-1]).reshape((1,) * l.ndim + (-1,))
     both = promoted(l.dtype, numbers.dtype)
     return x, l[..., None].astype(both) == numbers.astype(both)

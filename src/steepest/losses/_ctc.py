@@ -96,7 +96,7 @@ def ctc_loss_with_forward_probs(
 
 
 def _ctc(
-    who: str,
+    name: str,
     logits: Numbers,
     logit_paddings: Numbers,
     labels: Numbers,
@@ -104,12 +104,12 @@ def _ctc(
     blank_id: int,
     log_epsilon: Real,
 ) -> tuple[Array, Array, Array]:
-    x = array(who, "logits", logits)
-    l = array(who, "labels", labels)
-    no_time = _padded(who, "logit_paddings", logit_paddings)
-    no_label = _padded(who, "label_paddings", label_paddings)
-    (log_epsilon,) = check.negative(who, log_epsilon=log_epsilon)
-    _check_shapes(who, x, no_time, l, no_label, blank_id)
+    x = array(name, "logits", logits)
+    l = array(name, "labels", labels)
+    no_time = _padded(name, "logit_paddings", logit_paddings)
+    no_label = _padded(name, "label_paddings", label_paddings)
+    (log_epsilon,) = check.negative(name, log_epsilon=log_epsilon)
+    _check_shapes(name, x, no_time, l, no_label, blank_id)
     x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
     # The logarithm of zero. Of infinity there would be no slopes.
     zero = jnp.maximum(jnp.asarray(log_epsilon, x.dtype), _NEVER)
@@ -161,21 +161,19 @@ def _add_after(rest: Array, said: Array) -> Array:
 
 
 def _check_shapes(
-    who: str, x: Array, no_time: Array, l: Array, no_label: Array, blank_id: int
+    name: str, x: Array, no_time: Array, l: Array, no_label: Array, blank_id: int
 ) -> None:
     found = (
-        f"{who}: found logits {x.shape}, logit_paddings {no_time.shape}, labels "
-        f"{l.shape}, label_paddings {no_label.shape}, and "
+        f"{name}: found logits {x.shape}, logit_paddings {no_time.shape}, labels "
+        f"{l.shape}, label_paddings {no_label.shape}, expected "
     )
     if x.ndim != 3 or l.ndim != 2 or l.shape[0] != x.shape[0]:
-        raise ValueError(
-            found + "[batch, times, classes] and [batch, labels] are wanted."
-        )
+        raise ValueError(found + "[batch, times, classes] and [batch, labels].")
     if no_time.shape != x.shape[:2] or no_label.shape != l.shape:
-        raise ValueError(found + "[batch, times] and [batch, labels] are wanted.")
+        raise ValueError(found + "[batch, times] and [batch, labels].")
     number = isinstance(blank_id, int | np.integer)
     if not (number and 0 <= blank_id < x.shape[2]):
         raise check.WrongArgument(
-            f"{who}: blank_id is {blank_id!r}, and there are {x.shape[2]} classes: "
-            f"a number from 0 to {x.shape[2] - 1} is wanted."
+            f"{name}: blank_id is {blank_id!r}, and there are {x.shape[2]} "
+            f"classes, expected a number from 0 to {x.shape[2] - 1}."
         )

@@ -33,9 +33,9 @@ def kl_divergence(
         axis: the axis or axes of the classes; `None` is all.
         where: which classes count.
     """
-    who = "kl_divergence"
-    t = floating(who, "targets", targets, _PROBABILITIES)
-    return _sum(who, _relative_entropy, log_predictions, axis, where, targets=t)
+    name = "kl_divergence"
+    t = floating(name, "targets", targets, _PROBABILITIES)
+    return _sum(name, _relative_entropy, log_predictions, axis, where, targets=t)
 
 
 def kl_divergence_with_log_targets(
@@ -52,9 +52,11 @@ def kl_divergence_with_log_targets(
         axis: the axis or axes of the classes; `None` is all.
         where: which classes count.
     """
-    who = "kl_divergence_with_log_targets"
-    t = floating(who, "log_targets", log_targets)
-    return _sum(who, _relative_log_entropy, log_predictions, axis, where, log_targets=t)
+    name = "kl_divergence_with_log_targets"
+    t = floating(name, "log_targets", log_targets)
+    return _sum(
+        name, _relative_log_entropy, log_predictions, axis, where, log_targets=t
+    )
 
 
 def convex_kl_divergence(
@@ -94,20 +96,20 @@ def generalized_kl_divergence(
 
 
 def _convex(
-    who: str, log_predictions: Numbers, targets: Numbers, axis: Axis, where: Any
+    name: str, log_predictions: Numbers, targets: Numbers, axis: Axis, where: Any
 ) -> Loss:
     term = lambda log_p, t: _relative_entropy(log_p, t) + (jnp.exp(log_p) - t)
-    t = floating(who, "targets", targets, _PROBABILITIES)
-    return _sum(who, term, log_predictions, axis, where, targets=t)
+    t = floating(name, "targets", targets, _PROBABILITIES)
+    return _sum(name, term, log_predictions, axis, where, targets=t)
 
 
 def _sum(
-    who: str, term: Any, log_predictions: Numbers, axis: Axis, where: Any, **to: Array
+    name: str, term: Any, log_predictions: Numbers, axis: Axis, where: Any, **to: Array
 ) -> Loss:
-    log_p = floating(who, "log_predictions", log_predictions)
-    dtype, (log_p, t) = meet(who, log_predictions=log_p, **to)
-    along = check.axes(who, axis, log_p.ndim)
-    keep = mask(who, where, log_p.shape)
+    log_p = floating(name, "log_predictions", log_predictions)
+    dtype, (log_p, t) = meet(name, log_predictions=log_p, **to)
+    along = check.axes(name, axis, log_p.ndim)
+    keep = mask(name, where, log_p.shape)
     # Zeros in, before zeros out: no slope is taken of what does not count.
     terms = term(jnp.where(keep, log_p, 0), jnp.where(keep, t, 0))
     return jnp.sum(jnp.where(keep, terms, 0), along).astype(dtype)

@@ -34,34 +34,34 @@ def make_fenchel_young_loss(
     >>> round(float(loss(jnp.array([1.0, 1.0]), jnp.array([1.0, 0.0]))), 4)
     0.6931
     """
-    who = "make_fenchel_young_loss"
-    check.function(who, max_fun=max_fun)
+    name = "make_fenchel_young_loss"
+    check.function(name, max_fun=max_fun)
 
     def fenchel_young_loss(
         scores: Numbers, targets: Numbers, *args: Any, **kwargs: Any
     ) -> Shaped[Array, "..."]:
         """`max_fun(scores) - <targets, scores>`."""
-        s, t = array(who, "scores", scores), array(who, "targets", targets)
+        s, t = array(name, "scores", scores), array(name, "targets", targets)
         if s.ndim == 0 or s.shape[-1:] != t.shape[-1:]:
             raise check.WrongArgument(
-                f"{who}: scores have shape {s.shape} and targets {t.shape}, and last "
-                "axes of the same size are wanted."
+                f"{name}: scores have shape {s.shape} and targets {t.shape}, expected "
+                "last axes of the same size."
             )
 
         def one(x: Array) -> Array:
             best = jnp.asarray(max_fun(x, *args, **kwargs))
             if best.ndim > 0:
                 raise check.WrongArgument(
-                    f"{who}: max_fun makes shape {best.shape} of scores of shape "
-                    f"{x.shape}, and one number is wanted."
+                    f"{name}: max_fun makes shape {best.shape} of scores of shape "
+                    f"{x.shape}, expected one number."
                 )
             return best
 
         best = jnp.vectorize(one, signature="(n)->()")(s)
         dtype = promoted(best, s, t)
-        _, (s, t) = meet(who, scores=s, targets=t)
+        _, (s, t) = meet(name, scores=s, targets=t)
         inner = jnp.sum(s * t, -1)
-        best = spread(who, inner.shape, scores=best)
+        best = spread(name, inner.shape, scores=best)
         wider = promoted(best, inner)
         return (best.astype(wider) - inner.astype(wider)).astype(dtype)
 

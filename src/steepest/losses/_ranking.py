@@ -36,19 +36,19 @@ def ranking_softmax_loss(
             and with `where`: which of the lists have items, or `None`. Itself `None`,
             the losses are returned, one for each list. The mean over no list is 0.
     """
-    who = "ranking_softmax_loss"
-    x, l = floating(who, "logits", logits), array(who, "labels", labels)
+    name = "ranking_softmax_loss"
+    x, l = floating(name, "logits", logits), array(name, "labels", labels)
     if reduce_fn is not None:
-        check.function(who, reduce_fn=reduce_fn)
-    w = array(who, "weights", 1 if weights is None else weights)
+        check.function(name, reduce_fn=reduce_fn)
+    w = array(name, "weights", 1 if weights is None else weights)
     dtype = promoted(x, w)
-    x, l = meet(who, logits=x, labels=l)[1]
+    x, l = meet(name, logits=x, labels=l)[1]
     if x.ndim == 0:
         raise ValueError(
-            f"{who}: logits have shape (), and at least one axis, of items, is wanted."
+            f"{name}: logits have shape (), expected at least one axis, of items."
         )
-    keep = mask(who, where, x.shape)
-    l = l * spread(who, x.shape, weights=w.astype(x.dtype))
+    keep = mask(name, where, x.shape)
+    l = l * spread(name, x.shape, weights=w.astype(x.dtype))
     log_p = jax.nn.log_softmax(jnp.where(keep, x, 0), where=keep)
     gain = times(jnp.where(keep, l, 0), jnp.where(keep, log_p, 0))
     loss = -jnp.sum(gain, -1)

@@ -61,9 +61,9 @@ def huber_loss(
         targets: of a shape that broadcasts; by default zeros.
         delta: where the square becomes a line, at least 0; a number or an array.
     """
-    who = "huber_loss"
+    name = "huber_loss"
     dtype, (e, width) = _difference(
-        who, predictions, targets, delta=weight(who, check.nonnegative, delta=delta)
+        name, predictions, targets, delta=weight(name, check.nonnegative, delta=delta)
     )
     e = jnp.abs(e)
     inner = jnp.minimum(e, width)
@@ -158,42 +158,42 @@ def unit(
     return x / jnp.where(empty, 1, jnp.where(short, least, length))
 
 
-def _square(who: str, predictions: Numbers, targets: Numbers | None) -> Loss:
-    p = floating(who, "predictions", predictions)
+def _square(name: str, predictions: Numbers, targets: Numbers | None) -> Loss:
+    p = floating(name, "predictions", predictions)
     if targets is not None:
-        same_shape(who, predictions=p, targets=array(who, "targets", targets))
-    dtype, (e,) = _difference(who, p, targets)
+        same_shape(name, predictions=p, targets=array(name, "targets", targets))
+    dtype, (e,) = _difference(name, p, targets)
     return (e * e).astype(dtype)
 
 
 def _difference(
-    who: str, predictions: Numbers, targets: Numbers | None, **others: Array
+    name: str, predictions: Numbers, targets: Numbers | None, **others: Array
 ) -> tuple[Any, list[Array]]:
-    p = floating(who, "predictions", predictions)
-    t = jnp.zeros((), p.dtype) if targets is None else array(who, "targets", targets)
-    dtype, (p, t, *rest) = meet(who, predictions=p, targets=t, **others)
+    p = floating(name, "predictions", predictions)
+    t = jnp.zeros((), p.dtype) if targets is None else array(name, "targets", targets)
+    dtype, (p, t, *rest) = meet(name, predictions=p, targets=t, **others)
     return dtype, [p - t, *rest]
 
 
 def _cosine(
-    who: str,
+    name: str,
     predictions: Numbers,
     targets: Numbers,
     epsilon: Numbers,
     axis: Axis,
     where: Numbers | None,
 ) -> tuple[Any, Loss]:
-    p = floating(who, "predictions", predictions)
-    t = floating(who, "targets", targets)
-    least = weight(who, check.nonnegative, epsilon=epsilon)
+    p = floating(name, "predictions", predictions)
+    t = floating(name, "targets", targets)
+    least = weight(name, check.nonnegative, epsilon=epsilon)
     dtype = promoted(p, t, least)
-    _, (p, t) = meet(who, predictions=p, targets=t)
-    along = check.axes(who, axis, p.ndim)
-    keep = mask(who, where, p.shape)
+    _, (p, t) = meet(name, predictions=p, targets=t)
+    along = check.axes(name, axis, p.ndim)
+    keep = mask(name, where, p.shape)
     least = least.astype(p.dtype)
     if least.ndim > 0:
         rest = tuple(n for a, n in enumerate(p.shape) if a not in along)
-        least = jnp.expand_dims(spread(who, rest, epsilon=least), along)
+        least = jnp.expand_dims(spread(name, rest, epsilon=least), along)
     empty = ~jnp.any(keep, along, keepdims=True)
     p, t = (unit(jnp.where(keep, x, 0), least, along, empty) for x in (p, t))
     return dtype, jnp.sum(p * t, along)

@@ -59,21 +59,21 @@ def dice_loss(
         ignore_background: whether to leave out class 0, if there are others.
         axis: the axes to sum over; by default all but the first and the last.
     """
-    who = "dice_loss"
-    check.choice(who, ("mean", "sum", "none"), reduction=reduction)
-    p, t = array(who, "predictions", predictions), array(who, "targets", targets)
+    name = "dice_loss"
+    check.choice(name, ("mean", "sum", "none"), reduction=reduction)
+    p, t = array(name, "predictions", predictions), array(name, "targets", targets)
     # One class may come without an axis of its own.
     if t.ndim < p.ndim:
         t = t[..., None]
     elif p.ndim < t.ndim:
         p = p[..., None]
     dtype, loss = _overlap(
-        who,
+        name,
         p,
         t,
         apply_softmax,
         ignore_background,
-        tuple(range(1, p.ndim - 1)) if axis is None else check.axes(who, axis, p.ndim),
+        tuple(range(1, p.ndim - 1)) if axis is None else check.axes(name, axis, p.ndim),
         {"smooth": smooth, "alpha": alpha, "beta": beta},
         class_weights,
     )
@@ -102,12 +102,12 @@ def multiclass_generalized_dice_loss(
         smooth, apply_softmax, ignore_background: as for `dice_loss`. The background,
             if it is ignored, still counts when weights are scaled.
     """
-    who = "multiclass_generalized_dice_loss"
-    p, t = array(who, "predictions", predictions), array(who, "targets", targets)
+    name = "multiclass_generalized_dice_loss"
+    p, t = array(name, "predictions", predictions), array(name, "targets", targets)
     spatial = tuple(range(1, p.ndim - 1))
     numbers: dict[str, Numbers] = {"smooth": smooth, "alpha": 0.5, "beta": 0.5}
     dtype, dice = _overlap(
-        who, p, t, apply_softmax, ignore_background, spatial, numbers, None
+        name, p, t, apply_softmax, ignore_background, spatial, numbers, None
     )
     if not jnp.issubdtype(t.dtype, jnp.floating):
         # A volume that was counted is in the default dtype, and so are the weights.
@@ -133,17 +133,17 @@ def binary_dice_loss(
         smooth: added to both sides of the fraction.
         apply_sigmoid: whether predictions are logits. If not, they are probabilities.
     """
-    who = "binary_dice_loss"
-    p, t = array(who, "predictions", predictions), array(who, "targets", targets)
+    name = "binary_dice_loss"
+    p, t = array(name, "predictions", predictions), array(name, "targets", targets)
     p, t = (x if x.shape[-1:] == (1,) else x[..., None] for x in (p, t))
     spatial = tuple(range(1, p.ndim - 1))
     numbers: dict[str, Numbers] = {"smooth": smooth, "alpha": 0.5, "beta": 0.5}
-    dtype, loss = _overlap(who, p, t, apply_sigmoid, False, spatial, numbers, None)
+    dtype, loss = _overlap(name, p, t, apply_sigmoid, False, spatial, numbers, None)
     return loss[..., 0].astype(dtype)
 
 
 def _overlap(
-    who: str,
+    name: str,
     p: Array,
     t: Array,
     from_logits: bool,
@@ -155,16 +155,16 @@ def _overlap(
     """The dtype of the answer, and the losses of the classes that are not ignored."""
     if p.ndim == 0:
         raise ValueError(
-            f"{who}: predictions have shape (), and [examples, ..., classes] is wanted."
+            f"{name}: predictions have shape (), expected [examples, ..., classes]."
         )
-    same_shape(who, predictions=p, targets=t)
+    same_shape(name, predictions=p, targets=t)
     if not jnp.issubdtype(p.dtype, jnp.floating):
         p = p.astype(float)
-    given = {k: weight(who, check.nonnegative, **{k: x}) for k, x in numbers.items()}
-    w = array(who, "class_weights", 1.0 if class_weights is None else class_weights)
+    given = {k: weight(name, check.nonnegative, **{k: x}) for k, x in numbers.items()}
+    w = array(name, "class_weights", 1.0 if class_weights is None else class_weights)
     dtype = promoted(p, t, w, *given.values())
-    _check_probabilities(who, p, from_logits)
-    _, (p, t) = meet(who, predictions=p, targets=t)
+    _check_probabilities(name, p, from_logits)
+    _, (p, t) = meet(name, predictions=p, targets=t)
     if from_logits:
         p = jax.nn.softmax(p) if p.shape[-1] > 1 else jax.nn.sigmoid(p)
     smooth, alpha, beta = (x.astype(p.dtype) for x in given.values())
@@ -180,10 +180,10 @@ def _overlap(
         return dtype, loss
     if w.ndim != 1 or p.ndim - 1 in along:
         raise ValueError(
-            f"{who}: class_weights have shape {w.shape}, and sums are along {along}: "
-            "one weight for each class is wanted, and an axis of classes left."
+            f"{name}: class_weights have shape {w.shape}, and sums are along "
+            f"{along}, expected one weight for each class, and an axis of classes left."
         )
-    w = spread(who, (classes,), class_weights=w.astype(loss.dtype))
+    w = spread(name, (classes,), class_weights=w.astype(loss.dtype))
     return dtype, loss * jnp.broadcast_to(_foreground(w, ignore_background), loss.shape)
 
 
@@ -191,7 +191,7 @@ def _foreground(x: Array, ignore_background: bool) -> Array:
     return x[..., 1:] if ignore_background and x.shape[-1] > 1 else x
 
 
-def _check_probabilities(who: str, p: Array, from_logits: bool) -> None:
+def _check_probabilities(name: str, p: Array, from_logits: bool) -> None:
     if from_logits or isinstance(p, Tracer) or p.size == 0:
         return
     slack = max(1e-5, 2 * float(jnp.finfo(p.dtype).eps))
@@ -205,8 +205,8 @@ def _check_probabilities(who: str, p: Array, from_logits: bool) -> None:
         fine = (low >= -slack) & (high <= 1 + slack)
     if not fine:
         raise ValueError(
-            f"{who}: predictions are to be taken as probabilities, and have "
-            f"{wanted.split(' of ')[0]} from {low:.6f} to {high:.6f}: "
-            f"valid probability distributions, with {wanted}, are wanted. Leave "
-            "apply_softmax or apply_sigmoid on for logits."
+            f"{name}: predictions are to be taken as probabilities, and have "
+            f"{wanted.split(' of ')[0]} from {low:.6f} to {high:.6f}, expected valid "
+            f"probability distributions, with {wanted}. Leave apply_softmax or "
+            "apply_sigmoid on for logits."
         )

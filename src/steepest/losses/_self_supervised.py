@@ -32,17 +32,17 @@ def ntxent(
         labels: `[examples]`; equal for examples of a kind.
         temperature: above 0; small ones look at the nearest others only.
     """
-    who = "ntxent"
-    e, l = floating(who, "embeddings", embeddings), array(who, "labels", labels)
+    name = "ntxent"
+    e, l = floating(name, "embeddings", embeddings), array(name, "labels", labels)
     if e.ndim != 2 or l.shape != e.shape[:1]:
         raise check.WrongArgument(
-            f"{who}: embeddings have shape {e.shape} and labels {l.shape}, and "
-            "[examples, features] and [examples] are wanted."
+            f"{name}: embeddings have shape {e.shape} and labels {l.shape}, expected "
+            "[examples, features] and [examples]."
         )
-    tau = weight(who, check.positive.must, temperature=temperature)
+    tau = weight(name, check.positive.must, temperature=temperature)
     dtype = promoted(e, tau)
-    _, (e,) = meet(who, embeddings=e)
-    tau = spread(who, (len(e), len(e)), temperature=tau.astype(e.dtype))
+    _, (e,) = meet(name, embeddings=e)
+    tau = spread(name, (len(e), len(e)), temperature=tau.astype(e.dtype))
     e = unit(e, jnp.asarray(jnp.finfo(e.dtype).eps, e.dtype), (1,), False)
     s = jnp.matmul(e, e.T, precision="highest") / tau
     kin = l[:, None] == l[None, :]
@@ -80,29 +80,29 @@ def triplet_margin_loss(
         margin: how much nearer the positives should be, at least 0.
         eps: keeps the slope of the root finite; at least 0.
     """
-    who = "triplet_margin_loss"
-    a = floating(who, "anchors", anchors)
-    b = floating(who, "positives", positives)
-    c = floating(who, "negatives", negatives)
-    check.measurable.must(who, norm_degree=norm_degree)
+    name = "triplet_margin_loss"
+    a = floating(name, "anchors", anchors)
+    b = floating(name, "positives", positives)
+    c = floating(name, "negatives", negatives)
+    check.measurable.must(name, norm_degree=norm_degree)
     degree: Any = norm_degree
     if not isinstance(degree, int | float):
-        degree = array(who, "norm_degree", degree)
-    gap = weight(who, check.nonnegative, margin=margin)
-    least = weight(who, check.nonnegative, eps=eps)
+        degree = array(name, "norm_degree", degree)
+    gap = weight(name, check.nonnegative, margin=margin)
+    least = weight(name, check.nonnegative, eps=eps)
     dtype = promoted(a, b, c, degree, gap, least)
-    _, (a, b, c) = meet(who, anchors=a, positives=b, negatives=c)
+    _, (a, b, c) = meet(name, anchors=a, positives=b, negatives=c)
     if not isinstance(degree, int | float):
         degree = degree.astype(a.dtype)
-    along = check.axes(who, axis, a.ndim)
+    along = check.axes(name, axis, a.ndim)
 
     def distance(x: Array, y: Array) -> Array:
         total = jnp.sum(_power(jnp.abs(x - y), degree), along)
-        room = spread(who, total.shape, eps=least.astype(total.dtype))
+        room = spread(name, total.shape, eps=least.astype(total.dtype))
         return _power(total + room, 1 / degree)
 
     nearer = distance(a, b) - distance(a, c)
-    gap = spread(who, nearer.shape, margin=gap.astype(nearer.dtype))
+    gap = spread(name, nearer.shape, margin=gap.astype(nearer.dtype))
     return jnp.maximum(0, nearer + gap).astype(dtype)
 
 

@@ -31,17 +31,17 @@ def smooth_labels(
         axis: the axis or axes of the classes; `None` is all.
         where: which classes count towards `k`. Where there are none, nothing is shared.
     """
-    who = "smooth_labels"
+    name = "smooth_labels"
     advice = "Make probabilities of numbers of classes with `jax.nn.one_hot`."
-    l = floating(who, "labels", labels, advice)
-    a = weight(who, check.fraction, alpha=alpha)
+    l = floating(name, "labels", labels, advice)
+    a = weight(name, check.fraction, alpha=alpha)
     dtype = promoted(l, a)
-    l, a = l.astype(wide(dtype)), spread(who, l.shape, alpha=a.astype(wide(dtype)))
-    along = check.axes(who, axis, l.ndim)
+    l, a = l.astype(wide(dtype)), spread(name, l.shape, alpha=a.astype(wide(dtype)))
+    along = check.axes(name, axis, l.ndim)
     if where is None:
         part = a / max(1, math.prod(l.shape[i] for i in along))
     else:
-        keep = spread(who, l.shape, where=array(who, "where", where))
+        keep = spread(name, l.shape, where=array(name, "where", where))
         k = jnp.sum(keep.astype(l.dtype), along, keepdims=True)
         part = jnp.where(k > 0, a / jnp.where(k > 0, k, 1), 0)
     return ((1 - a) * l + part).astype(dtype)

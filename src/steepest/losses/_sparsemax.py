@@ -25,19 +25,19 @@ def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, 
         labels: the number of the right class, for each example. Negative numbers count
             from the end; beyond both ends the last class there is taken.
     """
-    who = "multiclass_sparsemax_loss"
-    z = array(who, "scores", scores)
-    l = integers(who, "labels", labels, "Take the `argmax` of one-hot labels.")
+    name = "multiclass_sparsemax_loss"
+    z = array(name, "scores", scores)
+    l = integers(name, "labels", labels, "Take the `argmax` of one-hot labels.")
     if z.ndim > 0 and l.shape == (*z.shape[:-1], 1):
         l = l[..., 0]
     if z.ndim == 0 or l.shape != z.shape[:-1]:
         raise check.WrongArgument(
-            f"{who}: scores have shape {z.shape} and labels {l.shape}, and labels of "
-            "the shape of the scores without the last axis are wanted."
+            f"{name}: scores have shape {z.shape} and labels {l.shape}, expected "
+            "labels of the shape of the scores without the last axis."
         )
     if z.shape[-1] == 0:
         raise IndexError(
-            f"{who}: scores have shape {z.shape}, and at least one class is wanted."
+            f"{name}: scores have shape {z.shape}, expected at least one class."
         )
     z = z.astype(promoted(z.dtype, jnp.zeros((), float).dtype))
     classes = z.shape[-1]

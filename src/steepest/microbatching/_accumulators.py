@@ -25,7 +25,7 @@ class AccumulationType(enum.Enum):
     def _missing_(cls, value: object) -> None:
         names = ", ".join(way.name for way in cls)
         raise ValueError(
-            f"AccumulationType: {value!r} is none, and one of {names} is wanted. Write "
+            f"AccumulationType: {value!r} is none, expected one of: {names}. Write "
             "`AccumulationType.SUM`."
         )
 
@@ -52,18 +52,18 @@ class Accumulator:
         check.function("Accumulator", **parts)
 
 
-def accumulator_for(who: str, way: Any, shapes: PyTree, pieces: int) -> Accumulator:
+def accumulator_for(name: str, way: Any, shapes: PyTree, pieces: int) -> Accumulator:
     """The accumulator for results of these shapes.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         way: an `AccumulationType` or an `Accumulator`.
         shapes: the shape and dtype of each array of one result.
         pieces: how many microbatches there are.
     """
     if isinstance(way, Accumulator):
         return way
-    aggregate = aggregate_for(who, way)
+    aggregate = aggregate_for(name, way)
     if way is AccumulationType.CONCAT:
         return Accumulator(
             init=_each(lambda s: jnp.zeros((pieces, *s.shape), s.dtype)),
@@ -76,7 +76,7 @@ def accumulator_for(who: str, way: Any, shapes: PyTree, pieces: int) -> Accumula
     if way is AccumulationType.SUM:
         last = lambda total: total
     else:
-        _check_floating(who, way, shapes)
+        _check_floating(name, way, shapes)
         last = lambda total: total / max(pieces, 1)
     running = way is AccumulationType.RUNNING_MEAN
 
@@ -97,11 +97,11 @@ def accumulator_for(who: str, way: Any, shapes: PyTree, pieces: int) -> Accumula
     return Accumulator(_each(start), update, finalize, aggregate)
 
 
-def aggregate_for(who: str, way: Any) -> Callable[[PyTree], PyTree]:
+def aggregate_for(name: str, way: Any) -> Callable[[PyTree], PyTree]:
     """From stacked results for each example of a piece to one result.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         way: an `AccumulationType` or an `Accumulator`.
     """
     if isinstance(way, Accumulator):
@@ -113,8 +113,8 @@ def aggregate_for(who: str, way: Any) -> Callable[[PyTree], PyTree]:
     if way in (AccumulationType.MEAN, AccumulationType.RUNNING_MEAN):
         return _each(lambda x: jnp.mean(x, axis=0))
     raise ValueError(
-        f"{who}: accumulator is {way!r}, and an `AccumulationType` or an "
-        "`Accumulator` is wanted, or a tree of these."
+        f"{name}: accumulator is {way!r}, expected an `AccumulationType` or an "
+        "`Accumulator`, or a tree of these."
     )
 
 
@@ -130,11 +130,11 @@ def _in_order(stacked: Any) -> Any:
     return stacked.swapaxes(0, 1).reshape(n * size, *rest)
 
 
-def _check_floating(who: str, way: AccumulationType, shapes: PyTree) -> None:
+def _check_floating(name: str, way: AccumulationType, shapes: PyTree) -> None:
     for path, s in jax.tree_util.tree_leaves_with_path(shapes):
         if not jnp.issubdtype(s.dtype, jnp.floating):
             where = jax.tree_util.keystr(path) or "(the result itself)"
             raise ValueError(
-                f"{who}: leaf {where} of the result is {s.dtype}, and {way.name} "
+                f"{name}: leaf {where} of the result is {s.dtype}, and {way.name} "
                 "wants real numbers. Return floats, or accumulate it by SUM or CONCAT."
             )

@@ -13,14 +13,14 @@ from ..tree import first_difference
 
 
 def check_call(
-    who: str, fun: Any, microbatch_size: Any, num_real_microbatches: Any
+    name: str, fun: Any, microbatch_size: Any, num_real_microbatches: Any
 ) -> None:
     """That there is a function, and that the numbers can be."""
-    check.function(who, fun=fun)
+    check.function(name, fun=fun)
     if microbatch_size is not None:
-        check.period(who, microbatch_size=microbatch_size)
+        check.period(name, microbatch_size=microbatch_size)
     if num_real_microbatches is not None:
-        check.whole(who, num_real_microbatches=num_real_microbatches)
+        check.whole(name, num_real_microbatches=num_real_microbatches)
 
 
 def integers(who: str, **given: Any) -> tuple[int, ...]:
@@ -29,8 +29,7 @@ def integers(who: str, **given: Any) -> tuple[int, ...]:
     found = tuple(x) if isinstance(x, Sequence) else (x,)
     if not all(isinstance(n, int | np.integer) for n in found):
         raise TypeError(
-            f"{who}: {name} is {x!r}, and a whole number or a sequence of them is "
-            "wanted."
+            f"{who}: {name} is {x!r}, expected a whole number or a sequence of them."
         )
     return found
 
@@ -57,7 +56,7 @@ def is_none(x: Any) -> bool:
     return x is None
 
 
-def check_axes(who: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
+def check_axes(name: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
     """That every array of a batch has the axis of the batch."""
     for i, (axis, arg) in enumerate(zip(axes, args, strict=True)):
         if not isinstance(axis, int):  # none, or a tree of them
@@ -66,10 +65,10 @@ def check_axes(who: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
             where = f"argument {i}{jax.tree_util.keystr(path)}"
             if not is_array(x):
                 raise check.WrongArgument(
-                    f"{who}: {where} {check.said_of(x)}, and an array is wanted."
+                    f"{name}: {where} {check.said_of(x)}, expected an array."
                 )
             if not -jnp.ndim(x) <= axis < jnp.ndim(x):
                 raise ValueError(
-                    f"{who}: {where} has shape {jnp.shape(x)}, and an axis {axis}, of "
-                    "examples, is wanted. Leave out of the batches what is none."
+                    f"{name}: {where} has shape {jnp.shape(x)}, expected an axis "
+                    f"{axis}, of examples. Leave out of the batches what is none."
                 )

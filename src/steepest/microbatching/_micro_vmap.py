@@ -60,7 +60,7 @@ def micro_vmap(
 
 
 def _mapped(
-    who: str,
+    name: str,
     fun: Callable[..., Any],
     in_axes: Any,
     out_axes: Any,
@@ -70,11 +70,11 @@ def _mapped(
     num_real_microbatches: Any,
 ) -> Callable[..., Any]:
     """`micro_vmap`, and who speaks in an error."""
-    check_call(who, fun, microbatch_size, num_real_microbatches)
-    check.function(who, vmap_fn=vmap_fn)
+    check_call(name, fun, microbatch_size, num_real_microbatches)
+    check.function(name, vmap_fn=vmap_fn)
     if not (isinstance(out_axes, int) and out_axes == 0):
         raise NotImplementedError(
-            f"{who}: out_axes is {out_axes!r}, and only 0 is supported. Move the "
+            f"{name}: out_axes is {out_axes!r}, and only 0 is supported. Move the "
             "axes of the result."
         )
 
@@ -82,29 +82,29 @@ def _mapped(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if not isinstance(in_axes, int | list | tuple):
             raise TypeError(
-                f"{who}: in_axes is {in_axes!r}, and a whole number or a tuple with "
-                "one entry for each positional argument is wanted."
+                f"{name}: in_axes is {in_axes!r}, expected a whole number or a tuple "
+                "with one entry for each positional argument."
             )
         axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
         if len(axes) != len(args):
             raise ValueError(
-                f"{who}: in_axes has {len(axes)} entries, and there are "
-                f"{len(args)} positional arguments: one for each is wanted."
+                f"{name}: in_axes has {len(axes)} entries, and there are "
+                f"{len(args)} positional arguments, expected one for each."
             )
         if not args and not kwargs:
-            raise ValueError(f"{who}: there is no argument, and a batch is wanted.")
-        check_axes(who, axes, args)
+            raise ValueError(f"{name}: there is no argument, expected a batch.")
+        check_axes(name, axes, args)
         mapped = vmap_fn(fun, axes, 0)
 
         def run(*args: Any, **kwargs: Any) -> Any:
             stacked = mapped(*args, **kwargs)
-            check_tree(who, "accumulator", accumulator, "result", stacked)
-            one = lambda way, part: aggregate_for(who, way)(part)
+            check_tree(name, "accumulator", accumulator, "result", stacked)
+            one = lambda way, part: aggregate_for(name, way)(part)
             return jax.tree.map(one, accumulator, stacked)
 
         batches = [i for i, axis in enumerate(axes) if axis is not None]
         return in_pieces(
-            who,
+            name,
             run,
             batches,
             microbatch_size,
@@ -153,20 +153,20 @@ def micro_grad(
     >>> float(grads), aux.values.tolist()
     (6.0, [0.0, 2.0, 4.0, 6.0])
     """
-    who = "micro_grad"
-    check_call(who, fun, microbatch_size, num_real_microbatches)
-    check.function(who, transform_fn=transform_fn, metrics_fn=metrics_fn)
-    by = integers(who, argnums=argnums)
-    numbers = integers(who, batch_argnums=batch_argnums)
+    name = "micro_grad"
+    check_call(name, fun, microbatch_size, num_real_microbatches)
+    check.function(name, transform_fn=transform_fn, metrics_fn=metrics_fn)
+    by = integers(name, argnums=argnums)
+    numbers = integers(name, batch_argnums=batch_argnums)
 
     def loss(*args: Any, **kwargs: Any) -> Any:
         found = fun(*args, **kwargs)
         if has_aux and not (isinstance(found, tuple) and len(found) == 2):
             raise TypeError(
-                f"{who}: fun returns no pair, and with `has_aux` one is wanted: the "
-                "value and something beside it."
+                f"{name}: fun returns no pair, expected one with `has_aux`: the value "
+                "and something beside it."
             )
-        check.one_number(who, "fun", found[0] if has_aux else found)
+        check.one_number(name, "fun", found[0] if has_aux else found)
         return found
 
     value_and_grad = jax.value_and_grad(loss, argnums, has_aux=has_aux)
@@ -180,24 +180,24 @@ def micro_grad(
     def wrapped(*args: Any, **kwargs: Any) -> tuple[PyTree, Aux]:
         if not all(-len(args) <= n < len(args) for n in by):
             raise TypeError(
-                f"{who}: argnums is {argnums}, and there are {len(args)} positional "
+                f"{name}: argnums is {argnums}, and there are {len(args)} positional "
                 "arguments to differentiate by."
             )
-        differentiable(who, **{f"argument {n}": args[n] for n in by})
+        differentiable(name, **{f"argument {n}": args[n] for n in by})
         batches = {n if n >= 0 else n + len(args) for n in numbers}
         if not batches <= set(range(len(args))):
             raise IndexError(
-                f"{who}: batch_argnums is {batch_argnums}, and there are "
+                f"{name}: batch_argnums is {batch_argnums}, and there are "
                 f"{len(args)} positional arguments. Pass the batch by position."
             )
-        check_axes(who, [0 if i in batches else None for i in range(len(args))], args)
+        check_axes(name, [0 if i in batches else None for i in range(len(args))], args)
         if keep_batch_dim:
             keep = lambda x: jnp.expand_dims(x, 1)
             args = tuple(
                 jax.tree.map(keep, x) if i in batches else x for i, x in enumerate(args)
             )
         return _mapped(
-            who,
+            name,
             one,
             tuple(0 if i in batches else None for i in range(len(args))),
             0,

@@ -35,21 +35,21 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
     def cut(path: Any, x: Any) -> Any:
         if not hasattr(x, "shape"):
             raise check.WrongArgument(
-                f"{who}: leaf {_name(path)} {check.said_of(x)}, and an array is wanted."
+                f"{name}: leaf {_name(path)} {check.said_of(x)}, expected an array."
             )
         at = axis if axis >= 0 else axis + x.ndim
         if not 0 <= at < x.ndim or x.shape[at] % microbatch_size:
             raise TypeError(
-                f"{who}: leaf {_name(path)} has shape {x.shape}, and an "
-                f"axis {axis} that {microbatch_size} divides is wanted."
+                f"{name}: leaf {_name(path)} has shape {x.shape}, expected an axis "
+                f"{axis} that {microbatch_size} divides."
             )
         n = x.shape[at] // microbatch_size
         shape = (*x.shape[:at], microbatch_size, n, *x.shape[at + 1 :])
         return x.reshape(shape).swapaxes(at, at + 1)
 
-    who = "reshape_batch_axis"
-    check.period(who, microbatch_size=microbatch_size)
-    integers(who, axis=axis)
+    name = "reshape_batch_axis"
+    check.period(name, microbatch_size=microbatch_size)
+    integers(name, axis=axis)
     return jax.tree_util.tree_map_with_path(cut, tree)
 
 
@@ -95,7 +95,7 @@ def microbatch(
 
 
 def in_pieces(
-    who: str,
+    name: str,
     fun: Callable[..., Any],
     argnums: int | Sequence[int],
     microbatch_size: int | None,
@@ -105,13 +105,12 @@ def in_pieces(
     num_real_microbatches: Any,
 ) -> Callable[..., Any]:
     """`microbatch`, and who speaks in an error."""
-    check_call(who, fun, microbatch_size, num_real_microbatches)
-    numbers = integers(who, argnums=argnums)
+    check_call(name, fun, microbatch_size, num_real_microbatches)
+    numbers = integers(name, argnums=argnums)
     names = (argnames,) if isinstance(argnames, str) else argnames
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
         raise TypeError(
-            f"{who}: argnames is {argnames!r}, and a name or a sequence of them is "
-            "wanted."
+            f"{name}: argnames is {argnames!r}, expected a name or a sequence of them."
         )
     if microbatch_size is None:
         return fun
@@ -119,9 +118,9 @@ def in_pieces(
 
     @functools.wraps(fun)
     def microbatched(*args: Any, **kwargs: Any) -> Any:
-        batches = _batches(who, args, kwargs, numbers, names)
-        axes = _axes(who, batches, in_axes)
-        pieces = _pieces(who, batches, axes, size)
+        batches = _batches(name, args, kwargs, numbers, names)
+        axes = _axes(name, batches, in_axes)
+        pieces = _pieces(name, batches, axes, size)
         cut = [
             jax.tree.map(lambda x, a: _cut(x, a, size), batch, axis)
             for batch, axis in zip(batches, axes, strict=True)
@@ -139,9 +138,9 @@ def in_pieces(
             return fun(*positional, **{**kwargs, **named})
 
         shapes = jax.eval_shape(run, jnp.zeros((), jnp.int32))
-        check_tree(who, "accumulator", accumulator, "result", shapes)
+        check_tree(name, "accumulator", accumulator, "result", shapes)
         ways = jax.tree.map(
-            lambda way, s: accumulator_for(who, way, s, pieces), accumulator, shapes
+            lambda way, s: accumulator_for(name, way, s, pieces), accumulator, shapes
         )
 
         def step(i: Any, memory: PyTree) -> PyTree:
@@ -149,7 +148,7 @@ def in_pieces(
             return jax.tree.map(lambda w, m, x: w.update(m, x, i), ways, memory, result)
 
         memory = jax.tree.map(lambda w, s: w.init(s), ways, shapes)
-        real = _real(who, num_real_microbatches, pieces)
+        real = _real(name, num_real_microbatches, pieces)
         if not (isinstance(real, int) and real == 0):
             memory = jax.lax.fori_loop(0, real, step, memory)
         return jax.tree.map(lambda w, m: w.finalize(m), ways, memory)
@@ -179,14 +178,14 @@ def _batches(
     return [args[n] for n in numbers] + [kwargs[name] for name in names]
 
 
-def _axes(who: str, batches: list[PyTree], in_axes: Any) -> list[PyTree]:
+def _axes(name: str, batches: list[PyTree], in_axes: Any) -> list[PyTree]:
     """For each batch a tree like it of the axes of its arrays."""
     one_for_each = isinstance(in_axes, list | tuple)
     axes = list(in_axes) if one_for_each else [in_axes] * len(batches)
     if len(axes) != len(batches):
         raise ValueError(
-            f"{who}: in_axes has {len(axes)} entries, and there are "
-            f"{len(batches)} batches: one for each is wanted."
+            f"{name}: in_axes has {len(axes)} entries, and there are "
+            f"{len(batches)} batches, expected one for each."
         )
 
     def spread(axis: int | None, part: PyTree) -> PyTree:
@@ -198,16 +197,16 @@ def _axes(who: str, batches: list[PyTree], in_axes: Any) -> list[PyTree]:
         return jax.tree.map(of, part)
 
     for axis, batch in zip(axes, batches, strict=True):
-        check_tree(who, "in_axes", axis, "batch", batch)
+        check_tree(name, "in_axes", axis, "batch", batch)
     for axis in jax.tree.leaves(axes):
-        integers(who, in_axes=axis)
+        integers(name, in_axes=axis)
     return [
         jax.tree.map(spread, axis, batch, is_leaf=is_none)
         for axis, batch in zip(axes, batches, strict=True)
     ]
 
 
-def _pieces(who: str, batches: list[PyTree], axes: list[PyTree], size: int) -> int:
+def _pieces(name: str, batches: list[PyTree], axes: list[PyTree], size: int) -> int:
     """How many pieces of this size there are."""
     sizes = []
     leaves = jax.tree_util.tree_leaves_with_path(batches)
@@ -216,27 +215,25 @@ def _pieces(who: str, batches: list[PyTree], axes: list[PyTree], size: int) -> i
             continue
         if not is_array(x):
             raise check.WrongArgument(
-                f"{who}: leaf {_name(path)} of the batches {check.said_of(x)}, and an array "
-                "is wanted."
+                f"{name}: leaf {_name(path)} of the batches {check.said_of(x)}, "
+                "expected an array."
             )
         if not 0 <= axis < jnp.ndim(x):
             raise ValueError(
-                f"{who}: leaf {_name(path)} of the batches has shape "
-                f"{jnp.shape(x)}, and an axis {axis} is wanted. Leave it out of the "
-                "batch, or say `None` in `in_axes`."
+                f"{name}: leaf {_name(path)} of the batches has shape {jnp.shape(x)}, "
+                f"expected an axis {axis}. Leave it out of the batch, or say `None` in "
+                "`in_axes`."
             )
         sizes.append(jnp.shape(x)[axis])
     if not sizes:
         raise ValueError(
-            f"{who}: there is no batch. Name one in `argnums` or `argnames`."
+            f"{name}: there is no batch. Name one in `argnums` or `argnames`."
         )
     if len(set(sizes)) > 1:
-        raise ValueError(
-            f"{who}: the batches have sizes {sizes}, and one size is wanted."
-        )
+        raise ValueError(f"{name}: the batches have sizes {sizes}, expected one size.")
     if sizes[0] % size:
         raise ValueError(
-            f"{who}: the batch has {sizes[0]} examples, and microbatch_size is "
+            f"{name}: the batch has {sizes[0]} examples, and microbatch_size is "
             f"{size}: it is not divisible. Pad the batch, or choose another."
         )
     return sizes[0] // size
@@ -254,7 +251,7 @@ def _pick(x: Any, axis: int, i: Any) -> Any:
     return jax.lax.dynamic_index_in_dim(x, i, axis, keepdims=False)
 
 
-def _real(who: str, real: Any, pieces: int) -> Any:
+def _real(name: str, real: Any, pieces: int) -> Any:
     """How many pieces are run."""
     if real is None:
         return pieces
@@ -262,8 +259,8 @@ def _real(who: str, real: Any, pieces: int) -> Any:
         return jnp.minimum(real, pieces)
     if not 0 <= real <= pieces:
         raise ValueError(
-            f"{who}: num_real_microbatches is {real}, and a whole number from 0 "
-            f"to {pieces} is wanted: so many microbatches there are."
+            f"{name}: num_real_microbatches is {real}, expected a whole number from 0 "
+            f"to {pieces}: so many microbatches there are."
         )
     return int(real)
 

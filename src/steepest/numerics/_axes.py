@@ -21,12 +21,12 @@ class Axes(NamedTuple):
 
 
 def axes_of(
-    who: str, shape: Sequence[int], reduction: int | Sequence[int], output: Any
+    name: str, shape: Sequence[int], reduction: int | Sequence[int], output: Any
 ) -> Axes:
     """The axes of a tensor of this shape, counted from the front.
 
     Args:
-        who: who speaks in an error, and of which leaf.
+        name: who speaks in an error, and of which leaf.
         shape: of the tensor.
         reduction: one axis or several, also counted from the back.
         output: likewise; no axis may be in both.
@@ -36,18 +36,18 @@ def axes_of(
     named = f"reduction axes {found[0]} and output axes {found[1]}"
     if ndim < 2:
         raise ValueError(
-            f"{who}: shape {tuple(shape)} has {named}, and two axes or more "
-            "are wanted. Give numbers to matrices alone."
+            f"{name}: shape {tuple(shape)} has {named}, expected two axes or more. "
+            "Give numbers to matrices alone."
         )
     if any(not -ndim <= axis < ndim for row in found for axis in row):
         raise ValueError(
-            f"{who}: shape {tuple(shape)} has {named}, and each in "
-            f"[{-ndim}, {ndim}) is wanted."
+            f"{name}: shape {tuple(shape)} has {named}, expected each in [{-ndim}, "
+            f"{ndim})."
         )
     rows, columns = (tuple(axis % ndim for axis in row) for row in found)
     if len({*rows, *columns}) < len(rows) + len(columns):
         raise ValueError(
-            f"{who}: shape {tuple(shape)} has {named}, and no axis twice is wanted."
+            f"{name}: shape {tuple(shape)} has {named}, expected no axis twice."
         )
     rest = tuple(axis for axis in range(ndim) if axis not in (*rows, *columns))
     return Axes(rest, rows, columns)

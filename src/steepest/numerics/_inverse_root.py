@@ -49,24 +49,24 @@ def matrix_inverse_pth_root(
     >>> [round(float(x), 4) for x in root.ravel()]
     [0.5, 0.0, 0.0, 0.5]
     """
-    who = "matrix_inverse_pth_root"
-    (given,) = check.array(who, matrix=matrix)
+    name = "matrix_inverse_pth_root"
+    (given,) = check.array(name, matrix=matrix)
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise ValueError(
-            f"{who}: matrix has shape {given.shape}, and a square matrix is wanted. "
-            "Map over more of them with `jax.vmap`."
+            f"{name}: matrix has shape {given.shape}, expected a square matrix. Map "
+            "over more of them with `jax.vmap`."
         )
     if not jnp.issubdtype(given.dtype, jnp.floating):
         raise ValueError(
-            f"{who}: matrix is {given.dtype}, and real numbers are wanted. Convert it "
-            "with `.astype(float)`."
+            f"{name}: matrix is {given.dtype}, expected real numbers. Convert it with "
+            "`.astype(float)`."
         )
     if isinstance(p, Array) and not isinstance(p, Tracer) and p.ndim == 0:
         p = p.item()
-    (p,) = check.period(who, p=p)
-    check.whole(who, num_iters=num_iters)
-    check.nonnegative(who, ridge_epsilon=ridge_epsilon)
-    check.real(who, error_tolerance=error_tolerance)
+    (p,) = check.period(name, p=p)
+    check.whole(name, num_iters=num_iters)
+    check.nonnegative(name, ridge_epsilon=ridge_epsilon)
+    check.real(name, error_tolerance=error_tolerance)
     a = at_least_float32(given)
     eye = jnp.eye(len(a), dtype=a.dtype)
     # Computed for a matrix with elements of at most 1: no square of it is too large or

@@ -10,31 +10,31 @@ from jaxtyping import Array
 from ..core import warn
 
 
-def key_from(who: str, key: Any, seed: int | None = None) -> Array:
+def key_from(name: str, key: Any, seed: int | None = None) -> Array:
     """The key that a user meant.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         key: a key as `jax.random.key` makes it, or as `jax.random.PRNGKey` does, or a
             number to make one of.
         seed: the same, as it was once called.
     """
     if key is not None and seed is not None:
         raise ValueError(
-            f"{who}: got both `key` and `seed`, and one is wanted. Pass `key` alone."
+            f"{name}: got both `key` and `seed`, expected one. Pass `key` alone."
         )
     if seed is not None:
-        said = f"{who}: `seed` is deprecated. Pass it as `key`."
+        said = f"{name}: `seed` is deprecated. Pass it as `key`."
         warn(said, DeprecationWarning)
         key = seed
     if key is None:
-        said = f"{who}: got no `key`, and takes 0. Pass `key=0` to say so."
+        said = f"{name}: got no `key`, and takes 0. Pass `key=0` to say so."
         warn(said, UserWarning)
         key = 0
     if not _is_key_or_whole(key):
         raise TypeError(
-            f"{who}: key is {key!r}, and a whole number or a key is wanted. Make one "
-            "with `jax.random.key(0)`."
+            f"{name}: key is {key!r}, expected a whole number or a key. Make one with "
+            "`jax.random.key(0)`."
         )
     key = jnp.asarray(key)
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):

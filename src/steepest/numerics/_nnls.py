@@ -40,12 +40,12 @@ def nnls(
     A, b = check.array("nnls", A=A, b=b)
     if A.ndim != 2 or b.ndim not in (1, 2) or A.shape[0] != b.shape[0]:
         raise ValueError(
-            f"nnls: A has shape {A.shape} and b {b.shape}, and shapes (m, n) and (m,) "
-            "or (m, k) are wanted. Map over more problems with `jax.vmap`."
+            f"nnls: A has shape {A.shape} and b {b.shape}, expected shapes (m, n) and "
+            "(m,) or (m, k). Map over more problems with `jax.vmap`."
         )
     if jnp.iscomplexobj(A) or jnp.iscomplexobj(b):
         raise ValueError(
-            f"nnls: A has dtype {A.dtype} and b {b.dtype}, and real numbers are wanted."
+            f"nnls: A has dtype {A.dtype} and b {b.dtype}, expected real numbers."
         )
     check.amount.must("nnls", iters=iters, unroll=unroll)
     if L is not None:

@@ -79,8 +79,8 @@ def _common(name: str, x: Array, other: str, y: Array) -> tuple[int, ...]:
         return jnp.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         raise check.WrongArgument(
-            f"{_WHO}: {name} has shape {x.shape} and {other} {y.shape}, and shapes "
-            "that broadcast are wanted."
+            f"{_WHO}: {name} has shape {x.shape} and {other} {y.shape}, expected "
+            "shapes that broadcast."
         ) from None
 
 

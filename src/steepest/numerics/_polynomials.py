@@ -67,11 +67,11 @@ COEFFICIENTS: dict[str, Any] = {
 }
 
 
-def polynomials(who: str, coefficients: Any, steps: Any = None) -> Polynomials:
+def polynomials(name: str, coefficients: Any, steps: Any = None) -> Polynomials:
     """The polynomial of each step.
 
     Args:
-        who: who speaks in an error.
+        name: name used in error messages.
         coefficients: a name in `COEFFICIENTS`; or `(a, b, c)` for every step; or one
             such triple for each of the first steps.
         steps: how many; by default as many as there are triples, and 5 of one alone.
@@ -84,20 +84,20 @@ def polynomials(who: str, coefficients: Any, steps: Any = None) -> Polynomials:
     if isinstance(coefficients, str):
         if coefficients not in COEFFICIENTS:
             raise ValueError(
-                f"{who}: coefficients is {coefficients!r}, and one of {known}, or "
-                "three numbers, is wanted."
+                f"{name}: coefficients is {coefficients!r}, expected one of: {known}, "
+                "or three numbers."
             )
         coefficients = COEFFICIENTS[coefficients]
-    check.array(who, coefficients=coefficients)
+    check.array(name, coefficients=coefficients)
     rows = np.asarray(coefficients, float)
     if rows.ndim not in (1, 2) or rows.shape[-1] != 3 or rows.size == 0:
         raise ValueError(
-            f"{who}: coefficients has shape {rows.shape}, and (3,), or (steps, 3) with "
-            f"one polynomial for each step, or one of {known}, is wanted."
+            f"{name}: coefficients has shape {rows.shape}, expected (3,), or (steps, "
+            f"3) with one polynomial for each step, or one of {known},."
         )
     last = tuple(rows.tolist()) if rows.ndim == 1 else _LAST
     found = [] if rows.ndim == 1 else [tuple(row) for row in rows.tolist()]
     if steps is None:
         steps = len(found) or _STEPS
-    (steps,) = check.period(who, steps=steps)
+    (steps,) = check.period(name, steps=steps)
     return tuple([*found, *[last] * (steps - len(found))][:steps])

@@ -60,29 +60,29 @@ def power_iteration(
             if not check.is_number(x):
                 where = jax.tree_util.keystr(path) or "(the tree itself)"
                 raise check.WrongArgument(
-                    f"{_WHO}: leaf {where} of v0 {check.said_of(x)}, and an array is wanted."
+                    f"{_WHO}: leaf {where} of v0 {check.said_of(x)}, expected an array."
                 )
         start = jax.tree.map(lambda x: jnp.asarray(x, promoted(x, 1.0)), v0)
         return _iterate(matrix, start, start, num_iters, error_tolerance)
     (matrix,) = check.array(_WHO, matrix=matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
-            f"power_iteration: matrix has shape {matrix.shape}, and a square matrix is "
-            "wanted. Map over more of them with `jax.vmap`."
+            f"power_iteration: matrix has shape {matrix.shape}, expected a square "
+            "matrix. Map over more of them with `jax.vmap`."
         )
     if v0 is None:
         if not jnp.issubdtype(matrix.dtype, jnp.inexact):
             raise ValueError(
-                f"{_WHO}: matrix has dtype {matrix.dtype}, and real numbers are "
-                "wanted. Convert it with `.astype(float)`, or pass `v0`."
+                f"{_WHO}: matrix has dtype {matrix.dtype}, expected real numbers. "
+                "Convert it with `.astype(float)`, or pass `v0`."
             )
         key = jax.random.key(0) if key is None else key
         v0 = jax.random.uniform(key, matrix.shape[-1:], matrix.dtype, -1, 1)
     (v0,) = check.array(_WHO, v0=v0)
     if v0.shape != matrix.shape[1:]:
         raise check.WrongArgument(
-            f"{_WHO}: v0 has shape {v0.shape} and matrix {matrix.shape}, and shape "
-            f"{matrix.shape[1:]} is wanted."
+            f"{_WHO}: v0 has shape {v0.shape} and matrix {matrix.shape}, expected "
+            f"shape {matrix.shape[1:]}."
         )
     like = jnp.zeros_like(v0, dtype=promoted(matrix, v0, 1.0))
     wide = at_least_float32(like).dtype
@@ -99,7 +99,7 @@ def _check_like(v: PyTree, found: PyTree) -> None:
         raise check.WrongArgument(
             f"{_WHO}: of v0, {jax.tree.structure(v)} with the shapes {shapes(v)}, the "
             f"function makes {jax.tree.structure(found)} with the shapes "
-            f"{shapes(found)}, and a tree like v0 is wanted."
+            f"{shapes(found)}, expected a tree like v0."
         )
 
 

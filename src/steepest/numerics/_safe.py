@@ -35,17 +35,16 @@ def safe_norm(
         keepdims: whether the axes stay, with size one.
     """
 
-    who = "safe_norm"
-    (x,) = check.array(who, x=x)
+    name = "safe_norm"
+    (x,) = check.array(name, x=x)
 
     def length(x: Array, keepdims: bool = keepdims) -> Array:
         try:
             return jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=keepdims)
         except (TypeError, ValueError):
             raise check.WrongArgument(
-                f"{who}: ord is {ord!r}, axis is {axis!r} and x has shape {x.shape}, "
-                "and a norm of `jnp.linalg.norm` along one or two of its axes is "
-                "wanted."
+                f"{name}: ord is {ord!r}, axis is {axis!r} and x has shape {x.shape}, "
+                "expected a norm of `jnp.linalg.norm` along one or two of its axes."
             ) from None
 
     def safe_length(x: Array) -> Array:
@@ -53,7 +52,7 @@ def safe_norm(
         some = length(jnp.where(zero, 1, x))
         return jnp.where(zero.reshape(some.shape), 0, some)
 
-    check.unless_array(check.real, who, min_norm=min_norm)
+    check.unless_array(check.real, name, min_norm=min_norm)
     return _floored(safe_length, x, min_norm)
 
 
@@ -66,9 +65,9 @@ def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
         x: an array; without entries, its mean is zero.
         min_rms: the smallest value that is returned.
     """
-    who = "safe_root_mean_squares"
-    (x,) = check.array(who, x=x)
-    check.unless_array(check.real, who, min_rms=min_rms)
+    name = "safe_root_mean_squares"
+    (x,) = check.array(name, x=x)
+    check.unless_array(check.real, name, min_rms=min_rms)
     return _floored(rms, x, min_rms)
 
 
@@ -81,16 +80,16 @@ def safe_increment(count: Any) -> Num[Array, "..."]:
     return _increment("safe_increment", count)
 
 
-def _increment(who: str, count: Any) -> Array:
-    (found,) = check.array(who, count=count)
+def _increment(name: str, count: Any) -> Array:
+    (found,) = check.array(name, count=count)
     if jnp.issubdtype(found.dtype, jnp.integer):
         top = jnp.iinfo(found.dtype).max
     elif jnp.issubdtype(found.dtype, jnp.floating):
         top = jnp.finfo(found.dtype).max
     else:
         raise ValueError(
-            f"{who}: count has dtype {found.dtype}, and an integer or a real "
-            "dtype is wanted. Count with `jnp.zeros([], jnp.int32)`."
+            f"{name}: count has dtype {found.dtype}, expected an integer or a real "
+            "dtype. Count with `jnp.zeros([], jnp.int32)`."
         )
     last = jnp.full(found.shape, top, found.dtype)
     return jnp.where(found < last, found + 1, last)

@@ -36,7 +36,7 @@ class Line:
 
     def __init__(
         self,
-        who: str,
+        name: str,
         updates: Updates,
         params: Params | None,
         value_fn: ValueFn,
@@ -46,7 +46,7 @@ class Line:
         """Look along a direction.
 
         Args:
-            who: name used in error messages.
+            name: name used in error messages.
             updates: the direction.
             params: where it begins.
             value_fn: a function of the params and of some extra arguments.
@@ -56,12 +56,12 @@ class Line:
         self._axes = axes
         self._updates = updates
         self._params = params
-        self._who = who
+        self._who = name
         self._real = number_dtype(params)
-        given = _taken_by(who, value_fn, extra_args)
+        given = _taken_by(name, value_fn, extra_args)
 
         def value_at(params: Params) -> Float[Array, ""]:
-            return returned(who, value_fn(params, **given))
+            return returned(name, value_fn(params, **given))
 
         self._value_at = value_at
 
@@ -115,12 +115,12 @@ def number_dtype(params: Params) -> Any:
 
 
 def dot(
-    who: str, x: Updates, y: Updates, axes: MeshAxes | None = None
+    name: str, x: Updates, y: Updates, axes: MeshAxes | None = None
 ) -> Float[Array, ""]:
     """`<x, y>` over all leaves, its real part; without those where one is `None`.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         x: a tree.
         y: a tree of the same structure.
         axes: the mesh axes over which they are split.
@@ -136,51 +136,51 @@ def dot(
         x, y = (jnp.asarray(x, dtype) for x in pair)
         return inner(x, y).astype(float)
 
-    map_trees(who, leaf, none_is_leaf=True, updates=x, grad=y)
+    map_trees(name, leaf, none_is_leaf=True, updates=x, grad=y)
     return sum_of_leaves(axes, multiply, pairs, jnp.zeros(()))
 
 
 def asked(
-    who: str, updates: Updates, params: Params | None, **arguments: Any
+    name: str, updates: Updates, params: Params | None, **arguments: Any
 ) -> Float[Array, ""]:
     """The `value` that `update` was given; an error if anything is missing or odd.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         updates: the direction.
         params: where it begins.
         arguments: `value`, `grad` and `value_fn`.
     """
     absent = [k for k, x in {"params": params, **arguments}.items() if x is None]
     if absent:
-        raise missing(who, *absent)
-    check.function(who, value_fn=arguments["value_fn"])
-    same_shapes(who, updates=updates, params=params)
-    same_shapes(who, updates=updates, grad=arguments["grad"])
-    return one_number(who, value=arguments["value"])
+        raise missing(name, *absent)
+    check.function(name, value_fn=arguments["value_fn"])
+    same_shapes(name, updates=updates, params=params)
+    same_shapes(name, updates=updates, grad=arguments["grad"])
+    return one_number(name, value=arguments["value"])
 
 
-def returned(who: str, x: Any) -> Float[Array, ""]:
+def returned(name: str, x: Any) -> Float[Array, ""]:
     """What `value_fn` returned, which must be something that has a gradient."""
     dtype = getattr(x, "dtype", jnp.result_type(float))
     floating = _is_number(x) and jnp.issubdtype(dtype, jnp.floating)
     if not floating or np.shape(x) != ():
         raise TypeError(
-            f"{who}: value_fn returned {_described(x)}, and one real number is wanted. "
+            f"{name}: value_fn returned {_described(x)}, expected one real number. "
             "Return the value alone, and sum or average over its axes."
         )
     return jnp.asarray(x, dtype)
 
 
-def differentiable(who: str, params: Params) -> None:
+def differentiable(name: str, params: Params) -> None:
     """An error unless there is a gradient for every param: integers have none."""
     leaves = jax.tree.leaves(params, is_leaf=lambda x: x is None)
     for path, x in zip(leaf_paths(params), leaves, strict=True):
         if x is None or is_inexact(x) or isinstance(x, float | complex):
             continue
         raise TypeError(
-            f"{who}: leaf {path} of the params {check.said_of(x)}, and an array of floating "
-            "or complex numbers is wanted. Put `None` in its place, or hide it with "
+            f"{name}: leaf {path} of the params {check.said_of(x)}, expected an array "
+            "of floating or complex numbers. Put `None` in its place, or hide it with "
             "`masked`."
         )
 
@@ -190,8 +190,8 @@ def one_number(who: str, **value: Any) -> Float[Array, ""]:
     ((name, x),) = value.items()
     if not _is_number(x) or math.prod(np.shape(x)) != 1 or jnp.iscomplexobj(x):
         raise TypeError(
-            f"{who}: {name} is {_described(x)}, and one real number is wanted. Pass "
-            "what the function returns, summed or averaged over its axes."
+            f"{who}: {name} is {_described(x)}, expected one real number. Pass what "
+            "the function returns, summed or averaged over its axes."
         )
     return jnp.reshape(jnp.asarray(x), ()).astype(float)
 

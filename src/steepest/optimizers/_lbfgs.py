@@ -246,8 +246,8 @@ def _whole(memory_size: Any) -> int:
         memory_size = index(memory_size)
     except TypeError:
         raise TypeError(
-            f"{_NAME}: memory_size is {memory_size!r}, and a whole number of at least "
-            "1, known before tracing, is wanted."
+            f"{_NAME}: memory_size is {memory_size!r}, expected a whole number of at "
+            "least 1, known before tracing."
         ) from None
     if memory_size < 1:
         raise ValueError(

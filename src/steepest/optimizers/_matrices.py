@@ -53,23 +53,25 @@ class Place(NamedTuple):
 class Sorting:
     """Who takes which leaf."""
 
-    def __init__(self, who: str, stacked: str | None, routes: Mapping[str, str] | None):
+    def __init__(
+        self, name: str, stacked: str | None, routes: Mapping[str, str] | None
+    ):
         """Take what the user says, or refuse it.
 
         Args:
-            who: name used in error messages.
+            name: name used in error messages.
             stacked: a pattern for the leaves whose first axis counts layers.
             routes: pattern -> "muon", "adam", or words for the axes.
         """
         if routes is not None and not isinstance(routes, Mapping):
             raise TypeError(
-                f"{who}: routes is a {type(routes).__name__}, and a dict is wanted, "
-                'such as `{"conv": "in in in out", "adapter": "adam"}`.'
+                f"{name}: routes is a {type(routes).__name__}, expected a dict, such "
+                'as `{"conv": "in in in out", "adapter": "adam"}`.'
             )
         self._said = dict(routes or {})
-        self._patterns = as_patterns(who, list(self._said))
-        self._stacked = as_patterns(who, [] if stacked is None else [stacked])
-        self._words = [_words(who, *item) for item in self._said.items()]
+        self._patterns = as_patterns(name, list(self._said))
+        self._stacked = as_patterns(name, [] if stacked is None else [stacked])
+        self._words = [_words(name, *item) for item in self._said.items()]
         self._known: Recent[list[Place]] = Recent(_TREES)
 
     @property
@@ -139,7 +141,7 @@ def _label(words: tuple[str, ...]) -> str:
     return MUON if words == PLAIN else " ".join(words)
 
 
-def _words(who: str, pattern: str, said: Any) -> tuple[str, ...]:
+def _words(name: str, pattern: str, said: Any) -> tuple[str, ...]:
     """The words for the axes, of what stands in `routes`; none for Adam."""
     if said == ADAM:
         return ()
@@ -149,8 +151,8 @@ def _words(who: str, pattern: str, said: Any) -> tuple[str, ...]:
     turns = [a for a, b in pairwise(words) if a != b]
     if set(words) != {"in", "out"} or len(turns) != 1:
         raise ValueError(
-            f"{who}: routes[{pattern!r}] is {said!r}, and 'muon', 'adam', or a word "
-            "for each of the last axes is wanted: 'in' for those that the layer sums "
-            "over and 'out' for the others, side by side, such as 'in in in out'."
+            f"{name}: routes[{pattern!r}] is {said!r}, expected 'muon', 'adam', or a "
+            "word for each of the last axes: 'in' for those that the layer sums over "
+            "and 'out' for the others, side by side, such as 'in in in out'."
         )
     return words

@@ -280,8 +280,8 @@ def _no_matrix(ndim: int, g: Any) -> str | None:
     if g.ndim >= ndim:
         return None
     return (
-        f"has shape {g.shape}, and a matrix is wanted. Use `muon`, which gives the "
-        "others to AdamW."
+        f"has shape {g.shape}, expected a matrix. Use `muon`, which gives the others "
+        "to AdamW."
     )
 
 

@@ -143,8 +143,8 @@ def optimistic_adam(
     """
     if callable(learning_rate):
         raise ValueError(
-            "optimistic_adam: learning_rate is a function, and a number is wanted. "
-            "Use `optimistic_adam_v2`, which takes schedules."
+            "optimistic_adam: learning_rate is a function, expected a number. Use "
+            "`optimistic_adam_v2`, which takes schedules."
         )
     (learning_rate,) = check.finite("optimistic_adam", learning_rate=learning_rate)
     return optimistic_adam_v2(

@@ -47,16 +47,16 @@ def value_and_grad_from_state(
     >>> abs(float(params[0])) < 1e-3
     True
     """
-    who = "value_and_grad_from_state"
-    check.function(who, value_fn=value_fn)
+    name = "value_and_grad_from_state"
+    check.function(name, value_fn=value_fn)
 
     def value_and_grad(
         params: Params, *fn_args: Any, state: OptState, **fn_kwargs: Any
     ) -> tuple[Any, Updates]:
         def value_of(params: Params) -> Any:
-            return returned(who, value_fn(params, *fn_args, **fn_kwargs))
+            return returned(name, value_fn(params, *fn_args, **fn_kwargs))
 
-        differentiable(who, params)
+        differentiable(name, params)
         if _has_holes(state):
             return jax.value_and_grad(value_of)(params)
         stored = _stored(state, "value"), _stored(state, "grad")
@@ -64,11 +64,11 @@ def value_and_grad_from_state(
             if not must_be_there:
                 return jax.value_and_grad(value_of)(params)
             raise ValueError(
-                f"{who}: Value or gradient not found in the state. "
+                f"{name}: Value or gradient not found in the state. "
                 "Use an optimizer that keeps them, such as `lbfgs()` or "
                 "`scale_by_backtracking_linesearch(..., store_grad=True)`."
             )
-        same_shapes(who, params=params, **{"state's `grad`": stored[1]})
+        same_shapes(name, params=params, **{"state's `grad`": stored[1]})
         stored = jax.tree.map(jnp.asarray, stored)
 
         def computed() -> tuple[Any, Updates]:

@@ -53,15 +53,15 @@ def make_perturbed_fun(
     >>> choice(jax.random.key(0), jnp.array([0.0, 5.0])).tolist()
     [0.0, 1.0]
     """
-    who = "make_perturbed_fun"
-    check.function(who, fun=fun)
+    name = "make_perturbed_fun"
+    check.function(name, fun=fun)
     if isinstance(noise, type) or not isinstance(noise, Noise):
         raise TypeError(
-            f"{who}: noise is {noise!r}, and something with `sample` and `log_prob` is "
-            "wanted, such as `Gumbel()` or `Normal()`."
+            f"{name}: noise is {noise!r}, expected something with `sample` and "
+            "`log_prob`, such as `Gumbel()` or `Normal()`."
         )
-    (num_samples,) = check.period(who, num_samples=num_samples)
-    (sigma,) = check.nonnegative(who, sigma=sigma)
+    (num_samples,) = check.period(name, num_samples=num_samples)
+    (sigma,) = check.nonnegative(name, sigma=sigma)
     # Without noise nothing is divided: value and slopes are those of a constant.
     spread = jnp.where(sigma == 0, 1.0, sigma)
 
@@ -82,8 +82,8 @@ def make_perturbed_fun(
         return tree.unflatten(near), log_p - stop_gradient(log_p)
 
     def perturbed(key: Any, x: PyTree) -> PyTree:
-        check.key(who, key=key)
-        x = _real(who, x)
+        check.key(name, key=key)
+        x = _real(name, x)
         keys = jax.random.split(key, num_samples)
         near, log_p = jax.vmap(sample, (0, None))(keys, x)
         weight = jnp.exp(log_p)
@@ -101,7 +101,7 @@ def make_perturbed_fun(
     return perturbed
 
 
-def _real(who: str, x: PyTree) -> PyTree:
+def _real(name: str, x: PyTree) -> PyTree:
     for path, leaf in zip(
         leaf_paths(x), jax.tree.leaves(x, is_leaf=_none), strict=True
     ):
@@ -110,7 +110,7 @@ def _real(who: str, x: PyTree) -> PyTree:
         numbers = check.is_number(leaf)
         if not numbers or not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
             raise check.WrongArgument(
-                f"{who}: leaf {path} {check.said_of(leaf)}, and real numbers are wanted: "
+                f"{name}: leaf {path} {check.said_of(leaf)}, expected real numbers: "
                 "noise is added to them. Convert it with `.astype(float)`."
             )
     return jax.tree.map(jnp.asarray, x)

@@ -90,10 +90,10 @@ def _drawn(
     kind: str, sampler: Callable[..., Array], key: Any, shape: Any, dtype: Any
 ) -> Array:
     """Draws of a kind of noise, or an error that says what is wrong."""
-    who = f"{kind}.sample"
-    check.key(who, key=key)
-    check.dtype(who, dtype=dtype)
+    name = f"{kind}.sample"
+    check.key(name, key=key)
+    check.dtype(name, dtype=dtype)
     (full,) = check.sizes(
-        who, sample_shape=(shape,) if isinstance(shape, int) else shape
+        name, sample_shape=(shape,) if isinstance(shape, int) else shape
     )
     return sampler(key, full, dtype)

@@ -58,12 +58,12 @@ def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
         tree: a tree of real numbers.
         scale: the radius: a number, or an array that broadcasts with every leaf.
     """
-    who = "projection_linf_ball"
-    _check_scale(who, scale)
+    name = "projection_linf_ball"
+    _check_scale(name, scale)
 
     if not check.is_number(scale):
         raise check.WrongArgument(
-            f"{who}: scale {check.said_of(scale)}, and an array or a number is wanted."
+            f"{name}: scale {check.said_of(scale)}, expected an array or a number."
         )
     bounds = -scale, scale
 
@@ -71,7 +71,7 @@ def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
         # In the dtype of the leaf: integers stay integers, and below the radius.
         return _clip(x, *(jnp.asarray(b).astype(promoted(x)) for b in bounds))
 
-    return map_numbers(who, clip, {"scale": scale}, real=True, tree=tree)
+    return map_numbers(name, clip, {"scale": scale}, real=True, tree=tree)
 
 
 def _boxed(who: str, tree: PyTree, **bounds: PyTree) -> PyTree:
@@ -83,8 +83,8 @@ def _boxed(who: str, tree: PyTree, **bounds: PyTree) -> PyTree:
         if known and low > high:
             below, above = bounds
             raise ValueError(
-                f"{who}: {below} is {low} and {above} is {high}, and one that is not "
-                "below it is wanted."
+                f"{who}: {below} is {low} and {above} is {high}, expected one that is "
+                "not below it."
             )
     treedef = jax.tree.structure(tree)
     trees = {name: treedef.unflatten(row) for name, row in spread.items()}
@@ -116,7 +116,7 @@ def _spread(who: str, bound: PyTree, tree: PyTree, name: str) -> list[Any]:
     return found
 
 
-def _check_scale(who: str, scale: PyTree) -> None:
+def _check_scale(name: str, scale: PyTree) -> None:
     """Below zero there is no such set. Arrays are not looked at: they may be traced."""
     for x in jax.tree.leaves(scale):
-        check.unless_array(check.nonnegative.must, who, scale=x)
+        check.unless_array(check.nonnegative.must, name, scale=x)

@@ -32,9 +32,9 @@ def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
     >>> projection_simplex({"w": jnp.array([0.5, 1.0])})["w"].tolist()
     [0.25, 0.75]
     """
-    who = "projection_simplex"
-    scale, *_ = check.amount.must(who, scale=scale)
-    flat, unravel = _ravel(who, map_numbers(who, real_array, real=True, tree=tree))
+    name = "projection_simplex"
+    scale, *_ = check.amount.must(name, scale=scale)
+    flat, unravel = _ravel(name, map_numbers(name, real_array, real=True, tree=tree))
     return unravel(simplex(flat, scale))
 
 
@@ -49,9 +49,9 @@ def projection_l1_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of numbers, at least one.
         scale: the sum.
     """
-    who = "projection_l1_sphere"
-    scale, *_ = check.amount.must(who, scale=scale)
-    flat, unravel = _ravel(who, tree)
+    name = "projection_l1_sphere"
+    scale, *_ = check.amount.must(name, scale=scale)
+    flat, unravel = _ravel(name, tree)
     return unravel(_sphere(flat, scale))
 
 
@@ -62,9 +62,9 @@ def projection_l1_ball(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of numbers, at least one.
         scale: the radius.
     """
-    who = "projection_l1_ball"
-    scale, *_ = check.nonnegative.must(who, scale=scale)
-    flat, unravel = _ravel(who, tree)
+    name = "projection_l1_ball"
+    scale, *_ = check.nonnegative.must(name, scale=scale)
+    flat, unravel = _ravel(name, tree)
     outside = _sphere(flat, scale)
     inside = flat.astype(outside.dtype)
     nearest = jnp.where(jnp.sum(jnp.abs(inside)) <= scale, inside, outside)
@@ -79,12 +79,12 @@ def _sphere(x: Array, scale: Real) -> Array:
     return signs.astype(sizes.dtype) * sizes
 
 
-def _ravel(who: str, tree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
+def _ravel(name: str, tree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
     """The tree as one vector, and the way back."""
-    tree = map_numbers(who, jnp.asarray, tree=tree)
+    tree = map_numbers(name, jnp.asarray, tree=tree)
     if size(tree) == 0:
         raise IndexError(
-            f"{who}: there is no number in the tree, and at least one is wanted."
+            f"{name}: there is no number in the tree, expected at least one."
         )
     with jax.numpy_dtype_promotion("standard"):
         return ravel_pytree(tree)

@@ -21,9 +21,9 @@ def projection_l2_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of numbers.
         scale: the length.
     """
-    who = "projection_l2_sphere"
-    (radius,) = check.amount.must(who, scale=scale)
-    x, _ = scaled(*widened(who, tree=tree))
+    name = "projection_l2_sphere"
+    (radius,) = check.amount.must(name, scale=scale)
+    x, _ = scaled(*widened(name, tree=tree))
     length = norm(x)
     zero = length == 0
     factor = radius / jnp.where(zero, 1, length)
@@ -46,9 +46,9 @@ def projection_l2_ball(tree: PyTree, scale: Real = 1) -> PyTree:
     >>> projection_l2_ball({"w": jnp.array([0.0, 4.0])}, 0.5)["w"].tolist()
     [0.0, 0.5]
     """
-    who = "projection_l2_ball"
-    (radius,) = check.nonnegative.must(who, scale=scale)
-    x, unit = scaled(*widened(who, tree=tree))
+    name = "projection_l2_ball"
+    (radius,) = check.nonnegative.must(name, scale=scale)
+    x, unit = scaled(*widened(name, tree=tree))
     length = norm(x)
     zero = length == 0
     factor = jnp.minimum(unit, radius / jnp.where(zero, 1, length))

@@ -67,10 +67,10 @@ def projection_halfspace(x: PyTree, a: PyTree, b: Real) -> PyTree:
 
 
 def _moved(
-    who: str, excess: Callable[[Array], Array], x: PyTree, a: PyTree, b: Real
+    name: str, excess: Callable[[Array], Array], x: PyTree, a: PyTree, b: Real
 ) -> PyTree:
     """`x`, moved along `a` so that `excess(<a, x> - b)` is gone."""
-    wide_x, unit_a, unit = _prepared(who, x, a)
+    wide_x, unit_a, unit = _prepared(name, x, a)
     square = _square(unit_a)
     with _mixing():
         product = _product(unit_a, wide_x)
@@ -82,10 +82,10 @@ def _moved(
     return restored(found, [x, a], b)
 
 
-def _prepared(who: str, x: PyTree, a: PyTree) -> tuple[PyTree, PyTree, Array]:
+def _prepared(name: str, x: PyTree, a: PyTree) -> tuple[PyTree, PyTree, Array]:
     """`x` to compute with, `a / unit`, and the unit."""
-    wide_x, wide_a = widened(who, x=x, a=a)
-    map_numbers(who, _check_shapes, alike="shape", x=wide_x, a=wide_a)
+    wide_x, wide_a = widened(name, x=x, a=a)
+    map_numbers(name, _check_shapes, alike="shape", x=wide_x, a=wide_a)
     return wide_x, *scaled(wide_a)
 
 

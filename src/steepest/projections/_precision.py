@@ -18,10 +18,10 @@ def real_array(x: Any) -> Array:
     return x
 
 
-def widened(who: str, **trees: PyTree) -> list[PyTree]:
+def widened(name: str, **trees: PyTree) -> list[PyTree]:
     """The trees with all numbers in float32, or in float64 where one of them is."""
     asarray = jnp.asarray
-    arrays = [map_numbers(who, asarray, **{k: tree}) for k, tree in trees.items()]
+    arrays = [map_numbers(name, asarray, **{k: tree}) for k, tree in trees.items()]
     real = wide_dtype(jax.tree.leaves(arrays))
     pair = jnp.complex128 if real == jnp.float64 else jnp.complex64
     return [

@@ -19,8 +19,8 @@ def checked(problem: Problem) -> Problem:
     """
     if not isinstance(problem, Problem):
         raise TypeError(
-            f"race: the problem is a {type(problem).__name__}, and a "
-            f"`steepest.race.Problem` is wanted, or the name of one."
+            f"race: the problem is a {type(problem).__name__}, expected a "
+            "`steepest.race.Problem`, or the name of one."
         )
     _check_settings(problem)
     _check_data(problem)
@@ -44,7 +44,7 @@ def _traced(problem: Problem, name: str, takes: str, *args: Any) -> Any:
     function = getattr(problem, name)
     if not callable(function):
         raise TypeError(
-            f"{_who(problem, name)} is {function!r}, and a function is wanted: "
+            f"{_who(problem, name)} is {function!r}, expected a function: "
             f"`{name}({takes})`."
         )
     try:
@@ -70,8 +70,8 @@ def _check_params(problem: Problem, params: Params) -> None:
     leaves = jax.tree_util.tree_leaves_with_path(params)
     if not leaves:
         raise ValueError(
-            f"{_who(problem, 'init')} returns {_shown(params)}, and at least one array "
-            f"is wanted."
+            f"{_who(problem, 'init')} returns {_shown(params)}, expected at least one "
+            "array."
         )
     for path, leaf in leaves:
         if not jnp.issubdtype(leaf.dtype, jnp.inexact):
@@ -86,24 +86,24 @@ def _check_number(problem: Problem, name: str, found: Any, *kinds: Any) -> None:
     fits = isinstance(found, jax.ShapeDtypeStruct) and found.shape == ()
     if not fits or not any(jnp.issubdtype(found.dtype, kind) for kind in kinds):
         raise TypeError(
-            f"{_who(problem, name)} returns {_shown(found)}, and one real number is "
-            f"wanted: a mean, say."
+            f"{_who(problem, name)} returns {_shown(found)}, expected one real number: "
+            "a mean, say."
         )
 
 
 def _check_adjustments(problem: Problem, params: Params, found: Params) -> None:
-    who = _who(problem, "adjust")
+    name = _who(problem, "adjust")
     if jax.tree.structure(found) != jax.tree.structure(params):
         raise TypeError(
-            f"{who} returns {_shown(found)}, and the structure of the params is "
-            f"wanted: {_shown(params)}."
+            f"{name} returns {_shown(found)}, expected the structure of the params: "
+            f"{_shown(params)}."
         )
     wanted = jax.tree_util.tree_leaves_with_path(params)
     for (path, p), x in zip(wanted, jax.tree.leaves(found), strict=True):
         if (x.shape, x.dtype) != (p.shape, p.dtype):
             raise TypeError(
-                f"{who} returns {_shown(x)}{_at(path)}, and {_shown(p)} is wanted, as "
-                f"in the params."
+                f"{name} returns {_shown(x)}{_at(path)}, expected {_shown(p)}, as in "
+                "the params."
             )
 
 
@@ -139,9 +139,7 @@ def _check_settings(problem: Problem) -> None:
     for name, (fits, wanted) in rules.items():
         value = getattr(problem, name)
         if not fits(value):
-            raise ValueError(
-                f"{_who(problem, name)} is {value!r}, and {wanted} is wanted."
-            )
+            raise ValueError(f"{_who(problem, name)} is {value!r}, expected {wanted}.")
 
 
 def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:

@@ -132,7 +132,7 @@ def check_folder(path: Path) -> None:
         path: where.
     """
     if not is_folder(path):
-        raise left_alone(path, f"is {_named(_kind(path))}, and a folder is wanted")
+        raise left_alone(path, f"is {_named(_kind(path))}, expected a folder")
 
 
 def remove(path: Path) -> None:
@@ -164,7 +164,7 @@ def write(path: Path, parts: Iterable[bytes | memoryview]) -> None:
     """
     kind = _kind(path)
     if kind is not None and not stat.S_ISREG(kind):
-        raise left_alone(path, f"is {_named(kind)}, and a file is wanted")
+        raise left_alone(path, f"is {_named(kind)}, expected a file")
     beside = path.with_name(f".steepest-{secrets.token_hex(8)}.new")
     with _said("write", path):
         try:
@@ -230,11 +230,11 @@ def _open(verb: str, path: Path, flags: int) -> int:
             if error.errno not in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
                 raise
             kind = _kind(path)
-            raise left_alone(path, f"is {_named(kind)}, and a file is wanted") from None
+            raise left_alone(path, f"is {_named(kind)}, expected a file") from None
         try:
             kind = os.fstat(file).st_mode
             if not stat.S_ISREG(kind):
-                raise left_alone(path, f"is {_named(kind)}, and a file is wanted")
+                raise left_alone(path, f"is {_named(kind)}, expected a file")
         except (OSError, ValueError):
             _close(file)
             raise

@@ -126,7 +126,7 @@ class _Absent(Exception):
 
 def _turn(
     problem: Problem,
-    who: Entrant,
+    name: Entrant,
     settings: Settings,
     store: Store | Nowhere,
     watch: Watch,
@@ -134,7 +134,7 @@ def _turn(
     compiler: Callable[[Model, Plan], Program],
 ) -> Sweep:
     """One optimizer: what its runs have told, when they end or have to."""
-    model = Model(problem, who)
+    model = Model(problem, name)
     sweep = store.finished(model)
     if sweep is not None:
         watch.ends(sweep)
@@ -142,10 +142,10 @@ def _turn(
     begun = store.begun(model)
     sweep = None if begun is None else begun.sweep
     if not watch.stopped() and time.monotonic() < until:
-        rates = settings.learning_rates if who.swept else (None,)
+        rates = settings.learning_rates if name.swept else (None,)
         plan = Plan(rates, settings.seeds, settings.steps)
         program = _program(model, plan, watch, compiler)
-        for look in _named(who, looks(program, begun), watch):
+        for look in _named(name, looks(program, begun), watch):
             sweep = look.sweep
             watch.looks(sweep)
             if sweep.finished:
@@ -178,12 +178,12 @@ def _program(
     return program
 
 
-def _named(who: Entrant, found: Iterator[Look], watch: Watch) -> Iterator[Look]:
+def _named(name: Entrant, found: Iterator[Look], watch: Watch) -> Iterator[Look]:
     """The looks of an optimizer; if XLA cannot run it, it is named."""
     try:
         yield from found
     except (OutOfMemory, jax.errors.JaxRuntimeError) as error:
-        raise _absent(who.name, watch, error) from error
+        raise _absent(name.name, watch, error) from error
 
 
 def _absent(name: str, watch: Watch, error: Exception) -> _Absent:

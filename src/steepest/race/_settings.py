@@ -80,8 +80,8 @@ def _optimizers(names: Any) -> tuple[str, ...]:
         names = [names]
     if not names or not all(isinstance(x, str) for x in names):
         raise ValueError(
-            f"{_WHO}: `optimizers` is {names!r}, and one name or more is wanted, such "
-            "as ['adamw', 'lookahead(adamw)']."
+            f"{_WHO}: `optimizers` is {names!r}, expected one name or more, such as "
+            "['adamw', 'lookahead(adamw)']."
         )
     return _once("optimizers", tuple(map(tidy, names)))
 
@@ -91,9 +91,7 @@ def _rates(rates: Any) -> tuple[float, ...]:
         rates = [rates]
     rates = tuple(_number("learning_rates", rate, least=0.0) for rate in rates)
     if not rates:
-        raise ValueError(
-            f"{_WHO}: `learning_rates` is empty, and one or more is wanted."
-        )
+        raise ValueError(f"{_WHO}: `learning_rates` is empty, expected one or more.")
     return _once("learning_rates", tuple(sorted(rates)))
 
 
@@ -107,8 +105,8 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
         )
     if not seeds or not all(isinstance(x, int) and 0 <= x < 2**32 for x in seeds):
         raise ValueError(
-            f"{_WHO}: `seeds` is {seeds!r}, and a count or numbers from 0 to 2**32 - 1 "
-            "are wanted."
+            f"{_WHO}: `seeds` is {seeds!r}, expected a count or numbers from 0 to "
+            "2**32 - 1."
         )
     return _once("seeds", tuple(seeds))
 
@@ -116,9 +114,7 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
 def _once(name: str, xs: tuple[Any, ...]) -> tuple[Any, ...]:
     twice = [x for k, x in enumerate(xs) if x in xs[:k]]
     if twice:
-        raise ValueError(
-            f"{_WHO}: `{name}` has {twice[0]} twice, and each is wanted once."
-        )
+        raise ValueError(f"{_WHO}: `{name}` has {twice[0]} twice, expected each once.")
     return xs
 
 
@@ -134,7 +130,7 @@ def count_of(name: str, x: Any) -> Any:
 
 def _count(name: str, x: Any) -> int:
     if isinstance(x, bool) or not isinstance(x, int) or x < 1:
-        raise ValueError(f"{_WHO}: `{name}` is {x!r}, and a count from 1 on is wanted.")
+        raise ValueError(f"{_WHO}: `{name}` is {x!r}, expected a count from 1 on.")
     return x
 
 
@@ -143,7 +139,7 @@ def _number(name: str, x: Any, least: float | None = None) -> Any:
         return None
     wanted = "a number" if least is None else f"a number above {least:g}"
     if isinstance(x, bool) or not isinstance(x, int | float) or not isfinite(x):
-        raise ValueError(f"{_WHO}: `{name}` has {x!r}, and {wanted} is wanted.")
+        raise ValueError(f"{_WHO}: `{name}` has {x!r}, expected {wanted}.")
     if least is not None and x <= least:
-        raise ValueError(f"{_WHO}: `{name}` has {x!r}, and {wanted} is wanted.")
+        raise ValueError(f"{_WHO}: `{name}` has {x!r}, expected {wanted}.")
     return float(x)

@@ -201,7 +201,7 @@ class Store:
         content, data = read_sealed(path)
         if content["role"] != role:
             raise _disk.left_alone(
-                path, f"has {content['role']} in it, and {role} is wanted"
+                path, f"has {content['role']} in it, expected {role}"
             )
         return content, data
 

@@ -66,31 +66,31 @@ def polynomial_schedule(
 
 
 def polynomial(
-    who: str,
+    name: str,
     init_value: Real,
     end_value: Real,
     power: Real,
     transition_steps: Real,
     transition_begin: Real = 0,
 ) -> Schedule:
-    """`polynomial_schedule` for the schedule `who`, which speaks in its errors.
+    """`polynomial_schedule` for the schedule `name`, which speaks in its errors.
 
     Args:
-        who: the schedule the user called.
+        name: the schedule the user called.
         init_value, end_value, power, transition_steps, transition_begin: as for
             `polynomial_schedule`.
     """
     init_value, end_value, begin = check.finite(
-        who,
+        name,
         init_value=init_value,
         end_value=end_value,
         transition_begin=transition_begin,
     )
-    (power,) = check.nonnegative(who, power=power)
-    (steps,) = check.real(who, transition_steps=transition_steps)
-    if not some_steps(who, steps):
+    (power,) = check.nonnegative(name, power=power)
+    (steps,) = check.real(name, transition_steps=transition_steps)
+    if not some_steps(name, steps):
         return lambda count: init_value
-    begin, steps = from_zero(who, begin), reachable(steps)
+    begin, steps = from_zero(name, begin), reachable(steps)
 
     def formula(count: Array) -> Any:
         t = jnp.maximum(among(count, begin, steps), begin) - begin
@@ -148,17 +148,17 @@ def cosine_decay_schedule(
 
 
 def cosine(
-    who: str, init_value: Real, decay_steps: Real, alpha: Real, exponent: Real
+    name: str, init_value: Real, decay_steps: Real, alpha: Real, exponent: Real
 ) -> Schedule:
-    """`cosine_decay_schedule` for the schedule `who`, which speaks in its errors.
+    """`cosine_decay_schedule` for the schedule `name`, which speaks in its errors.
 
     Args:
-        who: the schedule the user called.
+        name: the schedule the user called.
         init_value, decay_steps, alpha, exponent: as for `cosine_decay_schedule`.
     """
-    init_value, alpha = check.finite(who, init_value=init_value, alpha=alpha)
-    (exponent,) = check.nonnegative(who, exponent=exponent)
-    (decay_steps,) = check.positive.must(who, decay_steps=decay_steps)
+    init_value, alpha = check.finite(name, init_value=init_value, alpha=alpha)
+    (exponent,) = check.nonnegative(name, exponent=exponent)
+    (decay_steps,) = check.positive.must(name, decay_steps=decay_steps)
     if isinstance(decay_steps, int):
         decay_steps = float(decay_steps)  # 10**10 is no int32
 
@@ -170,28 +170,28 @@ def cosine(
     return of_count(formula)
 
 
-def some_steps(who: str, steps: Any) -> bool:
+def some_steps(name: str, steps: Any) -> bool:
     """Whether there is a step to take, where that is known; says so where there is not.
 
     Args:
-        who: the schedule the user called.
+        name: the schedule the user called.
         steps: its `transition_steps`.
     """
     none = isinstance(steps, int | float) and not 0 < steps < math.inf
     if none:
-        _log.info("%s: transition_steps is %s: it stays at init_value.", who, steps)
+        _log.info("%s: transition_steps is %s: it stays at init_value.", name, steps)
     return not none
 
 
-def from_zero(who: str, begin: Any) -> Any:
+def from_zero(name: str, begin: Any) -> Any:
     """The first step, and 0 where it is negative, as Optax takes it.
 
     Args:
-        who: the schedule the user called.
+        name: the schedule the user called.
         begin: its `transition_begin`.
     """
     if not isinstance(begin, int | float):
         return jnp.maximum(begin, 0)
     if begin < 0:
-        _log.info("%s: transition_begin is %s: it begins at 0.", who, begin)
+        _log.info("%s: transition_begin is %s: it begins at 0.", name, begin)
     return reachable(max(begin, 0))

@@ -52,7 +52,7 @@ def exponential_decay(
 
 
 def exponential(
-    who: str,
+    name: str,
     init_value: Real,
     transition_steps: Real,
     decay_rate: Real,
@@ -60,31 +60,31 @@ def exponential(
     staircase: bool,
     end_value: Real | None,
 ) -> Schedule:
-    """`exponential_decay` for the schedule `who`, which speaks in its errors.
+    """`exponential_decay` for the schedule `name`, which speaks in its errors.
 
     Args:
-        who: the schedule the user called.
+        name: the schedule the user called.
         init_value, transition_steps, decay_rate, transition_begin, staircase,
             end_value: as for `exponential_decay`.
     """
     init_value, rate, begin = check.finite(
-        who,
+        name,
         init_value=init_value,
         decay_rate=decay_rate,
         transition_begin=transition_begin,
     )
-    (steps,) = check.real(who, transition_steps=transition_steps)
-    end = None if end_value is None else check.finite(who, end_value=end_value)[0]
-    check.flag(who, staircase=staircase)
+    (steps,) = check.real(name, transition_steps=transition_steps)
+    end = None if end_value is None else check.finite(name, end_value=end_value)[0]
+    check.flag(name, staircase=staircase)
     known = isinstance(rate, int | float)
-    if not some_steps(who, steps) or (known and rate == 0):
+    if not some_steps(name, steps) or (known and rate == 0):
         return lambda count: init_value
     if known and rate < 0 and not staircase:
         raise ValueError(
-            f"{who}: decay_rate is {rate}, and a number of at least 0 is wanted: a "
-            "power of a negative number is not real. With `staircase` it may be so."
+            f"{name}: decay_rate is {rate}, expected a number of at least 0: a power "
+            "of a negative number is not real. With `staircase` it may be so."
         )
-    begin, steps = from_zero(who, begin), reachable(steps)
+    begin, steps = from_zero(name, begin), reachable(steps)
 
     def formula(count: Array) -> Any:
         t = jnp.maximum(among(count, begin, steps), begin) - begin

@@ -209,14 +209,14 @@ def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
     name = "inject_hyperparams"
     if not callable(inner_factory):
         raise TypeError(
-            f"{name}: inner_factory is a {type(inner_factory).__name__}, and a function"
-            " that makes a transformation is wanted. Pass it uncalled, and its "
+            f"{name}: inner_factory is a {type(inner_factory).__name__}, expected a "
+            "function that makes a transformation. Pass it uncalled, and its "
             f"arguments afterwards: `{name}(steepest.adam)(learning_rate=0.1)`."
         )
     if not isinstance(static_args, Iterable):
         raise TypeError(
-            f"{name}: static_args is a {type(static_args).__name__}, and a name or "
-            "several are wanted."
+            f"{name}: static_args is a {type(static_args).__name__}, expected a name "
+            "or several."
         )
     check.dtype(name, hyperparam_dtype=hyperparam_dtype)
     known = list(inspect.signature(inner_factory).parameters)

@@ -26,19 +26,19 @@ def join_schedules(
     >>> float(two(4)), float(two(7))
     (10.0, 2.0)
     """
-    who = "join_schedules"
-    parts = check.function(who, **_named("schedules", schedules))
-    begins = check.real(who, **_named("boundaries", boundaries))
+    name = "join_schedules"
+    parts = check.function(name, **_named("schedules", schedules))
+    begins = check.real(name, **_named("boundaries", boundaries))
     if len(parts) != len(begins) + 1:
         raise ValueError(
-            f"{who}: got {len(parts)} schedules and {len(begins)} boundaries, and "
-            "one boundary between each two schedules is wanted."
+            f"{name}: got {len(parts)} schedules and {len(begins)} boundaries, "
+            "expected one boundary between each two schedules."
         )
     known = [x for x in begins if isinstance(x, int | float)]
     if known != sorted(known):
         raise ValueError(
-            f"{who}: boundaries are {known}, and each at or after the one before it "
-            "is wanted."
+            f"{name}: boundaries are {known}, expected each at or after the one before "
+            "it."
         )
     begins = [reachable(x) for x in begins]
 
@@ -61,7 +61,6 @@ def _named(name: str, values: Any) -> dict[str, Any]:
     """The values, each by the place it has in the argument."""
     if not isinstance(values, Iterable):
         raise TypeError(
-            f"join_schedules: {name} is a {type(values).__name__}, and a list is "
-            "wanted."
+            f"join_schedules: {name} is a {type(values).__name__}, expected a list."
         )
     return {f"{name}[{k}]": x for k, x in enumerate(values)}

@@ -39,18 +39,18 @@ def linear_onecycle_schedule(
     >>> [round(float(schedule(count)), 6) for count in (0, 30, 85, 100)]
     [0.04, 1.0, 0.04, 4e-06]
     """
-    who = "linear_onecycle_schedule"
+    name = "linear_onecycle_schedule"
     peak, steps, div, final_div = _checked(
-        who, peak_value, transition_steps, div_factor, final_div_factor
+        name, peak_value, transition_steps, div_factor, final_div_factor
     )
-    start, final = check.fraction(who, pct_start=pct_start, pct_final=pct_final)
+    start, final = check.fraction(name, pct_start=pct_start, pct_final=pct_final)
     if start > final:
         raise ValueError(
-            f"{who}: pct_start is {start} and pct_final {final}, and a pct_final of at "
-            "least pct_start is wanted."
+            f"{name}: pct_start is {start} and pct_final {final}, expected a pct_final "
+            "of at least pct_start."
         )
     return interpolated(
-        who,
+        name,
         "linear",
         peak / div,
         {
@@ -79,13 +79,13 @@ def cosine_onecycle_schedule(
         transition_steps, peak_value, pct_start, div_factor, final_div_factor: as for
             `linear_onecycle_schedule`.
     """
-    who = "cosine_onecycle_schedule"
+    name = "cosine_onecycle_schedule"
     peak, steps, div, final_div = _checked(
-        who, peak_value, transition_steps, div_factor, final_div_factor
+        name, peak_value, transition_steps, div_factor, final_div_factor
     )
-    (start,) = check.fraction(who, pct_start=pct_start)
+    (start,) = check.fraction(name, pct_start=pct_start)
     return interpolated(
-        who,
+        name,
         "cosine",
         peak / div,
         {int(start * steps): div, int(steps): 1.0 / (div * final_div)},
@@ -93,7 +93,7 @@ def cosine_onecycle_schedule(
 
 
 def _checked(
-    who: str, peak_value: Real, transition_steps: Real, div: Real, final_div: Real
+    name: str, peak_value: Real, transition_steps: Real, div: Real, final_div: Real
 ) -> list[Any]:
     """What both have, in this order."""
     more = {
@@ -101,5 +101,5 @@ def _checked(
         "div_factor": div,
         "final_div_factor": final_div,
     }
-    check.positive.must(who, **more)
-    return check.finite(who, peak_value=peak_value, **more)
+    check.positive.must(name, **more)
+    return check.finite(name, peak_value=peak_value, **more)

@@ -31,9 +31,9 @@ def piecewise_constant_schedule(
     >>> [float(schedule(count)) for count in (9, 10, 20)]
     [1.0, 0.5, 0.25]
     """
-    who = "piecewise_constant_schedule"
-    (init_value,) = check.finite(who, init_value=init_value)
-    parts = _sorted(who, boundaries_and_scales)
+    name = "piecewise_constant_schedule"
+    (init_value,) = check.finite(name, init_value=init_value)
+    parts = _sorted(name, boundaries_and_scales)
     if not parts:
         return lambda count: init_value
 
@@ -73,23 +73,23 @@ def piecewise_interpolate_schedule(
 
 
 def interpolated(
-    who: str,
+    name: str,
     interpolate_type: str,
     init_value: Real,
     boundaries_and_scales: BoundariesAndScales | None,
 ) -> Schedule:
-    """`piecewise_interpolate_schedule` for the schedule `who`.
+    """`piecewise_interpolate_schedule` for the schedule `name`.
 
     Args:
-        who: the schedule the user called, which speaks in errors.
+        name: the schedule the user called, which speaks in errors.
         interpolate_type, init_value, boundaries_and_scales: as for
             `piecewise_interpolate_schedule`.
     """
-    check.choice(who, _WAYS, interpolate_type=interpolate_type)
+    check.choice(name, _WAYS, interpolate_type=interpolate_type)
     way = _WAYS[interpolate_type]
-    (init_value,) = check.finite(who, init_value=init_value)
+    (init_value,) = check.finite(name, init_value=init_value)
     corners: list[tuple[Any, Any]] = [(0, init_value)]
-    for boundary, scale in _sorted(who, boundaries_and_scales):
+    for boundary, scale in _sorted(name, boundaries_and_scales):
         corners.append((boundary, corners[-1][1] * scale))
 
     def schedule(count: Any) -> Float[Array, "..."]:
@@ -106,24 +106,24 @@ def interpolated(
     return schedule
 
 
-def _sorted(who: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any]]:
+def _sorted(name: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any]]:
     """The boundaries in their order, each with its factor, which may not be negative.
 
     Args:
-        who: the schedule the user called.
+        name: the schedule the user called.
         scales: its `boundaries_and_scales`.
     """
     if scales is None:
         return []
     if not isinstance(scales, Mapping):
         raise TypeError(
-            f"{who}: boundaries_and_scales is a {type(scales).__name__}, and a dict "
-            "{step: factor} is wanted."
+            f"{name}: boundaries_and_scales is a {type(scales).__name__}, expected a "
+            "dict {step: factor}."
         )
     steps = {f"boundary {k} in boundaries_and_scales": b for k, b in enumerate(scales)}
     named = {f"boundaries_and_scales[{b!r}]": s for b, s in scales.items()}
-    boundaries = [reachable(b) for b in check.finite(who, **steps)]
-    factors = check.nonnegative.must(who, **named)
+    boundaries = [reachable(b) for b in check.finite(name, **steps)]
+    factors = check.nonnegative.must(name, **named)
     return sorted(zip(boundaries, factors, strict=True), key=lambda pair: pair[0])
 
 

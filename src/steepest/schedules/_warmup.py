@@ -66,7 +66,7 @@ def warmup_cosine_decay_schedule(
 
 
 def _warmup_cosine(
-    who: str,
+    name: str,
     init_value: Real,
     peak_value: Real,
     warmup_steps: Real,
@@ -74,23 +74,23 @@ def _warmup_cosine(
     end_value: Real,
     exponent: Real,
 ) -> Schedule:
-    """`warmup_cosine_decay_schedule` for the schedule `who`."""
-    up = _warmup(who, init_value, peak_value, warmup_steps)
+    """`warmup_cosine_decay_schedule` for the schedule `name`."""
+    up = _warmup(name, init_value, peak_value, warmup_steps)
     peak_value, end_value = check.finite(
-        who, peak_value=peak_value, end_value=end_value
+        name, peak_value=peak_value, end_value=end_value
     )
     warmup, steps = check.nonnegative(
-        who, warmup_steps=warmup_steps, decay_steps=decay_steps
+        name, warmup_steps=warmup_steps, decay_steps=decay_steps
     )
     known = isinstance(steps, int | float) and isinstance(warmup, int | float)
     if known and not steps > warmup:
         raise ValueError(
-            f"{who}: decay_steps is {steps} and warmup_steps {warmup}, and more "
-            "decay_steps than warmup_steps are wanted: they count the warm-up too."
+            f"{name}: decay_steps is {steps} and warmup_steps {warmup}, expected more "
+            "decay_steps than warmup_steps: they count the warm-up too."
         )
     peak = as_float(peak_value)
     share = jnp.where(peak == 0, 0, end_value / jnp.where(peak == 0, 1, peak))
-    down = cosine(who, peak_value, steps - warmup, share, exponent)
+    down = cosine(name, peak_value, steps - warmup, share, exponent)
     return join_schedules([up, down], [warmup])
 
 
@@ -114,10 +114,10 @@ def warmup_exponential_decay_schedule(
         transition_steps, decay_rate, staircase, end_value: as for `exponential_decay`.
         transition_begin: how many steps after the warm-up the decay begins.
     """
-    who = "warmup_exponential_decay_schedule"
-    up = _warmup(who, init_value, peak_value, warmup_steps)
+    name = "warmup_exponential_decay_schedule"
+    up = _warmup(name, init_value, peak_value, warmup_steps)
     down = exponential(
-        who,
+        name,
         peak_value,
         transition_steps,
         decay_rate,
@@ -125,7 +125,9 @@ def warmup_exponential_decay_schedule(
         staircase,
         end_value,
     )
-    return join_schedules([up, down], check.nonnegative(who, warmup_steps=warmup_steps))
+    return join_schedules(
+        [up, down], check.nonnegative(name, warmup_steps=warmup_steps)
+    )
 
 
 @schedule
@@ -143,12 +145,12 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     """
     if not isinstance(cosine_kwargs, Iterable):
         raise TypeError(
-            f"sgdr_schedule: cosine_kwargs is a {type(cosine_kwargs).__name__}, and a "
-            "list of dicts is wanted."
+            f"sgdr_schedule: cosine_kwargs is a {type(cosine_kwargs).__name__}, "
+            "expected a list of dicts."
         )
     cycles = list(cosine_kwargs)
     if not cycles:
-        raise ValueError("sgdr_schedule: got no cycles, and one at least is wanted.")
+        raise ValueError("sgdr_schedule: got no cycles, expected one at least.")
     parts = [_cycle(k, cycle) for k, cycle in enumerate(cycles)]
     ends = accumulate(cycle["decay_steps"] for cycle in cycles)
     return join_schedules(parts, list(ends)[:-1])
@@ -156,26 +158,26 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
 
 def _cycle(k: int, cycle: Any) -> Schedule:
     """The schedule of one cycle, which says in errors which it is."""
-    who = f"sgdr_schedule: cosine_kwargs[{k}]"
+    name = f"sgdr_schedule: cosine_kwargs[{k}]"
     if not isinstance(cycle, Mapping):
         raise TypeError(
-            f"{who} is a {type(cycle).__name__}, and a dict of the arguments of "
-            "`warmup_cosine_decay_schedule` is wanted."
+            f"{name} is a {type(cycle).__name__}, expected a dict of the arguments of "
+            "`warmup_cosine_decay_schedule`."
         )
     try:
         bound = inspect.signature(warmup_cosine_decay_schedule).bind(**cycle)
     except TypeError as error:
         raise TypeError(
-            f"{who}: {error}. Give the arguments of `warmup_cosine_decay_schedule`."
+            f"{name}: {error}. Give the arguments of `warmup_cosine_decay_schedule`."
         ) from None
     bound.apply_defaults()
-    return _warmup_cosine(who, **bound.arguments)
+    return _warmup_cosine(name, **bound.arguments)
 
 
 def _warmup(
-    who: str, init_value: Real, peak_value: Real, warmup_steps: Real
+    name: str, init_value: Real, peak_value: Real, warmup_steps: Real
 ) -> Schedule:
     check.finite(
-        who, init_value=init_value, peak_value=peak_value, warmup_steps=warmup_steps
+        name, init_value=init_value, peak_value=peak_value, warmup_steps=warmup_steps
     )
-    return polynomial(who, init_value, peak_value, 1, warmup_steps)
+    return polynomial(name, init_value, peak_value, 1, warmup_steps)

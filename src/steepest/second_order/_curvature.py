@@ -109,8 +109,8 @@ def _like(params: PyTree, v: PyTree) -> PyTree:
     wanted = [x.shape for x in jax.tree.leaves(params)]
     if jax.tree.structure(v) != structure or shapes != wanted:
         raise check.WrongArgument(
-            f"hvp: v has the shapes {shapes}, and one vector of {flat.size} numbers is "
-            f"wanted, or a tree like the params, with the shapes {wanted}."
+            f"hvp: v has the shapes {shapes}, expected one vector of {flat.size} "
+            f"numbers, or a tree like the params, with the shapes {wanted}."
         )
     return jax.tree.map(lambda t, p: jnp.asarray(t).astype(p.dtype), v, params)
 

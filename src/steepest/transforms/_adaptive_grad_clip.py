@@ -70,9 +70,9 @@ def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -
     with jax.numpy_dtype_promotion("standard"):
         if not g_norm.shape == max_norm.shape == grad.shape:
             raise ValueError(
-                f"{name}: g_norm has shape {g_norm.shape}, max_norm "
-                f"{max_norm.shape} and grad {grad.shape}, and one shape is wanted. "
-                "Make the norms with `unitwise_norm`."
+                f"{name}: g_norm has shape {g_norm.shape}, max_norm {max_norm.shape} "
+                f"and grad {grad.shape}, expected one shape. Make the norms with "
+                "`unitwise_norm`."
             )
         clipped = grad * (max_norm / jnp.maximum(g_norm, div_eps))
         return jnp.where(g_norm < max_norm, grad, clipped)
@@ -144,7 +144,7 @@ def _has_units(g: Any, axis: Axes) -> str | None:
     asked = [axis] if isinstance(axis, int) else list(axis or ())
     if any(not -g.ndim <= a < g.ndim for a in asked):
         return (
-            f"has shape {g.shape}, and one with axis {axis} is wanted. Put "
+            f"has shape {g.shape}, expected one with axis {axis}. Put "
             "`adaptive_grad_clip` under a mask."
         )
     many = axis is None and _unit(g.shape) is None
@@ -153,8 +153,7 @@ def _has_units(g: Any, axis: Axes) -> str | None:
 
 _MOST_AXES = 64  # of any array
 _TOO_MANY = (
-    ", and at most five axes are wanted. Say with `axis` over which of them a unit "
-    "extends."
+    ", expected at most five axes. Say with `axis` over which of them a unit extends."
 )
 
 

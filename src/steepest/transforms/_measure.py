@@ -130,8 +130,8 @@ def monitor(
     """
     if not isinstance(measures, Mapping):
         raise TypeError(
-            f"monitor: measures is a {type(measures).__name__}, and a dict "
-            "{name: function} is wanted."
+            f"monitor: measures is a {type(measures).__name__}, expected a dict "
+            "{name: function}."
         )
     txs = {name: _as_transformation(name, x) for name, x in measures.items()}
 
@@ -163,7 +163,7 @@ def _first(measure: Measure, params: Params) -> Any:
 def _check_name(who: str, name: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(
-            f"{who}: measure_name is a {type(name).__name__}, and a string is wanted."
+            f"{who}: measure_name is a {type(name).__name__}, expected a string."
         )
 
 

@@ -100,8 +100,8 @@ def _examples(name: str, grads: Updates) -> tuple[list[Array], Any]:
     if len({x.shape[:1] for x in leaves}) > 1 or any(x.ndim == 0 for x in leaves):
         shapes = ", ".join(str(x.shape) for x in leaves)
         raise ValueError(
-            f"{name}: the leaves have shapes {shapes}, and a first axis of one size, "
-            "the examples, is wanted. Take gradients with `jax.vmap(jax.grad(loss))`."
+            f"{name}: the leaves have shapes {shapes}, expected a first axis of one "
+            "size, the examples. Take gradients with `jax.vmap(jax.grad(loss))`."
         )
     return leaves, treedef
 

@@ -65,8 +65,8 @@ def scale(scalar: Any, tree: PyTree) -> PyTree:
     """
     if not check.is_number(scalar):
         raise TypeError(
-            f"scale: scalar {check.said_of(scalar)}, and an array or a number is wanted. The "
-            "tree comes after it."
+            f"scale: scalar {check.said_of(scalar)}, expected an array or a number. "
+            "The tree comes after it."
         )
     return map_numbers("scale", lambda x: scalar * x, {"scalar": scalar}, tree=tree)
 
@@ -118,8 +118,8 @@ def clip(tree: PyTree, min_value: Any = None, max_value: Any = None) -> PyTree:
     known = [x for x in bounds.values() if isinstance(x, int | float)]
     if len(known) == 2 and known[0] > known[1]:
         raise ValueError(
-            f"clip: min_value is {min_value} and max_value is {max_value}, and one "
-            "that is not below it is wanted."
+            f"clip: min_value is {min_value} and max_value is {max_value}, expected "
+            "one that is not below it."
         )
     inside = lambda x: jnp.clip(x, min_value, max_value)
     return map_numbers("clip", inside, bounds, real=True, tree=tree)

@@ -55,8 +55,8 @@ def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
     """
     if mixed_dtype_handler not in (None, "promote", "highest", "lowest"):
         raise ValueError(
-            f"dtype: mixed_dtype_handler is {mixed_dtype_handler!r}, and None, "
-            '"promote", "highest" or "lowest" is wanted.'
+            f"dtype: mixed_dtype_handler is {mixed_dtype_handler!r}, expected None, "
+            '"promote", "highest" or "lowest".'
         )
     found: list[Any] = []
     map_numbers("dtype", lambda x: found.append(_dtype_of(x)), tree=tree)
@@ -136,10 +136,10 @@ def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
 
 
 def _filled(
-    who: str, fill: Callable[..., Any], tree: PyTree, dtype: Any, **numbers: Any
+    name: str, fill: Callable[..., Any], tree: PyTree, dtype: Any, **numbers: Any
 ) -> PyTree:
-    check.any_dtype(who, dtype=dtype)
-    return map_numbers(who, lambda x: fill(x, dtype=dtype), numbers, tree=tree)
+    check.any_dtype(name, dtype=dtype)
+    return map_numbers(name, lambda x: fill(x, dtype=dtype), numbers, tree=tree)
 
 
 def _array(x: Any) -> Any:

@@ -20,7 +20,7 @@ def differentiable(who: str, **trees: PyTree) -> None:
                 continue
             where = jax.tree_util.keystr(path) or "(the tree itself)"
             raise TypeError(
-                f"{who}: leaf {where} of the {name} {check.said_of(x)}, and real or complex "
-                "numbers are wanted: it is differentiated by them. Convert it with "
+                f"{who}: leaf {where} of the {name} {check.said_of(x)}, expected real "
+                "or complex numbers: it is differentiated by them. Convert it with "
                 "`.astype(float)`, or leave it out."
             )

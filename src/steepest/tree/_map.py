@@ -48,7 +48,7 @@ def map_trees(
 
 
 def map_numbers(
-    who: str,
+    name: str,
     f: Callable[..., Any],
     numbers: Mapping[str, Any] | None = None,
     *,
@@ -63,7 +63,7 @@ def map_numbers(
     Nothing is looked at before it fails, so whatever a formula can take passes.
 
     Args:
-        who: who speaks in the error.
+        name: name used in error messages.
         f: a formula of one leaf of each tree, in their order.
         numbers: what else is in the formula, by name: arrays and numbers.
         none_is_leaf: whether `f` sees `None` too.
@@ -81,7 +81,7 @@ def map_numbers(
         try:
             return f(*row)
         except (AttributeError, TypeError, ValueError) as error:
-            if not str(error).startswith(f"{who}: "):
+            if not str(error).startswith(f"{name}: "):
                 first = next(iter(trees.values()))
                 path = _path(first, at, none_is_leaf)
                 leaves = dict(zip(trees, row, strict=True))
@@ -89,10 +89,10 @@ def map_numbers(
                     leaves = {k: x for k, x in leaves.items() if x is not None}
                 wrong = _unfit(path, leaves, numbers or {}, alike, real)
                 if wrong is not None:
-                    raise check.WrongArgument(f"{who}: {wrong}") from None
+                    raise check.WrongArgument(f"{name}: {wrong}") from None
             raise
 
-    return map_trees(who, step, none_is_leaf=none_is_leaf, **trees)
+    return map_trees(name, step, none_is_leaf=none_is_leaf, **trees)
 
 
 def _unfit(
@@ -106,8 +106,8 @@ def _unfit(
     for name, x in leaves.items():
         if not check.is_number(x):
             return (
-                f"leaf {path} of the {name} {check.said_of(x)}, and an array or a number is "
-                "wanted."
+                f"leaf {path} of the {name} {check.said_of(x)}, expected an array or a "
+                "number."
             )
     named = [f"{jnp.shape(x)} in the {name}" for name, x in leaves.items()]
     shapes = [jnp.shape(x) for x in (*leaves.values(), *numbers.values())]
@@ -116,15 +116,15 @@ def _unfit(
     if alike != "broadcast":
         measure = jnp.size if alike == "size" else jnp.shape
         if len({measure(x) for x in leaves.values()}) > 1:
-            return f"{found}, and leaves of one {alike} are wanted."
+            return f"{found}, expected leaves of one {alike}."
     try:
         jnp.broadcast_shapes(*shapes)
     except ValueError:
-        return f"{' and '.join([found, *given])}, and shapes that broadcast are wanted."
+        return f"{' and '.join([found, *given])}, expected shapes that broadcast."
     for name, x in leaves.items():
         if real and jnp.iscomplexobj(x):
             dtype = jnp.result_type(x)
-            return f"leaf {path} of the {name} is {dtype}, and real numbers are wanted."
+            return f"leaf {path} of the {name} is {dtype}, expected real numbers."
     return None
 
 

@@ -42,26 +42,26 @@ def not_matching(pattern: str) -> Callable[[PyTree], PyTree]:
     return _where(as_patterns("not_matching", [pattern]), found=False)
 
 
-def as_patterns(who: str, patterns: Sequence[Any]) -> Patterns:
+def as_patterns(name: str, patterns: Sequence[Any]) -> Patterns:
     """The regular expressions, or an error for the first that is none.
 
     Args:
-        who: who speaks in the error.
+        name: name used in error messages.
         patterns: strings.
     """
     found = []
     for pattern in patterns:
         if not isinstance(pattern, str):
             raise TypeError(
-                f"{who}: a pattern is {pattern!r}, a {type(pattern).__name__}, and a "
-                'regular expression is wanted: a string such as "bias|scale".'
+                f"{name}: a pattern is {pattern!r}, a {type(pattern).__name__}, "
+                'expected a regular expression: a string such as "bias|scale".'
             )
         try:
             found.append(re.compile(pattern))
         except re.error as error:
             where = "" if error.pos is None else f" at position {error.pos}"
             raise ValueError(
-                f"{who}: the pattern {pattern!r} breaks{where}: {error.msg}. Mend the "
+                f"{name}: the pattern {pattern!r} breaks{where}: {error.msg}. Mend the "
                 "regular expression, or put `re.escape` around plain text."
             ) from None
     return tuple(found)

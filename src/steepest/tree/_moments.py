@@ -98,22 +98,22 @@ def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
 
 
 def _average(
-    who: str,
+    name: str,
     power: Callable[[Any], Any],
     updates: PyTree,
     moments: PyTree,
     decay: Real,
 ) -> PyTree:
-    check.unless_array(check.fraction, who, decay=decay)
+    check.unless_array(check.fraction, name, decay=decay)
 
     def step(g: Any, m: Any) -> Any:
         return check.number(decay) * m + (1 - check.number(decay)) * power(g)
 
-    return _moments(who, step, updates, moments, (decay,))
+    return _moments(name, step, updates, moments, (decay,))
 
 
 def _moments(
-    who: str,
+    name: str,
     step: Callable[[Any, Any], Any],
     updates: PyTree,
     moments: PyTree,
@@ -126,7 +126,7 @@ def _moments(
             return None
         if m is None:
             raise TypeError(
-                f"{who}: a leaf of the moments is None where the updates have an "
+                f"{name}: a leaf of the moments is None where the updates have an "
                 "array. Begin the moments with `zeros_like` of the updates."
             )
         own = promoted(g, m, *numbers, 1.0)
@@ -135,4 +135,4 @@ def _moments(
         narrow = jnp.finfo(own).bits < 32
         return found.astype(own if narrow else promoted(found.dtype, *numbers))
 
-    return map_numbers(who, leaf, none_is_leaf=True, updates=updates, moments=moments)
+    return map_numbers(name, leaf, none_is_leaf=True, updates=updates, moments=moments)

@@ -88,8 +88,8 @@ def map_params(
         parts = treedef.flatten_up_to(state)
     except (KeyError, TypeError, ValueError):
         raise ValueError(
-            f"map_params: the state is {jax.tree.structure(state)}, and one like "
-            f"{treedef} is wanted. Pass a state that `initable` has made."
+            f"map_params: the state is {jax.tree.structure(state)}, expected one like "
+            f"{treedef}. Pass a state that `initable` has made."
         ) from None
     return treedef.unflatten(map(part, marks, parts))
 

@@ -43,10 +43,10 @@ def random_like(
     >>> random_like(jax.random.key(0), tree, jax.random.uniform)["w"].shape
     (2, 3)
     """
-    who = "random_like"
-    check.key(who, rng_key=rng_key)
-    check.function(who, sampler=sampler)
-    check.any_dtype(who, dtype=dtype)
+    name = "random_like"
+    check.key(name, rng_key=rng_key)
+    check.function(name, sampler=sampler)
+    check.any_dtype(name, dtype=dtype)
     keys = split_key_like(rng_key, target_tree)
     paths = iter(jax.tree_util.tree_leaves_with_path(target_tree))
     sharded = _takes(sampler, "out_sharding")
@@ -60,11 +60,11 @@ def random_like(
             return sampler(key, jnp.shape(x), kind, **options)
         except (TypeError, ValueError) as error:
             raise check.WrongArgument(
-                f"{who}: of leaf {path}, {kind} of shape {jnp.shape(x)}, the sampler "
+                f"{name}: of leaf {path}, {kind} of shape {jnp.shape(x)}, the sampler "
                 f"makes nothing: {str(error).rstrip('.')}. Pass `dtype`, or another."
             ) from error
 
-    return map_numbers(who, draw, target_tree=target_tree, keys=keys)
+    return map_numbers(name, draw, target_tree=target_tree, keys=keys)
 
 
 def unwrap_random_key_data(input_tree: PyTree) -> PyTree:

@@ -148,21 +148,21 @@ def norm(
 
 
 def _norm(
-    who: str, tree: PyTree, ord: Any, squared: bool, axis_name: AxisName
+    name: str, tree: PyTree, ord: Any, squared: bool, axis_name: AxisName
 ) -> Array:
-    axes = mesh_axes(who, axis_name)
+    axes = mesh_axes(name, axis_name)
     if ord is None or ord == 2:
         square = lambda x: _part(sum_of_squares(_inexact(x)), x)
-        parts = _each(who, square, tree=tree)
+        parts = _each(name, square, tree=tree)
         parts = parts or [_part(jnp.asarray(0.0), 0.0)]
         squares = _total(parts, axes)
         found = squares if squared else sqrt_or_zero(squares)
         return found.astype(_dtype(parts))
     if ord not in (1, jnp.inf, "inf"):
         raise ValueError(
-            f"norm: Unsupported ord: {ord!r}, and 1, 2, None or infinity is wanted."
+            f"norm: Unsupported ord: {ord!r}, expected 1, 2, None or infinity."
         )
-    sizes = _each(who, jnp.abs, tree=tree)
+    sizes = _each(name, jnp.abs, tree=tree)
     if ord == 1:
         found = sum(sizes, axis_name=axis_name)
     else:
@@ -245,19 +245,19 @@ def _added(sums: list[Array], pairwise: bool) -> Array:
 
 
 def _extreme(
-    who: str,
+    name: str,
     of_one: Callable[[Any], Array],
     of_two: Callable[[Any, Any], Array],
     tree: PyTree,
     start: float,
 ) -> Any:
     with jax.numpy_dtype_promotion("standard"):
-        found = _each(who, lambda x: of_one(x) if np.size(x) else None, tree=tree)
+        found = _each(name, lambda x: of_one(x) if np.size(x) else None, tree=tree)
         return functools.reduce(of_two, [x for x in found if x is not None], start)
 
 
-def _each(who: str, f: Callable[..., Any], **trees: Any) -> list[Any]:
+def _each(name: str, f: Callable[..., Any], **trees: Any) -> list[Any]:
     """What `f` makes of each leaf, or of those of several trees side by side."""
     found: list[Any] = []
-    map_numbers(who, lambda *row: found.append(f(*row)), **trees)
+    map_numbers(name, lambda *row: found.append(f(*row)), **trees)
     return found

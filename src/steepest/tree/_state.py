@@ -52,15 +52,15 @@ def get_all_with_path(
 
 
 def _found(
-    who: str, tree: PyTree, key: Any, filtering: Filter | None
+    name: str, tree: PyTree, key: Any, filtering: Filter | None
 ) -> list[tuple[Path, Any]]:
     if not isinstance(key, Hashable):
         raise TypeError(
-            f"{who}: key is a {type(key).__name__}, and a name is wanted: a string, or "
+            f"{name}: key is a {type(key).__name__}, expected a name: a string, or "
             "another key of a dictionary."
         )
     if filtering is not None:
-        check.function(who, filtering=filtering)
+        check.function(name, filtering=filtering)
     found: list[tuple[Path, Any]] = []
 
     def search(path: Path, node: Any) -> None:

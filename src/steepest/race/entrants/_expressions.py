@@ -121,7 +121,7 @@ def split_list(text: str) -> list[str]:
     items.append((begin, text[begin:].strip()))
     for place, item in items:
         if not item:
-            raise whole.error("nothing is written here, and a name is wanted.", place)
+            raise whole.error("nothing is written here, expected a name.", place)
     return [_bare(item) for _, item in items]
 
 
@@ -139,7 +139,7 @@ def _made(
     found = Reader(line, names, learning_rate).read(line.tree)
     if not isinstance(found, steepest.GradientTransformation):
         advice = f" Hand it to one: `adamw({line.text})`." if callable(found) else ""
-        raise line.error(f"this is {said(found)}, and an optimizer is wanted.{advice}")
+        raise line.error(f"this is {said(found)}, expected an optimizer.{advice}")
     return found
 
 
@@ -147,5 +147,5 @@ def _schedule(line: Line, names: Mapping[str, Callable[[], Any]]) -> Any:
     """The schedule that a line describes, or a number."""
     found = Reader(line, names, lambda: 1e-3).read(line.tree)
     if not (callable(found) or is_number(found)):
-        raise line.error(f"this is {said(found)}, and a schedule is wanted.")
+        raise line.error(f"this is {said(found)}, expected a schedule.")
     return found

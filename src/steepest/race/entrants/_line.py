@@ -50,31 +50,29 @@ class Line:
     text: str
 
     @classmethod
-    def of(cls, who: str, text: str) -> "Line":
+    def of(cls, name: str, text: str) -> "Line":
         """A line, with single spaces outside of quotes.
 
         Args:
-            who: what it is for.
+            name: what it is for.
             text: what is written.
         """
         if not isinstance(text, str):
             raise TypeError(
-                f"{who}: got a {type(text).__name__}, {brief(text)}, and a text such "
-                "as `adamw` is wanted."
+                f"{name}: got a {type(text).__name__}, {brief(text)}, expected a text "
+                "such as `adamw`."
             )
         if len(text) > 10 * _LONGEST:  # even with many spaces
-            raise cls(who, text).too_long(_LONGEST)
+            raise cls(name, text).too_long(_LONGEST)
         spaces = re.compile(LITERAL + r"|\s+" + _UNENDED, re.DOTALL)
         one = lambda match: " " if match[0].isspace() else match[0]
-        return cls(who, spaces.sub(one, text).strip())
+        return cls(name, spaces.sub(one, text).strip())
 
     @cached_property
     def tree(self) -> ast.expr:
         """What Python's grammar makes of it."""
         if not self.text:
-            raise self.error(
-                "nothing is written, and a name such as `adamw` is wanted."
-            )
+            raise self.error("nothing is written, expected a name such as `adamw`.")
         if len(self.text) > _LONGEST or not self.text.isprintable():
             raise self.too_long(_LONGEST)
         try:
@@ -119,8 +117,8 @@ class Line:
             most: how many characters there may be.
         """
         return ValueError(
-            f"{self.who}: got {len(self.text)} characters, {brief(self.text, 40)}, and "
-            f"at most {most} that can be printed are wanted."
+            f"{self.who}: got {len(self.text)} characters, {brief(self.text, 40)}, "
+            f"expected at most {most} that can be printed."
         )
 
     @contextmanager

@@ -78,7 +78,7 @@ class Reader:
     def _number(self, node: ast.AST) -> Any:
         x = self.read(node)
         if not is_number(x):
-            raise self.line.error(f"this is {said(x)}, and a number is wanted.", node)
+            raise self.line.error(f"this is {said(x)}, expected a number.", node)
         return x
 
     def _computed(self, node: ast.BinOp) -> Any:

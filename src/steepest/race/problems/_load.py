@@ -35,7 +35,7 @@ def load(text: str) -> Problem:
     """
     if not isinstance(text, str):
         raise TypeError(
-            f"{_WHO}: the problem is a {type(text).__name__}, and a text is wanted: "
+            f"{_WHO}: the problem is a {type(text).__name__}, expected a text: "
             f"{_listed()}, or `module:attribute`."
         )
     if text in EMBEDDED:
@@ -45,8 +45,8 @@ def load(text: str) -> Problem:
         raise ValueError(_unknown(text))
     if not source or not all(part.isidentifier() for part in attribute.split(".")):
         raise ValueError(
-            f"{_WHO}: the problem is {brief(text)}, and `module:attribute` is wanted: "
-            f"where to look, and the name of a problem there."
+            f"{_WHO}: the problem is {brief(text)}, expected `module:attribute`: where "
+            "to look, and the name of a problem there."
         )
     module = _file(source) if source.endswith(".py") else _module(source)
     found = _attribute(module, source, attribute)
@@ -54,8 +54,8 @@ def load(text: str) -> Problem:
         found = _called(found, text)
     if not isinstance(found, Problem):
         raise TypeError(
-            f"{_WHO}: {text} is {_article(type(found).__name__)}, and a "
-            f"`steepest.race.Problem` is wanted, or a function that returns one."
+            f"{_WHO}: {text} is {_article(type(found).__name__)}, expected a "
+            "`steepest.race.Problem`, or a function that returns one."
         )
     name = attribute if found.name == _UNNAMED else found.name
     return replace(found, name=name, source=text)

@@ -54,8 +54,8 @@ def verdict(outcome: Outcome) -> str:
             "losses were. Check `metric`."
         )
     if np.isnan(best.metric):
-        who = best.name if not others else "every optimizer"
-        return f"No winner: {who} diverged at every learning rate tried."
+        name = best.name if not others else "every optimizer"
+        return f"No winner: {name} diverged at every learning rate tried."
     at = at_rate(best.rate)
     result = f"{outcome.measure} {number(best.metric, best.spread)}"
     if not others:

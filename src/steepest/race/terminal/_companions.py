@@ -41,9 +41,7 @@ def plot_schedule(schedule: str, /, *, steps: Count = None, svg: File = None) ->
         svg: for a picture of it.
     """
     if steps is not None and steps < 1:
-        raise ValueError(
-            f"plot-schedule: --steps is {steps}, and at least 1 is wanted."
-        )
+        raise ValueError(f"plot-schedule: --steps is {steps}, expected at least 1.")
     counts, found = schedule_values(schedule, steps or guessed_steps(schedule))
     last = int(counts[-1])
     width = min(console_for(sys.stdout).width - 20, 72)

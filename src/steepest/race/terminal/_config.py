@@ -62,7 +62,7 @@ def read(path: Path) -> dict[str, Any]:
     inner = table.pop("race", {})
     if not isinstance(inner, dict):
         raise ValueError(
-            f"{path}: `race` is {brief(inner)}, and a table is wanted: `[race]`."
+            f"{path}: `race` is {brief(inner)}, expected a table: `[race]`."
         )
     found: dict[str, Any] = {}
     for key, value in [*table.items(), *inner.items()]:
@@ -111,7 +111,7 @@ def _value(path: Path, key: str, value: Any, wanted: Key) -> Any:
     for one in items:
         if type(one) not in wanted.kinds:  # `true` is an `int` to `isinstance`
             raise TypeError(
-                f"{path}: `{key}` is {brief(value)}, and {wanted.wanted} is wanted."
+                f"{path}: `{key}` is {brief(value)}, expected {wanted.wanted}."
             )
     try:
         found = [

@@ -77,7 +77,7 @@ def _check(json: Path | None) -> None:
     if json is None or json == _STDOUT:
         return
     if json.is_dir():
-        raise ValueError(f"--json: {json} is a folder, and a file is wanted.")
+        raise ValueError(f"--json: {json} is a folder, expected a file.")
     if not json.parent.is_dir():
         raise ValueError(f"--json: there is no folder {json.parent}. Make it first.")
 
