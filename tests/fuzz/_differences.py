@@ -60,7 +60,7 @@ KNOWN = [
         path=r"^(?!.*cumulative_gradients)",  # everything else
     ),
     Known(
-        "complex NaN are NaN: Optax orders them, expected its maximum may leave them out",
+        "complex NaN are NaN: Optax orders them, and its maximum may leave them out",
         "adamax|amsgrad",
         COMPLEX,
     ),

@@ -31,7 +31,8 @@ REFUSED = {
     ),
     "pieces": (
         lambda: microbatch(jnp.sum, 0, 2, num_real_microbatches="a"),
-        "num_real_microbatches is a str, expected a number that is whole and at least 0 is",
+        "num_real_microbatches is a str, expected a number that is whole and at least "
+        "0 is",
     ),
     "in_axes": (
         lambda: microbatch(jnp.sum, 0, 2, in_axes="a")(X),

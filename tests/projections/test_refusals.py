@@ -17,7 +17,8 @@ REFUSED = {
     ),
     "box shape": (
         (W, None, jnp.ones(3)),
-        "leaf ['w'] has shape (2,) in the tree and (3,) in the upper, expected shapes that",
+        "leaf ['w'] has shape (2,) in the tree and (3,) in the upper, expected shapes "
+        "that",
     ),
     "box complex": ((Z, None, 1.0), REAL),
     "box order": (
@@ -64,7 +65,8 @@ REFUSED = {
     ),
     "hyperplane shape": (
         (W, {"w": jnp.ones((2, 1))}, 0.0),
-        "leaf ['w'] has shape (2,) in the x and (2, 1) in the a, expected leaves of one",
+        "leaf ['w'] has shape (2,) in the x and (2, 1) in the a, expected leaves of "
+        "one",
     ),
     "halfspace nan": (
         (W, W, float("nan")),

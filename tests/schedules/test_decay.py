@@ -247,7 +247,8 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.linear_schedule(1.0, 0.1, 5, float("inf")),
-            "linear_schedule: transition_begin is inf, expected a number that is finite",
+            "linear_schedule: transition_begin is inf, expected a number that is "
+            "finite",
         ),
         (
             lambda: steepest.cosine_decay_schedule(1.0, 5, exponent=-1.0),

@@ -121,7 +121,8 @@ def test_values_and_scales_may_be_traced():
         ),
         (
             lambda: steepest.piecewise_constant_schedule(1.0, {float("nan"): 1.0}),
-            "boundary 0 in boundaries_and_scales is nan, expected a number that is finite",
+            "boundary 0 in boundaries_and_scales is nan, expected a number that is "
+            "finite",
         ),
         (
             lambda: steepest.piecewise_constant_schedule(float("inf")),

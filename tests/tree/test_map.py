@@ -30,7 +30,8 @@ REFUSED = {
     "word": (lambda: tree.mul(W, WORD), "mul: " + SAID.format("tree_y")),
     "scalar": (
         lambda: tree.scale(jnp.ones(3), W),
-        "scale: leaf ['w'] has shape (2,) in the tree and scalar has shape (3,), expected",
+        "scale: leaf ['w'] has shape (2,) in the tree and scalar has shape (3,), "
+        "expected",
     ),
     "no scalar": (
         lambda: tree.scale("a", W),
@@ -42,7 +43,8 @@ REFUSED = {
     ),
     "add_scale none": (
         lambda: tree.add_scale(W, 1.0, {"w": None}),
-        "add_scale: leaf ['w'] of the tree_y is a NoneType, expected an array or a number",
+        "add_scale: leaf ['w'] of the tree_y is a NoneType, expected an array or a "
+        "number",
     ),
     "where": (
         lambda: tree.where(jnp.ones(3, bool), W, W),
@@ -82,7 +84,8 @@ REFUSED = {
     ),
     "order": (
         lambda: tree.update_moment_per_elem_norm(W, W, 0.9, "a"),
-        "update_moment_per_elem_norm: order is a str, expected a number that is finite is",
+        "update_moment_per_elem_norm: order is a str, expected a number that is "
+        "finite is",
     ),
     "eps": (
         lambda: tree.update_infinity_moment(W, W, 0.9, -1.0),
