@@ -21,7 +21,7 @@ GROWS = "dict", "set", "list", "defaultdict", "OrderedDict", "WeakKeyDictionary"
 # Where an object keeps a table that cannot grow without bound, and why.
 BOUNDED = {
     "core/_recent.py": "the bounded memory itself",
-    "engine/_hold.py": "dies with the trace it is made in",
+    "engine/step/_hold.py": "dies with the trace it is made in",
     "exchange/_install.py": "the path of a module, which stays empty",
 }
 

@@ -1,0 +1,103 @@
+"""What a transformation is made of, for those who look at it from outside."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..core import (
+    AnyTransformation,
+    OptState,
+    Params,
+    Rule,
+)
+from ..numerics import before
+from .leaves import Leaves
+from .run import Link, plan_of
+from .step import WrapperInfo
+
+# The numbers worth watching while a model trains; a schedule always is.
+_SHOWN = ("learning_rate", "weight_decay")
+
+
+class Shown(NamedTuple):
+    """A number of a running optimizer."""
+
+    groups: tuple[str, ...]  # the labels of the groups it stands in, outermost first
+    name: str
+    value: Any
+
+
+def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
+    """The numbers that the rules of `tx` show, such as the learning rate.
+
+    Args:
+        tx: any transformation.
+        state: what its `init` or `update` returned.
+    """
+    plan = plan_of("shown", "tx", tx)
+    places = _places(state)
+    for link, mine in zip(plan.links, plan.split(state), strict=True):
+        groups = places.get(id(mine), ())
+        body = link.body
+        if not isinstance(body, Rule):
+            info = wrapper_info(body)
+            if info is not None:
+                for one in shown(info.tx, info.inner(mine)):
+                    yield one._replace(groups=(*groups, *one.groups))
+            continue
+        count = before(mine.count) if "count" in body.shared else None
+        for name, x in body.numbers.items():
+            if name in body.schedules:
+                yield Shown(groups, name, x(count))
+            elif name in _SHOWN:
+                yield Shown(groups, name, x)
+
+
+def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
+    """For each leaf, the names of what handles it, in order.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+    """
+    leaves = Leaves(params, "params")
+    found: list[list[str]] = [[] for _ in leaves.arrays]
+    for link in plan_of("handlers", "tx", tx).links:
+        view = link.view(leaves)
+        inside = iter(_inside(link, view.hide(params)))
+        for names, seen in zip(found, view.on, strict=True):
+            if seen:
+                names += next(inside)
+    return found
+
+
+def _inside(link: Link, params: Params) -> list[list[str]]:
+    """For each leaf that a link sees, what it does to it."""
+    body, size = link.body, len(Leaves(params).arrays)
+    info = None if isinstance(body, Rule) else wrapper_info(body)
+    if info is None:
+        return [[link.name]] * size
+    inner = handlers(info.tx, params)
+    return [[f"{info.name}({', '.join(names)})"] for names in inner]
+
+
+def wrapper_info(tx: AnyTransformation) -> WrapperInfo | None:
+    """What `tx` is a wrapper of, where it says so."""
+    info = getattr(tx, "info", None)
+    return info if isinstance(info, WrapperInfo) else None
+
+
+def _places(state: OptState) -> Mapping[int, tuple[str, ...]]:
+    """For each part of a state, the keys of the dictionaries on the way to it."""
+    places: dict[int, tuple[str, ...]] = {}
+
+    def walk(node: Any, keys: tuple[str, ...]) -> None:
+        places[id(node)] = keys
+        if isinstance(node, Mapping):
+            for key, child in node.items():
+                walk(child, (*keys, str(key)))
+        elif isinstance(node, tuple | list):
+            for child in node:
+                walk(child, keys)
+
+    walk(state, ())
+    return places

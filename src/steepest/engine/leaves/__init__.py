@@ -1,0 +1,31 @@
+"""Trees taken apart: leaves, masks, dtypes."""
+
+from ._batches import (
+    alike as alike,
+    batches as batches,
+)
+from ._dtypes import (
+    mixing as mixing,
+    restore as restore,
+    update_dtype as update_dtype,
+    wide as wide,
+    widen as widen,
+)
+from ._leaves import (
+    Leaves as Leaves,
+    map_leaves as map_leaves,
+    map_wide as map_wide,
+    MaskedNode as MaskedNode,
+    same_shapes as same_shapes,
+)
+from ._masks import (
+    Mask as Mask,
+    MaskedState as MaskedState,
+    MaskOrFn as MaskOrFn,
+    View as View,
+    view_through as view_through,
+)
+from ._window import (
+    FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,
+    Window as Window,
+)

@@ -1,0 +1,166 @@
+"""The formulas of neighbouring rules, joined into one compiled function of a leaf.
+
+It is traced once per shape, and called for several leaves that are alike at once. All
+transformations with the same formulas and the same constants share it: a second
+`adam(1e-3)` compiles nothing that the first one has compiled. Nor does `adam(1e-2)`:
+numbers that only multiply are arguments of what is compiled, outside `jit`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
+
+import jax
+
+from ...core import call_by_name, names_of, OPERANDS, Rule, Static
+from ...numerics import wide_dtype
+from ..leaves import mixing, restore, widen
+
+Row = tuple[Any, ...]  # for one leaf, what each rule keeps, in the order of the names
+Numbers = tuple[Any, ...]  # those of all rules that are arguments, one after the other
+Job = tuple[Any, Any, Row]  # a leaf: its g, its p, and its row
+Formula = Callable[[Sequence[Job], Numbers], list[tuple[Any, Row]]]
+COMPILED = 128  # formulas that are kept; one of two small leaves takes about 3.5 MB
+
+
+class Part(NamedTuple):
+    """A function of a rule, with what makes it a program: hashable."""
+
+    name: str  # of the rule
+    function: Callable[..., Any]
+    memory: tuple[str, ...]  # what the rule keeps of a leaf, in the order of a row
+    constants: Static  # pairs of a name and a number
+    arguments: tuple[str, ...]  # the names of the other numbers
+
+    def __call__(self, arrays: Mapping[str, Any], numbers: Sequence[Any]) -> Any:
+        """What the function returns.
+
+        Args:
+            arrays: `g`, `p` and the memory, by name.
+            numbers: the values of `arguments`.
+        """
+        given = dict(zip(self.arguments, numbers, strict=True))
+        have = {**dict(self.constants.values), **given, **arrays}
+        with jax.named_scope(self.name):
+            return call_by_name(self.function, have)
+
+    def renewed(self, kept: Mapping[str, Any], new: Sequence[Any]) -> dict[str, Any]:
+        """The memory by name: what the function returned, in the dtypes of `kept`.
+
+        Args:
+            kept: the memory before, as it is stored.
+            new: what the function returned besides its result.
+        """
+        named = [k for k in names_of(self.function).arrays if k in kept]
+        if len(named) != len(new):
+            raise TypeError(
+                f"{self.name}: {self.function.__name__} returns {len(new)} arrays of "
+                f"memory, expected {len(named)}: {', '.join(named) or 'none'}."
+            )
+        cast = lambda was, x: restore(x, was.dtype)
+        fresh = {
+            k: jax.tree.map(cast, kept[k], x) for k, x in zip(named, new, strict=True)
+        }
+        return {**kept, **fresh}
+
+
+def part_of(
+    rule: Rule,
+    function: Callable[..., Any],
+    numbers: Mapping[str, Any],
+    *,
+    operands: bool,
+) -> tuple[Part, list[Any]]:
+    """A function of `rule` as a program, and the numbers that are its arguments.
+
+    Args:
+        rule: the rule.
+        function: one of its functions.
+        numbers: all its numbers, by name: those of the rule, and those of this step.
+        operands: whether numbers that only multiply are arguments, though they are
+            Python's: outside `jit`, so that one program serves all their values.
+    """
+    constants, arguments = [], {}
+    for name in names_of(function).numbers:
+        if name not in numbers:
+            continue  # it has a default
+        x = numbers[name]
+        is_operand = operands and isinstance(x, float) and name in OPERANDS
+        if isinstance(x, jax.Array) or is_operand:
+            arguments[name] = x
+        else:
+            constants.append((name, x))
+    part = Part(
+        rule.name, function, rule.memory_names, Static(constants), tuple(arguments)
+    )
+    return part, list(arguments.values())
+
+
+@lru_cache(maxsize=COMPILED)
+def joined(parts: tuple[Part, ...], on: tuple[bool, ...], dtype: Any) -> Formula:
+    """The formulas of some rules, one after the other, as one function of some leaves.
+
+        ([(g, p, row), ...], numbers) -> [(u, row), ...]
+
+    Args:
+        parts: the formulas, in the order they are applied.
+        on: for each, whether it is applied at all.
+        dtype: what `u` is returned in; `None` to leave it as wide as it was computed.
+    """
+
+    def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
+        real = wide_dtype(jax.tree.leaves((g, p, row)))
+        u, p = widen(g, real, integers=True), widen(p, real)
+        columns, given = iter(row), iter(numbers)
+        new: list[Any] = []
+        with mixing([g, p]):
+            for part, applied in zip(parts, on, strict=True):
+                old = dict(zip(part.memory, columns, strict=False))
+                mine = [widen(x, real) for x in islice(given, len(part.arguments))]
+                if applied:
+                    wide = jax.tree.map(lambda x: widen(x, real), old)
+                    u, *out = result(part({"g": u, "p": p, **wide}, mine))
+                    old = part.renewed(old, out)
+                new += old.values()
+        return u if dtype is None else restore(u, dtype), tuple(new)
+
+    pairs = zip(parts, on, strict=True)
+    formula.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
+    # Inlined: a call less for each leaf, which XLA would have to inline itself.
+    once = jax.jit(formula, inline=True)
+    return jax.jit(lambda jobs, numbers: [once(*job, numbers) for job in jobs])
+
+
+@lru_cache(maxsize=COMPILED)
+def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], Any]:
+    """The sum of what a rule measures over some leaves, each in its own precision.
+
+    Args:
+        part: the rule's `measure`.
+    """
+
+    @jax.jit
+    def measured(g: Any, p: Any, row: Row, numbers: Numbers) -> Any:
+        real = wide_dtype(jax.tree.leaves((g, p, row)))
+        g = widen(g, real, integers=True)
+        p, row, mine = jax.tree.map(lambda x: widen(x, real), (p, row, numbers))
+        memory = dict(zip(part.memory, row, strict=True))
+        with mixing([g, p]):
+            measurement = part({"g": g, "p": p, **memory}, mine)
+        return jax.tree.map(lambda x: x.astype(float), measurement)
+
+    return jax.jit(
+        lambda jobs, numbers: summed([measured(*job, numbers) for job in jobs])
+    )
+
+
+@jax.jit
+def summed(measurements: list[Any]) -> Any:
+    """The sum of what was measured."""
+    return jax.tree.map(lambda *xs: sum(xs[1:], xs[0]), *measurements)
+
+
+def result(returned: Any) -> tuple[Any, ...]:
+    """What a function of a rule returned, also if it is one thing alone, as a tuple."""
+    return returned if isinstance(returned, tuple) else (returned,)

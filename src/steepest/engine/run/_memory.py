@@ -1,0 +1,124 @@
+"""What the rules of a pass keep of each leaf, out of their states and back."""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from ... import check
+from ...core import OptState, Rule, Static
+from ..leaves import Leaves, View
+from ._formula import Row
+
+
+class Memory:
+    """A table with a row for each leaf and a column for each thing kept of it.
+
+    Where a rule does not see a leaf, its columns hold `None`.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[Rule],
+        states: Sequence[OptState],
+        views: Sequence[View],
+        leaves: Leaves,
+    ):
+        self._rules = rules
+        self._views = views
+        self._seen = [_seen(view, leaves) for view in views]
+        columns = []
+        for rule, state, view, seen in zip(
+            rules, states, views, self._seen, strict=True
+        ):
+            for column in _columns(rule, state, seen):
+                rest = iter(column)
+                columns.append([next(rest) if on else None for on in view.on])
+        size = len(leaves.arrays)
+        self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
+
+    def states(self, shared: Sequence[dict[str, Any]]) -> list[OptState]:
+        """The states with these rows, and with what is kept for the whole tree."""
+        column = 0
+        states = []
+        for rule, view, seen, tree in zip(
+            self._rules, self._views, self._seen, shared, strict=True
+        ):
+            memory = {}
+            for name in rule.memory:
+                pairs = zip(self.rows, view.on, strict=True)
+                memory[name] = seen.like([row[column] for row, on in pairs if on])
+                column += 1
+            states.append(rule.State(**tree, **memory))
+        return states
+
+    def check(self, leaves: Leaves, k: int, on: Sequence[bool]) -> None:
+        """That the rules take leaf `k`, and that what is kept of it has its shape."""
+        column = 0
+        for rule, seen in zip(self._rules, on, strict=True):
+            wrong = (
+                rule.check_leaf(leaves.arrays[k]) if seen and rule.check_leaf else None
+            )
+            if wrong is not None:
+                raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
+            for name, begin in rule.memory.items():
+                kept, g = self.rows[k][column], leaves.arrays[k]
+                column += 1
+                if not seen:
+                    continue
+                wanted = [g.shape]
+                if not rule.is_elementwise:
+                    asked = rule.asked_by(begin).items()
+                    numbers = Static((key, _abstract(x)) for key, x in asked)
+                    wanted = _shapes(begin, numbers, g.shape, g.dtype)
+                shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
+                if kept is not None and shapes == wanted:
+                    continue
+                found = (
+                    "shape " + " and ".join(map(str, shapes)) if shapes else "nothing"
+                )
+                raise ValueError(
+                    f"{rule.name}: leaf {leaves.path(k)} has shape {g.shape} in the "
+                    f"updates and {found} in the state's `{name}`. "
+                    "Pass a state made by `tx.init` of the params the updates are for."
+                )
+
+
+@lru_cache(maxsize=1024)
+def _shapes(
+    begin: Callable[..., Any], numbers: Static, shape: Any, dtype: Any
+) -> list[Any]:
+    """The shapes of what a rule begins with for a leaf like this one."""
+    p, given = jax.ShapeDtypeStruct(shape, dtype), dict(numbers.values)
+    arrays = {k: x for k, x in given.items() if isinstance(x, jax.ShapeDtypeStruct)}
+    fixed = {k: x for k, x in given.items() if k not in arrays}
+    first = lambda p, arrays: begin(p, **fixed, **arrays)
+    return [x.shape for x in jax.tree.leaves(jax.eval_shape(first, p, arrays))]
+
+
+def _abstract(x: Any) -> Any:
+    """The shape of an array, and any other number: a cache must not keep tracers."""
+    return jax.ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, jax.Array) else x
+
+
+def _seen(view: View, leaves: Leaves) -> Leaves:
+    if all(view.on):
+        return leaves
+    return Leaves(view.hide(leaves.tree), leaves.name)
+
+
+def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
+    """For each thing `rule` keeps, its leaves."""
+    advice = "Make the state with `tx.init` of the params the updates are for."
+    if not check.has_fields(state, (*rule.shared, *rule.memory)):
+        raise TypeError(
+            f"{rule.name}: the state is a {type(state).__name__}, expected a "
+            f"{rule.State.__name__}. {advice}"
+        )
+    deep = not rule.is_elementwise
+    return [
+        seen.match(rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep)
+        for x in rule.memory
+    ]

@@ -1,0 +1,138 @@
+"""One pass over the leaves: every leaf is read once and goes through all the rules."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.core import Tracer
+
+from ...core import OptState, Rule
+from ...numerics import by_split, sum_over
+from ..leaves import alike, batches, Leaves, View
+from ._formula import Job, joined, measuring, Numbers, part_of, summed
+from ._memory import Memory
+from ._per_step import begin_step, end_step, Step
+from ._stacks import run_stacks
+
+
+class Pass:
+    """Rules that run together.
+
+    Only the first may measure: it sees what comes in. Only the last may have a matrix
+    formula.
+    """
+
+    def __init__(self, rules: Sequence[Rule]):
+        self.rules = tuple(rules)
+
+    def run(
+        self,
+        leaves: Leaves,
+        params: Sequence[Any],
+        dtypes: Sequence[Any],
+        states: Sequence[OptState],
+        views: Sequence[View],
+        extra: Mapping[str, Any],
+    ) -> tuple[list[Any], list[OptState]]:
+        """The leaves and the states after this pass.
+
+        Args:
+            leaves: what comes in.
+            params: the param of each leaf, or `None`.
+            dtypes: the dtype each leaf goes out in; `None` to leave it wide.
+            states: the state of each rule.
+            views: for each rule, the leaves it may touch.
+            extra: the extra arguments of `update`.
+        """
+        memory = Memory(self.rules, states, views, leaves)
+        updates = list(leaves.arrays)
+        seen = zip(*(view.on for view in views), strict=True)
+        matrices = views[-1].on if self.rules[-1].matrix is not None else None
+        # What a matrix formula will see stays in float32 until then.
+        out = dtypes if matrices is None else _where_not(matrices, dtypes)
+        kinds: list[Any] = [
+            None if g is None or not any(on) else (on, dtype, alike(g))
+            for g, on, dtype in zip(updates, seen, out, strict=True)
+        ]
+        for k, kind in enumerate(kinds):
+            if kind is not None:
+                memory.check(leaves, k, kind[0])
+
+        jobs = list(zip(updates, params, memory.rows, strict=True))
+        # Under `jit` Python numbers are constants of the program, as they are in Optax.
+        eager = not any(isinstance(x, Tracer) for x in updates)
+        pairs = zip(self.rules, states, strict=True)
+        steps = [begin_step(rule, state, extra) for rule, state in pairs]
+        total = self._total(jobs, views[0], steps[0], eager)
+        steps = [end_step(step, total) for step in steps]
+
+        parts, flat = [], []
+        for step in steps:
+            part, mine = part_of(
+                step.rule, step.rule.formula, step.numbers, operands=eager
+            )
+            parts.append(part)
+            flat += mine
+        numbers = _set_aside(flat, steps[0].before)
+        for batch in batches(kinds):
+            on, dtype, _ = kinds[batch[0]]
+            formula = joined(tuple(parts), on, dtype)
+            results = formula([jobs[k] for k in batch], numbers)
+            for k, (u, row) in zip(batch, results, strict=True):
+                updates[k], memory.rows[k] = u, row
+        if matrices is not None:
+            run_stacks(steps[-1], updates, memory, dtypes, matrices, eager)
+        return updates, memory.states([step.shared for step in steps])
+
+    def _total(self, jobs: Sequence[Job], view: View, step: Step, eager: bool) -> Any:
+        """The sum, over the leaves the first rule sees, of what it measures."""
+        rule = step.rule
+        if rule.measure is None:
+            return None
+        part, numbers = part_of(
+            rule, rule.measure.function, step.numbers, operands=eager
+        )
+        measure, flat = measuring(part), tuple(numbers)
+        pairs = zip(jobs, view.on, strict=True)
+        mine = [
+            (g, p, row[: len(rule.memory)])
+            for (g, p, row), on in pairs
+            if on and g is not None
+        ] or [_no_leaf(step)]
+        totals = []
+        for where, places in by_split(rule.measure.axes, mine).items():
+            group = [mine[k] for k in places]
+            rows = batches([alike(g) for g, *_ in group])
+            measurements = [measure([group[k] for k in row], flat) for row in rows]
+            totals.append(sum_over(where, summed(measurements)))
+        return totals[0] if len(totals) == 1 else summed(totals)
+
+
+def _where_not(hidden: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+    """`xs`, with `None` in the place of what is hidden."""
+    return [None if out else x for out, x in zip(hidden, xs, strict=True)]
+
+
+def _no_leaf(step: Step) -> Job:
+    """A leaf without elements: what there is to measure in an empty tree."""
+    p = jnp.zeros((0,))
+    return p, p, tuple(step.rule.begin(p).values())
+
+
+def _set_aside(numbers: Iterable[Any], done: Mapping[str, Any]) -> Numbers:
+    """The same numbers, not to be computed again for every element of every leaf.
+
+    Without the barrier XLA may draw `b ** t` into the loops that use it.
+
+    Args:
+        numbers: what is to be set aside.
+        done: of these, those that already are.
+    """
+    flat, apart = list(numbers), {id(x) for x in done.values()}
+    rest = [k for k, x in enumerate(flat) if id(x) not in apart]
+    if any(isinstance(flat[k], Tracer) for k in rest):
+        barred = jax.lax.optimization_barrier(tuple(flat[k] for k in rest))
+        for k, x in zip(rest, barred, strict=True):
+            flat[k] = x
+    return tuple(flat)

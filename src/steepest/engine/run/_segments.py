@@ -1,0 +1,251 @@
+"""The parts of a plan: segments of rules, and detours through other transformations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import jax
+
+from ...core import (
+    call_of,
+    EmptyState,
+    GradientTransformationExtraArgs,
+    missing,
+    OptState,
+    Params,
+    Rule,
+    Updates,
+)
+from ..leaves import Leaves, Mask, update_dtype, View, view_through, Window
+from ._pass import Pass
+
+_ADVICE = "Pass the params the updates are for."
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A rule or a transformation, and the masks it stands under, outermost first."""
+
+    body: Rule | GradientTransformationExtraArgs
+    masks: tuple[Mask, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        if isinstance(self.body, Rule):
+            return self.body.name
+        call = call_of(self.body)
+        if call is not None:
+            return call.name
+        # A function inside `scale_by_x` is called `scale_by_x.<locals>.update`.
+        update = self.body.update
+        name = getattr(update, "__qualname__", type(update).__name__)
+        return name.split(".")[0]
+
+    def view(self, leaves: Leaves) -> View:
+        """The leaves this link may touch."""
+        return view_through(self.masks, leaves)
+
+    def init(self, params: Leaves) -> OptState:
+        """The state of this link before the first step."""
+        tree = self.view(params).hide(params.tree)
+        if not isinstance(self.body, Rule):
+            return self.body.init(tree)
+        seen = Leaves(tree, params.name)
+        if self.body.memory:
+            seen.check(self.body.name)
+        rows = [None if p is None else self.body.begin(p) for p in seen.arrays]
+        memory = {
+            name: seen.like([row and row[name] for row in rows])
+            for name in self.body.memory
+        }
+        return self.body.State(**self.body.begin_shared(), **memory)
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """Neighbouring rules, in passes over the leaves.
+
+    A rule that measures begins a new pass, and one with a matrix formula ends it.
+    """
+
+    links: tuple[Link, ...]
+    strict: bool  # whether the params must match although no rule needs them
+    again: tuple[Link, ...] = ()  # of the whole plan, those that are repeated
+
+    @property
+    def size(self) -> int:
+        """How many links it takes."""
+        return len(self.links)
+
+    @cached_property
+    def rules(self) -> list[Rule]:
+        """What the links do."""
+        links = *self.links, *self.again
+        return [link.body for link in links if isinstance(link.body, Rule)]
+
+    @cached_property
+    def passes(self) -> list[Pass]:
+        """The rules, in as few passes as possible."""
+        rows: list[list[Rule]] = []
+        for rule in self.rules:
+            ended = not rows or rows[-1][-1].matrix is not None
+            if ended or rule.measure is not None:
+                rows.append([])
+            rows[-1].append(rule)
+        return [Pass(row) for row in rows]
+
+    def update(
+        self,
+        updates: Updates,
+        states: Sequence[OptState],
+        params: Params | None,
+        extra: Mapping[str, Any],
+    ) -> tuple[Updates, list[OptState]]:
+        """Run the passes; a leaf stays wide until the last that sees it."""
+        name = ", ".join(rule.name for rule in self.rules)
+        if updates is None and any(map(_is_tree, (params, *self._memory(states)))):
+            raise ValueError(
+                f"{name}: the updates are None, expected a tree like the params. Pass "
+                "the gradients: `tx.update(grads, state, params)`."
+            )
+        leaves = Leaves(updates)
+        leaves.check(name)
+        ps = self._params_of(leaves, params, extra)
+        narrow = [
+            None if g is None else update_dtype(g, p)
+            for g, p in zip(leaves.arrays, ps, strict=True)
+        ]
+        views = _views([*self.links, *self.again], leaves)
+        states = [*states, *(EmptyState() for _ in self.again)]
+        new: list[OptState] = []
+        for one in self.passes:
+            mine = slice(len(new), len(new) + len(one.rules))
+            later = views[mine.stop :]
+            dtypes = [
+                None if any(view.on[k] for view in later) else dtype
+                for k, dtype in enumerate(narrow)
+            ]
+            leaves.arrays, kept = one.run(
+                leaves, ps, dtypes, states[mine], views[mine], extra
+            )
+            new += kept
+        return leaves.like(leaves.arrays), new[: self.size]
+
+    def _memory(self, states: Sequence[OptState]) -> list[Any]:
+        """What the rules remember of the leaves."""
+        pairs = zip(self.rules, states, strict=False)
+        return [getattr(s, x, None) for rule, s in pairs for x in rule.memory]
+
+    def _params_of(
+        self, leaves: Leaves, params: Params | None, extra: Mapping[str, Any]
+    ) -> list[Any]:
+        """The param of each leaf, or `None`s where nobody needs them."""
+        given = {**extra, "params": params}
+        for rule in self.rules:
+            absent = [name for name in rule.needs if given.get(name) is None]
+            if absent:
+                raise missing(rule.name, *absent)
+        nobody: list[Any] = [None] * len(leaves.arrays)
+        if params is None:
+            return nobody
+        needing = [rule.name for rule in self.rules if "params" in rule.needs]
+        who = ", ".join(needing or [rule.name for rule in self.rules])
+        try:
+            found = leaves.match(who, params, "params", _ADVICE)
+        except ValueError:
+            if needing or self.strict:
+                raise
+            return nobody
+        for k, (g, p) in enumerate(zip(leaves.arrays, found, strict=True)):
+            if g is None or (p is None and not needing):
+                continue
+            if p is None or p.shape != g.shape:
+                has = "nothing" if p is None else f"shape {p.shape}"
+                raise ValueError(
+                    f"{who}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
+                    f"and {has} in the params. {_ADVICE}"
+                )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Detour:
+    """One transformation that is not made of rules."""
+
+    link: Link
+    tx: GradientTransformationExtraArgs
+    size: int = 1
+
+    def update(
+        self,
+        updates: Updates,
+        states: Sequence[OptState],
+        params: Params | None,
+        extra: Mapping[str, Any],
+    ) -> tuple[Updates, list[OptState]]:
+        """Call it on what its masks leave over, and put the rest back."""
+        (state,) = states
+        if not self.link.masks:
+            updates, state = self.tx.update(updates, state, params, **extra)
+            return updates, [state]
+        masks = self.link.masks
+        window = Window(masks[0].who, self.link.view(Leaves(updates)), updates)
+        all_trees = any(mask.extra_too for mask in masks)
+        extra = window.extra(extra, params, all_trees=all_trees)
+        found, state = self.tx.update(
+            window.updates, state, window.params(params), **extra
+        )
+        return window.back(found), [state]
+
+
+def segments(links: Sequence[Link]) -> list[Segment | Detour]:
+    """The links in their order, neighbouring rules together."""
+    found: list[Segment | Detour] = []
+    alone = all(isinstance(link.body, Rule) for link in links)
+    for of_rules, group in groupby(links, lambda link: isinstance(link.body, Rule)):
+        row = tuple(group)
+        if of_rules:
+            found.append(Segment(row, strict=alone))
+        for link in row:
+            if not isinstance(link.body, Rule):
+                found.append(Detour(link, link.body))
+    again = _moved_again(links)
+    if again:
+        last = (
+            found.pop() if isinstance(found[-1], Segment) else Segment((), strict=False)
+        )
+        found.append(replace(last, again=again))
+    return found
+
+
+def _is_tree(x: Any) -> bool:
+    """Whether there are arrays in `x`, and it is not one itself."""
+    leaves = jax.tree.leaves(x)
+    return bool(leaves) and leaves[0] is not x
+
+
+def _views(links: Sequence[Link], leaves: Leaves) -> list[View]:
+    """What each link sees. The links of one group have one mask, asked once."""
+    known: dict[tuple[int, ...], View] = {}
+    found = []
+    for link in links:
+        masks = tuple(map(id, link.masks))
+        if masks not in known:
+            known[masks] = link.view(leaves)
+        found.append(known[masks])
+    return found
+
+
+def _moved_again(links: Sequence[Link]) -> tuple[Link, ...]:
+    """The links that are applied again after those that follow."""
+    rest = list(links)
+    while rest and _is_repeated(rest[-1]):
+        rest.pop()
+    return tuple(filter(_is_repeated, rest))
+
+
+def _is_repeated(link: Link) -> bool:
+    return isinstance(link.body, Rule) and link.body.kind == "final"

@@ -1,0 +1,28 @@
+"""Whole steps: taken, skipped, wrapped, compiled."""
+
+from ._apply import (
+    apply_updates as apply_updates,
+    incremental_update as incremental_update,
+    periodic_update as periodic_update,
+)
+from ._donated import (
+    Donated as Donated,
+)
+from ._hold import (
+    held as held,
+    set_aside as set_aside,
+    when as when,
+    zeros as zeros,
+)
+from ._loops import (
+    branch as branch,
+    loop as loop,
+)
+from ._step import (
+    make_step as make_step,
+)
+from ._wrap import (
+    Decide as Decide,
+    WrapperInfo as WrapperInfo,
+    wrapping as wrapping,
+)

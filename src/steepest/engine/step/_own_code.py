@@ -1,0 +1,75 @@
+"""Whether a transformation runs nothing but code of steepest and JAX.
+
+Such code is pure, so it can be compiled once and called many times. A schedule,
+condition or mask of the user's may read an object that changes, or use `if` on a
+number. Outside `jit` it must run in every step and on concrete values, as in Optax.
+"""
+
+import functools
+import re
+from collections.abc import Collection, Mapping
+from enum import Enum
+from types import FunctionType
+from typing import Any
+
+import jax
+import numpy as np
+
+from ...core import Call, call_of
+
+_HOME = __name__.partition(".")[0]
+_PURE = {_HOME, "jax", "jaxlib"}
+_CLASSES = {*_PURE, "numpy", "ml_dtypes"}
+# These wrap functions of ours to check their types: what counts is what they wrap.
+_CHECKERS = {"jaxtyping", "beartype"}
+_DATA = (bool, int, float, complex, str, bytes, type(None), Enum, re.Pattern)
+_ARRAYS = (jax.Array, np.ndarray, np.generic, np.dtype, jax.ShapeDtypeStruct)
+
+
+def only_own_code(call: Call, apart_from: Collection[str] = ()) -> bool:
+    """Whether `call` reaches no code but that of steepest and JAX.
+
+    Args:
+        call: how a transformation or a schedule was made.
+        apart_from: arguments of it that are not looked at.
+    """
+    others = (x for name, x in call.arguments.items() if name not in apart_from)
+    return _is_own(call.function) and all(map(_is_own, others))
+
+
+def _is_own(x: Any) -> bool:
+    if isinstance(x, (*_DATA, *_ARRAYS)):
+        return True
+    call = call_of(x)
+    if call is not None:
+        return only_own_code(call)
+    if isinstance(x, type):
+        return _root(x.__module__) in _CLASSES
+    if isinstance(x, FunctionType):
+        return _is_own_function(x)
+    if isinstance(x, functools.partial):
+        return all(map(_is_own, (x.func, *x.args, *x.keywords.values())))
+    if isinstance(x, Mapping):
+        return all(map(_is_own, (*x.keys(), *x.values())))
+    if isinstance(x, list | tuple | set | frozenset):
+        return all(map(_is_own, x))
+    if hasattr(x, "__wrapped__"):  # a function under `jax.jit`
+        return _root(type(x).__module__) in _PURE and _is_own(x.__wrapped__)
+    if _root(type(x).__module__) in _PURE:
+        return all(map(_is_own, getattr(x, "__dict__", {}).values()))
+    if not callable(x) and not jax.tree_util.all_leaves([x]):
+        return all(map(_is_own, jax.tree.leaves(x)))  # a tree of labels or booleans
+    return False
+
+
+def _is_own_function(f: FunctionType) -> bool:
+    """Whether a function is ours and of module level, perhaps under decorators."""
+    # Not `f.__module__`, which `functools.wraps` copies from what is wrapped.
+    home, inner = _root(f.__globals__.get("__name__")), getattr(f, "__wrapped__", None)
+    if home in _CHECKERS or (home in _PURE and f.__closure__ is not None):
+        return inner is not None and _is_own(inner)
+    return home in _PURE
+
+
+def _root(module: Any) -> str:
+    return str(module).partition(".")[0]
