@@ -74,6 +74,9 @@ STOREYS = {
     "terminal": {"cyclopts", "rich"},
 }
 FILES = sorted(SRC.rglob("*.py"))
+ENGINE = SRC / "engine"
+INNER = sorted(ENGINE.rglob("*.py"))
+INNER_ROOMS = ["leaves", "run", "step", "storage"]
 RACE = [path for path in FILES if "race" in path.relative_to(SRC).parts]
 DOORS = [path for path in FILES if path.name[0] != "_" or path.name == "__init__.py"]
 ours = lambda paths: pytest.mark.parametrize(
@@ -81,20 +84,25 @@ ours = lambda paths: pytest.mark.parametrize(
 )
 
 
+def _imported(path: Path, level: int) -> set[str]:
+    """What a file imports from so many folders above."""
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == level:
+            names = {a.name for a in node.names}
+            rooms |= {node.module.split(".")[0]} if node.module else names
+    return rooms
+
+
 def _rooms_imported(path: Path) -> set[str]:
     """The rooms that a file of a room imports from."""
-    found = set()
+    rooms = _imported(path, len(path.relative_to(SRC).parts))
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            module = (node.module or "").split(".")
-            if node.level == 2:
-                names = [a.name for a in node.names]
-                found |= {module[0]} if node.module else set(names)
-            elif node.level == 0 and module[0] == "steepest":
-                found.add(".".join(module))
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            rooms |= {node.module} if node.module.startswith("steepest") else set()
         elif isinstance(node, ast.Import):
-            found |= {a.name for a in node.names if a.name.startswith("steepest")}
-    return found
+            rooms |= {a.name for a in node.names if a.name.startswith("steepest")}
+    return rooms
 
 
 def test_every_room_has_its_place():
@@ -129,6 +137,18 @@ def test_imports_go_one_way(path: Path):
     room = path.relative_to(SRC).parts[0]
     allowed = SIDE_ROOMS.get(room, set(ROOMS[: ROOMS.index(room)]))
     assert _rooms_imported(path) <= allowed
+
+
+@ours([path for path in INNER if path.parent != ENGINE])
+def test_inner_rooms_of_the_engine_import_one_way(path: Path):
+    allowed = INNER_ROOMS[: INNER_ROOMS.index(path.parent.name)]
+    assert _imported(path, 2) <= set(allowed)
+
+
+@ours([path for path in INNER if path.name != "__init__.py"])
+def test_every_file_of_the_engine_has_its_test(path: Path):
+    folder = ROOT / "tests/engine" / path.relative_to(ENGINE).parent
+    assert (folder / f"test{path.name}").exists()
 
 
 @ours([*FILES, *sorted((ROOT / "tests").rglob("*.py"))])
