@@ -4,14 +4,14 @@ BIN := .venv/bin
 
 .PHONY: test check format lint types neighbours bench race chromium clean
 
-test: .venv/tests chromium  ## the tests, as CI runs them
+test: .venv/tests chromium  ## the tests
 	$(BIN)/python -m pytest -n 2 -q
 
-check: .venv/tests .venv/dev  ## format, lint, types, tests
+check: .venv/tests .venv/dev  ## format, lint, types, tests, as CI runs them
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
-	$(BIN)/python -m pytest -n 2 -q
+	$(MAKE) test
 
 format: .venv/dev
 	$(BIN)/ruff format .

@@ -71,6 +71,7 @@ HOLDS = {
 # What takes a transformation and runs it in every step.
 RUNS = {
     "chain": "all of them",
+    "to_config": "it takes no step",
     "named_chain": "all of them",
     "flatten": "over one vector",
     "masked": "has no memory of what it hides",

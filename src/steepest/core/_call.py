@@ -301,7 +301,7 @@ def _from_tree(x: Any) -> Any:
     return x.thing if isinstance(x, _Opaque) else x
 
 
-def _with_operands(x: Any, name: str = "") -> Any:
+def _with_operands(x: Any, name: Any = None) -> Any:
     if isinstance(x, float) and x and name in OPERANDS:
         return jnp.asarray(x)  # weakly typed, as the number was
     if type(x) is dict:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable, TypeVar
+from typing import Any, NamedTuple, Protocol, runtime_checkable, TYPE_CHECKING, TypeVar
 
 import jax
 
@@ -60,8 +60,8 @@ class GradientTransformation(NamedTuple):
     `init, update = tx`.
     """
 
-    init: Callable[..., OptState]  # a TransformInitFn
-    update: Callable[..., tuple[Updates, OptState]]  # a TransformUpdateFn
+    init: TransformInitFn
+    update: TransformUpdateFn
 
 
 @like_optax
@@ -70,6 +70,9 @@ class GradientTransformationExtraArgs(GradientTransformation):
 
     update(updates, state, params=None, **extra_args) -> (updates, state)
     """
+
+    if TYPE_CHECKING:
+        update: TransformUpdateExtraArgsFn  # pyright: ignore
 
 
 class Transformation(GradientTransformationExtraArgs, Made):

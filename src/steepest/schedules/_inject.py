@@ -97,6 +97,10 @@ def inject_hyperparams(
             ) from None
         bound.apply_defaults()
         numbers, schedules, rest = _sorted(bound.arguments, fixed)
+        # Once with Python numbers: what is impossible is said now, and not in a step.
+        # Not in `injected`, which JAX may call while it traces: schedules may use `if`.
+        values = {name: f(f.init()) for name, f in schedules.items()}
+        _called(inner_factory, {**rest, **numbers, **values})
         options = tuple(sorted(static)), hyperparam_dtype
         return injected(inner_factory, numbers, schedules, rest, *options)
 
@@ -124,12 +128,9 @@ def injected(
         numbers, schedules, rest: its arguments, sorted by what they are.
         static_args, hyperparam_dtype: as for `inject_hyperparams`.
     """
-    signature = inspect.signature(inner_factory)
 
     def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
-        given: Any = {**rest, **numbers, **hyperparams}
-        bound = inspect.BoundArguments(signature, given)
-        return with_extra_args_support(inner_factory(*bound.args, **bound.kwargs))
+        return _called(inner_factory, {**rest, **numbers, **hyperparams})
 
     def as_arrays(values: Mapping[str, Any], tree: Params) -> dict[str, Any]:
         dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
@@ -178,10 +179,17 @@ def injected(
             count, values, memories, inner_state
         )
 
-    # Once with Python numbers: what is impossible is said now, not in the first step.
-    inner({name: f(f.init()) for name, f in schedules.items()})
     asked = Decide(scheduled, ("schedules",))
     return wrapping(init, update, decide=asked, ready=ready)
+
+
+def _called(
+    factory: Factory, arguments: Mapping[str, Any]
+) -> GradientTransformationExtraArgs:
+    """What a factory makes of these arguments, by name."""
+    by_name: Any = arguments
+    bound = inspect.BoundArguments(inspect.signature(factory), by_name)
+    return with_extra_args_support(factory(*bound.args, **bound.kwargs))
 
 
 def _written(call: Call) -> str:
