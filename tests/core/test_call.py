@@ -168,3 +168,11 @@ def test_a_function_of_the_user():
     g = jnp.full((1,), 5.0)
     u, _ = tx.update(g, tx.init(g))
     assert u[0] == pytest.approx(-0.1)
+
+
+def test_a_dict_that_changes_later_changes_nothing():
+    parts = {".*": steepest.sgd(jnp.array(1.0))}
+    tx = steepest.route(parts)
+    parts[".*"] = steepest.sgd(jnp.array(2.0))
+    again, g = jax.tree.map(lambda x: x, tx), jnp.ones(1)
+    assert again.update(g, again.init(g))[0] == -1

@@ -87,7 +87,7 @@ def _asks_for_total(count, *, total):
         ({"shared": {}}, "State has the fields ('count', 'a', 'b'), but the rule"),
         (
             {"kind": "matrix"},
-            "kind is 'matrix', expected one of elementwise, whole, final",
+            "kind is 'matrix', expected one of: elementwise, whole",
         ),
     ],
     ids=lambda x: x if isinstance(x, str) else "",

@@ -24,8 +24,8 @@ BAD = {
     "apply_if_finite": Bad(
         lambda: steepest.apply_if_finite(SGD, -1),
         steepest.UnusualValueWarning,
-        "apply_if_finite: max_consecutive_errors is -1, and usually a number of at "
-        "least 0. It is used as it is.",
+        "apply_if_finite: max_consecutive_errors is -1, but is usually a number of at "
+        "least 0. The value is used.",
     ),
     "chain": Bad(
         lambda: steepest.chain([steepest.adam(0.1)]),
@@ -87,8 +87,8 @@ BAD = {
     "skip_large_updates": Bad(
         lambda: steepest.skip_large_updates(params(), 0, None, max_squared_norm=-1.0),
         steepest.UnusualValueWarning,
-        "skip_large_updates: max_squared_norm is -1.0, and usually a number of at "
-        "least 0. It is used as it is.",
+        "skip_large_updates: max_squared_norm is -1.0, but is usually a number of at "
+        "least 0. The value is used.",
     ),
     "skip_not_finite": Bad(
         lambda: steepest.skip_not_finite({"w": "1.0"}, 0, None),

@@ -50,7 +50,7 @@ BAD = {
     "contrib.cocob": Bad(
         lambda: contrib.cocob(alpha=0.0),
         steepest.UnusualValueWarning,
-        "scale_by_cocob: alpha is 0.0, and usually a number above 0. It is used as "
+        "scale_by_cocob: alpha is 0.0, but is usually a number above 0. It is used as "
         "it is.",
     ),
     "contrib.dadapt_adamw": Bad(
@@ -74,13 +74,13 @@ BAD = {
     "contrib.dowg": Bad(
         lambda: contrib.dowg(init_estim_sq_dist=-1.0),
         steepest.UnusualValueWarning,
-        "dowg: init_estim_sq_dist is -1.0, and usually a number of at least 0 and "
-        "below infinity. It is used as it is.",
+        "dowg: init_estim_sq_dist is -1.0, but is usually a number of at least 0 and "
+        "below infinity. The value is used.",
     ),
     "contrib.dpsgd": Bad(
         lambda: contrib.dpsgd(0.1, 1.0, 1.0, 0, momentum=9.0),
         steepest.UnusualValueWarning,
-        "dpsgd: momentum is 9.0, and usually a number in [0, 1]. It is used as it is.",
+        "dpsgd: momentum is 9.0, but is usually a number in [0, 1]. The value is used.",
     ),
     "contrib.galore": Bad(
         lambda: contrib.galore(0.1, rank=0),
@@ -117,7 +117,7 @@ BAD = {
     "contrib.muon": Bad(
         lambda: contrib.muon(0.1, adam_b1=1.5),
         steepest.UnusualValueWarning,
-        "muon: adam_b1 is 1.5, and usually a number in [0, 1]. It is used as it is.",
+        "muon: adam_b1 is 1.5, but is usually a number in [0, 1]. The value is used.",
     ),
     "contrib.normalize": Bad(
         lambda: _step(contrib.normalize(), {**params(), "b": "2.0"}),
@@ -128,8 +128,8 @@ BAD = {
     "contrib.prodigy": Bad(
         lambda: contrib.prodigy(estim_lr0=0.0),
         steepest.UnusualValueWarning,
-        "prodigy: estim_lr0 is 0.0, and usually a number above 0 and below "
-        "infinity. It is used as it is.",
+        "prodigy: estim_lr0 is 0.0, but is usually a number above 0 and below "
+        "infinity. The value is used.",
     ),
     "contrib.reduce_on_plateau": Bad(
         lambda: contrib.reduce_on_plateau(factor=2.0),
@@ -145,13 +145,13 @@ BAD = {
     "contrib.scale_by_acprop": Bad(
         lambda: contrib.scale_by_acprop(b2=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_acprop: b2 is 1.5, and usually a number in [0, 1]. It is used as "
+        "scale_by_acprop: b2 is 1.5, but is usually a number in [0, 1]. It is used as "
         "it is.",
     ),
     "contrib.scale_by_ademamix": Bad(
         lambda: contrib.scale_by_ademamix(b3=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_ademamix: b3 is 1.5, and usually a number in [0, 1]. It is used "
+        "scale_by_ademamix: b3 is 1.5, but is usually a number in [0, 1]. It is used "
         "as it is.",
     ),
     "contrib.scale_by_adopt": Bad(
@@ -173,7 +173,7 @@ BAD = {
     "contrib.scale_by_madgrad": Bad(
         lambda: contrib.scale_by_madgrad(0.1, momentum=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_madgrad: momentum is 1.5, and usually a number in [0, 1]. It is "
+        "scale_by_madgrad: momentum is 1.5, but is usually a number in [0, 1]. It is "
         "used as it is.",
     ),
     "contrib.scale_by_muon": Bad(
@@ -201,7 +201,7 @@ BAD = {
     "contrib.schedule_free_adamw": Bad(
         lambda: contrib.schedule_free_adamw(b2=1.5),
         steepest.UnusualValueWarning,
-        "schedule_free_adamw: b2 is 1.5, and usually a number in [0, 1]. It is used"
+        "schedule_free_adamw: b2 is 1.5, but is usually a number in [0, 1]. It is used"
         " as it is.",
     ),
     "contrib.schedule_free_eval_params": Bad(
@@ -221,8 +221,8 @@ BAD = {
     "contrib.simplified_ademamix": Bad(
         lambda: contrib.simplified_ademamix(0.1, eps=-1e-8),
         steepest.UnusualValueWarning,
-        "scale_by_simplified_ademamix: eps is -1e-08, and usually a number of at "
-        "least 0. It is used as it is.",
+        "scale_by_simplified_ademamix: eps is -1e-08, but is usually a number of at "
+        "least 0. The value is used.",
     ),
     "contrib.sophia": Bad(
         lambda: contrib.sophia(0.1, update_interval=0),

@@ -58,7 +58,7 @@ BAD = {
     "adadelta": Bad(
         lambda: steepest.adadelta(1.0, rho=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_adadelta: rho is 1.5, and usually a number in [0, 1]. It is used "
+        "scale_by_adadelta: rho is 1.5, but is usually a number in [0, 1]. It is used "
         "as it is.",
     ),
     "adafactor": Bad(
@@ -83,7 +83,7 @@ BAD = {
     "adan": Bad(
         lambda: steepest.adan(1e-3, b3=1.01),
         steepest.UnusualValueWarning,
-        "scale_by_adan: b3 is 1.01, and usually a number in [0, 1]. It is used as "
+        "scale_by_adan: b3 is 1.01, but is usually a number in [0, 1]. It is used as "
         "it is.",
     ),
     "amsgrad": Bad(
@@ -133,7 +133,7 @@ BAD = {
     "nag": Bad(
         lambda: steepest.nag(0.1, momentum=1.5),
         steepest.UnusualValueWarning,
-        "nag: momentum is 1.5, and usually a number in [0, 1]. It is used as it is.",
+        "nag: momentum is 1.5, but is usually a number in [0, 1]. The value is used.",
     ),
     "noisy_sgd": Bad(
         lambda: steepest.noisy_sgd(0.1, eta=-1.0, key=0),
@@ -168,7 +168,7 @@ BAD = {
     "rmsprop": Bad(
         lambda: steepest.rmsprop(1e-3, decay=-0.1),
         steepest.UnusualValueWarning,
-        "scale_by_rms: decay is -0.1, and usually a number in [0, 1]. It is used as"
+        "scale_by_rms: decay is -0.1, but is usually a number in [0, 1]. It is used as"
         " it is.",
     ),
     "rprop": Bad(
@@ -185,7 +185,7 @@ BAD = {
     "scale_by_adam": Bad(
         lambda: steepest.scale_by_adam(b1=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_adam: b1 is 1.5, and usually a number in [0, 1]. It is used as it"
+        "scale_by_adam: b1 is 1.5, but is usually a number in [0, 1]. It is used as it"
         " is.",
     ),
     "scale_by_adamax": Bad(
@@ -279,8 +279,8 @@ BAD = {
     "scale_by_rss": Bad(
         lambda: steepest.scale_by_rss(initial_accumulator_value=-0.1),
         steepest.UnusualValueWarning,
-        "scale_by_rss: initial_accumulator_value is -0.1, and usually a number of "
-        "at least 0 and below infinity. It is used as it is.",
+        "scale_by_rss: initial_accumulator_value is -0.1, but is usually a number of "
+        "at least 0 and below infinity. The value is used.",
     ),
     "scale_by_sign": Bad(
         lambda: _step(steepest.scale_by_sign(), updates={"w": jnp.ones((3, 2))}),
@@ -291,7 +291,7 @@ BAD = {
     "scale_by_sm3": Bad(
         lambda: steepest.scale_by_sm3(b2=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_sm3: b2 is 1.5, and usually a number in [0, 1]. It is used as it is.",
+        "scale_by_sm3: b2 is 1.5, but is usually a number in [0, 1]. The value is used.",
     ),
     "scale_by_stddev": Bad(
         lambda: _step(
@@ -305,8 +305,8 @@ BAD = {
     "scale_by_yogi": Bad(
         lambda: steepest.scale_by_yogi(initial_accumulator_value=float("inf")),
         steepest.UnusualValueWarning,
-        "scale_by_yogi: initial_accumulator_value is inf, and usually a number of "
-        "at least 0 and below infinity. It is used as it is.",
+        "scale_by_yogi: initial_accumulator_value is inf, but is usually a number of "
+        "at least 0 and below infinity. The value is used.",
     ),
     "scale_by_zoom_linesearch": Bad(
         lambda: steepest.scale_by_zoom_linesearch(0),
@@ -320,7 +320,7 @@ BAD = {
     "sm3": Bad(
         lambda: steepest.sm3(0.1, momentum=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_sm3: b1 is 1.5, and usually a number in [0, 1]. It is used as it is.",
+        "scale_by_sm3: b1 is 1.5, but is usually a number in [0, 1]. The value is used.",
     ),
     "value_and_grad_from_state": Bad(
         lambda: steepest.value_and_grad_from_state(jax.value_and_grad(_loss))(

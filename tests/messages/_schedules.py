@@ -20,7 +20,7 @@ BAD = {
     "polynomial_schedule": Bad(
         lambda: steepest.polynomial_schedule(1.0, 0.0, -2, 100),
         steepest.UnusualValueWarning,
-        "polynomial_schedule: power is -2, and usually a number of at least 0. It "
+        "polynomial_schedule: power is -2, but is usually a number of at least 0. It "
         "is used as it is.",
     ),
     "cosine_decay_schedule": Bad(
@@ -55,8 +55,8 @@ BAD = {
     "cosine_onecycle_schedule": Bad(
         lambda: steepest.cosine_onecycle_schedule(100, 0.1, pct_start=30),
         steepest.UnusualValueWarning,
-        "cosine_onecycle_schedule: pct_start is 30, and usually a number in [0, 1]."
-        " It is used as it is.",
+        "cosine_onecycle_schedule: pct_start is 30, but is usually a number in [0, 1]."
+        " The value is used.",
     ),
     "warmup_constant_schedule": Bad(
         lambda: steepest.warmup_constant_schedule(0.0, "0.1", 10),
@@ -73,8 +73,8 @@ BAD = {
     "warmup_exponential_decay_schedule": Bad(
         lambda: steepest.warmup_exponential_decay_schedule(0.0, 0.1, -5, 100, 0.9),
         steepest.UnusualValueWarning,
-        "warmup_exponential_decay_schedule: warmup_steps is -5, and usually a "
-        "number of at least 0. It is used as it is.",
+        "warmup_exponential_decay_schedule: warmup_steps is -5, but is usually a "
+        "number of at least 0. The value is used.",
     ),
     "sgdr_schedule": Bad(
         lambda: steepest.sgdr_schedule([{"init_value": 0.0, "peak_value": 0.1}]),

@@ -77,8 +77,8 @@ BAD = {
     "clip_by_block_rms": Bad(
         lambda: steepest.clip_by_block_rms(-1.0),
         steepest.UnusualValueWarning,
-        "clip_by_block_rms: threshold is -1.0, and usually a number of at least 0. "
-        "It is used as it is.",
+        "clip_by_block_rms: threshold is -1.0, but is usually a number of at least 0. "
+        "The value is used.",
     ),
     "clip_by_global_norm": Bad(
         lambda: steepest.clip_by_global_norm(None),
@@ -88,7 +88,7 @@ BAD = {
     "ema": Bad(
         lambda: steepest.ema(1.5),
         steepest.UnusualValueWarning,
-        "ema: decay is 1.5, and usually a number in [0, 1]. It is used as it is.",
+        "ema: decay is 1.5, but is usually a number in [0, 1]. The value is used.",
     ),
     "freeze": Bad(
         lambda: steepest.freeze({"w": True}).init(params()),
@@ -113,7 +113,7 @@ BAD = {
     "measure_with_ema": Bad(
         lambda: steepest.measure_with_ema(jnp.max, 1.5),
         steepest.UnusualValueWarning,
-        "measure_with_ema: decay is 1.5, and usually a number in [0, 1]. It is used"
+        "measure_with_ema: decay is 1.5, but is usually a number in [0, 1]. It is used"
         " as it is.",
     ),
     "monitor": Bad(
@@ -124,8 +124,8 @@ BAD = {
     "normalize_by_update_norm": Bad(
         lambda: steepest.normalize_by_update_norm(eps=-1e-6),
         steepest.UnusualValueWarning,
-        "normalize_by_update_norm: eps is -1e-06, and usually a number of at least "
-        "0. It is used as it is.",
+        "normalize_by_update_norm: eps is -1e-06, but is usually a number of at least "
+        "0. The value is used.",
     ),
     "per_example_global_norm_clip": Bad(
         lambda: steepest.per_example_global_norm_clip(params(), 1.0),
@@ -166,8 +166,8 @@ BAD = {
     "scale_by_param_block_rms": Bad(
         lambda: steepest.scale_by_param_block_rms(-1.0),
         steepest.UnusualValueWarning,
-        "scale_by_param_block_rms: min_scale is -1.0, and usually a number of at "
-        "least 0 and below infinity. It is used as it is.",
+        "scale_by_param_block_rms: min_scale is -1.0, but is usually a number of at "
+        "least 0 and below infinity. The value is used.",
     ),
     "scale_by_schedule": Bad(
         lambda: _after(steepest.scale_by_schedule(jnp.cos), params(), state=()),
@@ -208,7 +208,7 @@ BAD = {
     "trace": Bad(
         lambda: steepest.trace(9),
         steepest.UnusualValueWarning,
-        "trace: decay is 9, and usually a number in [0, 1]. It is used as it is.",
+        "trace: decay is 9, but is usually a number in [0, 1]. The value is used.",
     ),
     "zero_nans": Bad(
         lambda: _after(steepest.zero_nans(), params(), state=steepest.EmptyState()),

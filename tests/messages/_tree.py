@@ -39,7 +39,7 @@ BAD = {
     "bias_correction": Bad(
         lambda: steepest.bias_correction(params(), decay=0.9, count=0),
         steepest.UnusualValueWarning,
-        "bias_correction: count is 0, and usually a number above 0. It is used as "
+        "bias_correction: count is 0, but is usually a number above 0. It is used as "
         "it is.",
     ),
     "global_norm": Bad(
@@ -74,7 +74,7 @@ BAD = {
     "tree.allclose": Bad(
         lambda: tree.allclose(params(), params(), rtol=-1e-5),
         steepest.UnusualValueWarning,
-        "allclose: rtol is -1e-05, and usually a number of at least 0. It is used "
+        "allclose: rtol is -1e-05, but is usually a number of at least 0. It is used "
         "as it is.",
     ),
     "tree.batch_shape": Bad(
@@ -206,7 +206,7 @@ BAD = {
     "update_infinity_moment": Bad(
         lambda: steepest.update_infinity_moment(params(), params(), 1.1, 0.0),
         steepest.UnusualValueWarning,
-        "update_infinity_moment: decay is 1.1, and usually a number in [0, 1]. It "
+        "update_infinity_moment: decay is 1.1, but is usually a number in [0, 1]. It "
         "is used as it is.",
     ),
     "update_moment": Bad(

@@ -38,7 +38,7 @@ def test_a_schedule_as_it_is_and_a_number_checked():
     schedule = lambda t: t / 4
     assert number_or_schedule(fraction, "me", b3=0.5) == 0.5
     assert number_or_schedule(fraction, "me", b3=schedule) is schedule
-    with pytest.warns(UnusualValueWarning, match="me: b3 is 2, and usually"):
+    with pytest.warns(UnusualValueWarning, match="me: b3 is 2, but is usually"):
         number_or_schedule(fraction, "me", b3=2)
     assert scalar(2)().dtype == jnp.float32
 

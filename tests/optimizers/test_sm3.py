@@ -85,7 +85,7 @@ def test_no_elements():
 
 @pytest.mark.parametrize("b2", [-0.1, 1.1])
 def test_what_is_refused(b2):
-    with pytest.raises(ODD, match=f"scale_by_sm3: b2 is {b2}, and usually a number"):
+    with pytest.raises(ODD, match=f"scale_by_sm3: b2 is {b2}, but is usually a number"):
         steepest.scale_by_sm3(b2=b2)
 
 

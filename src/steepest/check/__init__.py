@@ -1,6 +1,6 @@
-"""Checks of arguments, in one voice: `check.fraction("adam", b1=b1)`.
+"""Checks of arguments: `b1, b2 = check.fraction("adam", b1=b1, b2=b2)`.
 
-Each refuses by name what cannot be used, and returns what is ready to be used.
+Each check raises an error that names the argument, or returns the values ready to use.
 """
 
 from ._arrays import (

@@ -2,7 +2,7 @@
 
     A, b = array("nnls", A=A, b=b)
 
-refuses by name what cannot be one, in the voice of the checks of numbers.
+raises an error that names the argument if it is not one.
 """
 
 import operator
@@ -16,64 +16,64 @@ from jaxtyping import Array
 
 
 class WrongArgument(TypeError, ValueError):
-    """An array that cannot be one, or one that does not fit the others.
+    """An argument that is not an array, or does not fit the others.
 
-    JAX raises a `TypeError` or a `ValueError`, as the operation happens to be: whoever
-    catches either is served.
+    JAX raises a `TypeError` or a `ValueError`, depending on the operation. Both
+    `except` clauses catch this error.
     """
 
 
 def said_of(x: Any) -> str:
-    """What `x` is, in a clause: its dtype if it has one, else its type."""
+    """A clause for an error message: the dtype of `x`, or its type."""
     dtype = getattr(x, "dtype", None)
     return f"is a {type(x).__name__}" if dtype is None else f"has dtype {dtype}"
 
 
 def is_number(x: Any) -> bool:
-    """Whether `x` is an array of numbers or a number, perhaps traced or a shape."""
+    """Whether `x` is a number or an array of numbers; tracers and shapes count."""
     if isinstance(x, bool | int | float | complex) or hasattr(x, "__jax_array__"):
         return True
     dtype = getattr(x, "dtype", None)
     return dtype is not None and _is_numeric(dtype)
 
 
-def array(who: str, **given: Any) -> list[Array]:
-    """The values as arrays; lists too. A Python number stays weak."""
+def array(name: str, /, **given: Any) -> list[Array]:
+    """The values as arrays. Python numbers stay weakly typed."""
     found = []
-    for name, x in given.items():
+    for argument, x in given.items():
         try:
-            # A string is also the name of a dtype, and JAX may look it up.
+            # A string may be the name of a dtype, which JAX would look up.
             a = None if isinstance(x, str) else jnp.asarray(x)
         except (TypeError, ValueError):
             a = None
         if a is None or not _is_numeric(a.dtype):
             raise WrongArgument(
-                f"{who}: {name} {said_of(x)}, expected an array of numbers."
+                f"{name}: {argument} {said_of(x)}, expected an array of numbers."
             )
         found.append(a)
     return found
 
 
-def one_number(who: str, name: str, x: Any) -> Any:
-    """What a function that was given returned, if it can be differentiated.
+def one_number(name: str, argument: str, x: Any) -> Any:
+    """The result of a user's function, which must be one number.
 
     Args:
-        who: who speaks in an error.
-        name: the name of the function.
-        x: what it returned.
+        name: name used in error messages.
+        argument: the name of the function.
+        x: its result.
     """
     if not is_number(x) or np.ndim(x) > 0:
         found = f"shape {np.shape(x)}" if is_number(x) else f"a {type(x).__name__}"
         raise TypeError(
-            f"{who}: {name} returns {found}, expected one number. Return the sum or "
-            "the mean of a loss."
+            f"{name}: {argument} returns {found}, expected one number. Return the sum "
+            "or the mean of a loss."
         )
     return x
 
 
-def key(who: str, **given: Any) -> None:
-    """Refuse what is no key of `jax.random`, of the old kind or the new."""
-    for name, k in given.items():
+def key(name: str, /, **given: Any) -> None:
+    """Check for a key of `jax.random`, old-style or new-style."""
+    for argument, k in given.items():
         dtype, shape = getattr(k, "dtype", None), getattr(k, "shape", None)
         new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
         old = dtype == np.uint32 and len(shape or ()) == 1
@@ -81,48 +81,49 @@ def key(who: str, **given: Any) -> None:
             continue
         found = f"is an array of the shape {shape}" if new else said_of(k)
         raise WrongArgument(
-            f"{who}: {name} {found}, expected one random key. Make it with "
+            f"{name}: {argument} {found}, expected one random key. Make it with "
             "`jax.random.key(0)`, and more of it with `jax.random.split`."
         )
 
 
-def sizes(who: str, **given: Any) -> list[tuple[int, ...]]:
-    """The values as shapes: whole numbers of at least 0, in a sequence."""
+def sizes(name: str, /, **given: Any) -> list[tuple[int, ...]]:
+    """The values as shapes: sequences of whole numbers of at least 0."""
     found = []
-    for name, shape in given.items():
+    for argument, shape in given.items():
         try:
             sizes = tuple(operator.index(n) for n in shape)
         except TypeError:
             sizes = (-1,)
         if any(n < 0 for n in sizes):
             raise WrongArgument(
-                f"{who}: {name} is {shape!r}, expected a sequence of whole numbers of "
-                "at least 0, such as (2, 3)."
+                f"{name}: {argument} is {shape!r}, expected a sequence of whole "
+                "numbers of at least 0, such as (2, 3)."
             )
         found.append(sizes)
     return found
 
 
-def any_dtype(who: str, **given: Any) -> None:
-    """Refuse what is no dtype of numbers; `None` is none, and passes."""
-    for name, dtype in given.items():
+def any_dtype(name: str, /, **given: Any) -> None:
+    """Check for a numeric dtype, or `None`."""
+    for argument, dtype in given.items():
         try:
             known = dtype is None or _is_numeric(jnp.dtype(dtype))
         except TypeError:
             known = False
         if not known:
             raise TypeError(
-                f"{who}: {name} is {dtype!r}, expected a dtype, such as `jnp.float32`."
+                f"{name}: {argument} is {dtype!r}, expected a dtype, such as "
+                "`jnp.float32`."
             )
 
 
 def axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    """`axis` as positive numbers, in the order given; `None` is all of them.
+    """`axis` as nonnegative numbers, in the same order; `None` means all axes.
 
     Args:
         name: name used in error messages.
         axis: a number, a sequence of them, or `None`.
-        ndim: how many axes there are.
+        ndim: the number of axes of the array.
     """
     if axis is None:
         return tuple(range(ndim))

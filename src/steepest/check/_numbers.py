@@ -1,11 +1,11 @@
-"""Hyperparameters: checked when they are Python numbers, ready for any dtype.
+"""Checks of hyperparameters.
 
     b1, b2 = fraction("scale_by_adam", b1=b1, b2=b2)
 
-refuses an impossible number by name, warns of an unlikely one, and hands them back as
-*numbers*: values that take the dtype of the array they meet. Python numbers are so by
-nature; an array, traced or not, is made so, and is not checked, since its value may not
-be known yet.
+raises an error for an impossible number, warns about an unlikely one, and returns
+weakly typed values, which take the dtype of the arrays they meet. Python numbers
+already are. An array is made weakly typed, and its value is not checked, since it may
+be traced.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from ..core import unusual
 
 
 def number(x: Any) -> Any:
-    """`x`, made to take the dtype of the arrays it meets, as a Python float does."""
+    """`x` as a weakly typed number, as Python floats are."""
     if isinstance(x, np.generic | np.ndarray):
         return x.item()
     if not isinstance(x, Array):
@@ -30,16 +30,16 @@ def number(x: Any) -> Any:
 
 
 def weak(x: Array) -> Array:
-    """`x`, made to take the dtype of the arrays it meets, as a Python number does."""
+    """`x`, weakly typed: it takes the dtype of the arrays it meets."""
     blank = 0 if jnp.issubdtype(x.dtype, jnp.integer) else 0.0
-    # The only public way to a weakly typed array: fill one that is weak already.
+    # The only public way to make a weakly typed array.
     return jax.lax.full_like(jnp.asarray(blank), x)
 
 
 def _whole(x: Any) -> Any:
-    """`x` as a `number`; a whole float as an int, and none that a count cannot reach.
+    """`x` as a `number`; a whole float becomes an int, at most the largest int32.
 
-    Counts are int32 and stop at their largest value: what is longer lasts as long.
+    Counts are int32 and stop at their largest value, so larger periods never end.
     """
     x = number(x)
     if isinstance(x, int | float) and x % 1 == 0:
@@ -53,59 +53,59 @@ def _is_whole(x: int | float) -> bool:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of numbers, each given by its name.
+    """A check of numbers, passed by name.
 
-    What cannot be computed is refused. What can, though it is hardly ever meant, is
-    computed all the same, as in Optax, with an `UnusualValueWarning`.
+    An impossible value is an error. A value that works but is probably a mistake is
+    used, as in Optax, with an `UnusualValueWarning`.
     """
 
-    wanted: str  # to be read after "a number"
-    usual: Callable[[float], bool]  # whether a number needs no warning
-    possible: Callable[[float], bool]  # whether it can be computed with
-    made: Callable[[Any], Any] = number  # what becomes of a value
+    wanted: str  # follows "a number" in messages
+    usual: Callable[[float], bool]  # whether a value passes without a warning
+    possible: Callable[[float], bool]  # whether a value can be used at all
+    made: Callable[[Any], Any] = number  # converts a value
 
-    def __call__(self, name: str, **values: Any) -> list[Any]:
-        """The values as numbers; a warning for those that are not usual.
+    def __call__(self, name: str, /, **values: Any) -> list[Any]:
+        """The values as numbers, with a warning for unusual ones.
 
         Args:
             name: name used in messages.
-            values: by name.
+            values: numbers by name.
         """
         return self._checked(name, values, self.possible)
 
-    def must(self, name: str, **values: Any) -> list[Any]:
-        """The values as numbers; an error for those that are not usual.
+    def must(self, name: str, /, **values: Any) -> list[Any]:
+        """The values as numbers, with an error for unusual ones.
 
         Args:
             name: name used in messages.
-            values: by name.
+            values: numbers by name.
         """
         return self._checked(name, values, self.usual)
 
     def _checked(
-        self, who: str, values: Mapping[str, Any], holds: Callable[[float], bool]
+        self, name: str, values: Mapping[str, Any], holds: Callable[[float], bool]
     ) -> list[Any]:
-        for name, x in values.items():
+        for argument, x in values.items():
             if np.ndim(x) > 0:
                 raise ValueError(
-                    f"{who}: {name} has shape {np.shape(x)}, expected one number "
+                    f"{name}: {argument} has shape {np.shape(x)}, expected one number "
                     f"{self.wanted}."
                 )
         numbers = [self.made(x) for x in values.values()]
-        for name, x in zip(values, numbers, strict=True):
+        for argument, x in zip(values, numbers, strict=True):
             if isinstance(x, int | float):
                 if not holds(x):
                     raise ValueError(
-                        f"{who}: {name} is {x}, expected a number {self.wanted}."
+                        f"{name}: {argument} is {x}, expected a number {self.wanted}."
                     )
                 if not self.usual(x):
                     unusual(
-                        f"{who}: {name} is {x}, and usually a number {self.wanted}. It "
-                        "is used as it is."
+                        f"{name}: {argument} is {x}, but is usually a number "
+                        f"{self.wanted}. The value is used."
                     )
             elif not isinstance(x, Array):
                 raise TypeError(
-                    f"{who}: {name} is a {type(x).__name__}, expected a number "
+                    f"{name}: {argument} is a {type(x).__name__}, expected a number "
                     f"{self.wanted}."
                 )
         return numbers
@@ -131,19 +131,19 @@ measurable = Check(
 amount = Check(
     "of at least 0 and below infinity", lambda x: 0 <= x < float("inf"), _bounded
 )
-# Every 0 steps, or every 1.5, is nothing that could be computed.
+# A period of 0 or of 1.5 steps has no meaning.
 whole = Check("that is whole and at least 0", _is_whole, _is_whole, _whole)
 period = Check("that is whole and at least 1", _at_least_one, _at_least_one, _whole)
 
 
-def unless_array(check: Callable[..., list[Any]], who: str, **values: Any) -> None:
-    """`check` those values that are no arrays: one that is may have any shape.
+def unless_array(check: Callable[..., list[Any]], name: str, **values: Any) -> None:
+    """Apply `check` to the values that are not arrays. Arrays may have any shape.
 
     Args:
         check: one of the checks above.
-        who: who speaks in an error.
-        values: by name, numbers and arrays.
+        name: name used in error messages.
+        values: by argument, numbers and arrays.
     """
-    for name, x in values.items():
+    for argument, x in values.items():
         if not isinstance(x, Array | np.ndarray):
-            check(who, **{name: x})
+            check(name, **{argument: x})

@@ -1,8 +1,8 @@
-"""Arguments that choose: a function, one of some names, yes or no, a dtype; states.
+"""Checks of functions, options, flags, dtypes and states.
 
     flag("scale_by_adam", nesterov=nesterov)
 
-refuses by name what is none of them, in the voice of the checks of numbers.
+raises an error that names the argument if it is not `True` or `False`.
 """
 
 from collections.abc import Iterable
@@ -16,55 +16,55 @@ from ..core import unusual
 T = TypeVar("T")
 
 
-def function(who: str, **values: Any) -> list[Any]:
-    """The values, each of which can be called."""
-    for name, f in values.items():
+def function(name: str, /, **values: Any) -> list[Any]:
+    """The values, which must be callable."""
+    for argument, f in values.items():
         if not callable(f):
             raise TypeError(
-                f"{who}: {name} is a {type(f).__name__}, expected a function."
+                f"{name}: {argument} is a {type(f).__name__}, expected a function."
             )
     return list(values.values())
 
 
-def choice(who: str, options: Iterable[str], **values: Any) -> list[Any]:
-    """The values, each of which is one of the options."""
+def choice(name: str, options: Iterable[str], /, **values: Any) -> list[Any]:
+    """The values, which must be among the options."""
     options = list(options)
-    for name, x in values.items():
+    for argument, x in values.items():
         if not isinstance(x, str) or x not in options:
             raise ValueError(
-                f"{who}: {name} is {x!r}, expected one of: {', '.join(options)}."
+                f"{name}: {argument} is {x!r}, expected one of: {', '.join(options)}."
             )
     return list(values.values())
 
 
-def flag(who: str, **values: Any) -> list[Any]:
-    """The values, each of which is `True` or `False`."""
-    for name, x in values.items():
+def flag(name: str, /, **values: Any) -> list[Any]:
+    """The values, which must be `True` or `False`."""
+    for argument, x in values.items():
         if not isinstance(x, bool | int | np.bool_) or x not in (False, True):
-            raise TypeError(f"{who}: {name} is {x!r}, expected True or False.")
+            raise TypeError(f"{name}: {argument} is {x!r}, expected True or False.")
     return list(values.values())
 
 
-def dtype(who: str, **values: Any) -> list[Any]:
-    """The values as they are: each names a dtype that holds fractions, or is `None`."""
-    for name, x in values.items():
+def dtype(name: str, /, **values: Any) -> list[Any]:
+    """The values, which must be floating or complex dtypes, or `None`."""
+    for argument, x in values.items():
         try:
             holds = x is None or jnp.issubdtype(jnp.dtype(x), jnp.inexact)
         except TypeError:
             holds = False
         if not holds:
             raise TypeError(
-                f"{who}: {name} is {x!r}, expected a dtype of real numbers, such as "
-                "`jnp.float32`."
+                f"{name}: {argument} is {x!r}, expected a dtype of real numbers, such "
+                "as `jnp.float32`."
             )
     return list(values.values())
 
 
 def rate_given(name: str, learning_rate: Any) -> Any:
-    """The learning rate; a warning where there is none.
+    """The learning rate, with a warning if it is `None`.
 
-    Without one, updates pass as they are, and point up: a missing line in a
-    configuration has done that to many a run.
+    Without a learning rate the updates are not scaled, and point uphill. This happens
+    when a line is missing in a configuration.
 
     Args:
         name: the optimizer, named in the warning.
@@ -80,12 +80,12 @@ def rate_given(name: str, learning_rate: Any) -> Any:
 
 
 def state_of(name: str, State: type[T], state: Any) -> T:
-    """The state, if it has the fields of `State`, perhaps of another library.
+    """The state, which must have the fields of `State`; it may be from Optax.
 
     Args:
         name: name used in error messages.
         State: a NamedTuple.
-        state: what `update` was given.
+        state: the state passed to `update`.
     """
     fields: tuple[str, ...] = State._fields  # pyright: ignore[reportAttributeAccessIssue]
     if not has_fields(state, fields):
@@ -98,7 +98,7 @@ def state_of(name: str, State: type[T], state: Any) -> T:
 
 
 def has_fields(state: Any, names: Iterable[str]) -> bool:
-    """Whether a state has these fields; every tuple has a method called `count`."""
+    """Whether a state has these fields. (Every tuple has a method called `count`.)"""
     if isinstance(state, tuple):
         return set(names) <= set(getattr(state, "_fields", ()))
     return all(hasattr(state, name) for name in names)

@@ -1,11 +1,9 @@
-"""What everybody agrees on: the types, the pair, the rule, the errors."""
+"""Types, transformations, rules and errors: what every other room builds on."""
 
 from ._call import (
     Call as Call,
     call_of as call_of,
     OPERANDS as OPERANDS,
-    shown_arguments as shown_arguments,
-    written as written,
 )
 from ._deprecated import deprecated as deprecated
 from ._errors import (
@@ -64,3 +62,4 @@ from ._types import (
     StatefulSchedule as StatefulSchedule,
     Updates as Updates,
 )
+from ._written import shown_arguments as shown_arguments, written as written

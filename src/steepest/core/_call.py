@@ -1,12 +1,12 @@
-"""Things made by a function, as data: which function, with which arguments.
+"""A result as data: which function made it, with which arguments.
 
-`adamw(1e-3)` knows that it is `adamw` with these numbers. So it can be printed,
-compared, copied, pickled, written as JSON, and passed through `jax.jit`: the arrays
-among its arguments are its leaves, and all the rest is static.
+`adamw(1e-3)` knows that it was made by `adamw` with these numbers. So it can be
+printed, compared, copied, pickled, written as JSON, and passed through `jax.jit`: the
+arrays among its arguments are its leaves, and everything else is static.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cached_property, wraps
 from typing import Any
@@ -19,24 +19,23 @@ from jax.core import Tracer
 from ._errors import said_before
 from ._static import Static
 
-# Numbers that only multiply or bound, so a program that takes them as arguments gives
-# the same results as one that has them as constants. One program serves all values.
+# Numbers that only multiply or bound. A program gives the same results whether they are
+# constants or arguments. Outside `jit` they are arguments: one program for all values.
 OPERANDS = frozenset(
     ("learning_rate", "weight_decay", "max_norm", "max_delta", "step_size", "threshold")
 )
 
 
 class Call:
-    """`function(**arguments)`, a pytree whose leaves are the arrays in the arguments.
+    """`function(**arguments)`: a pytree whose leaves are the arrays in the arguments.
 
-    What it makes is made when it is first used. JAX puts any object in the place of a
-    leaf, and copies a call many times, so to make it at once could fail, and would
-    waste time.
+    The function is not called until the result is needed. JAX flattens and unflattens
+    pytrees often, and sometimes with other objects in place of the leaves.
 
     Args:
-        function: made by `transformation` or `schedule`: its `__wrapped__` does the
-            work.
-        arguments: by name; what `*args` has collected, as a tuple under its name.
+        function: a function decorated with `transformation` or `schedule`; its
+            `__wrapped__` does the work.
+        arguments: the arguments by name; `*args` is one tuple, under its own name.
     """
 
     def __init__(self, function: Callable[..., Any], arguments: Mapping[str, Any]):
@@ -45,7 +44,7 @@ class Call:
 
     @cached_property
     def made(self) -> Any:
-        """What the function returns."""
+        """The result of the call."""
         bound = inspect.BoundArguments(
             inspect.signature(self.function),
             self.arguments,  # pyright: ignore[reportArgumentType]
@@ -55,24 +54,24 @@ class Call:
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The name of the function."""
         return self.function.__name__
 
     @cached_property
     def _parts(self) -> tuple[Static, tuple[Any, ...]]:
-        """All that is not an array, and the arrays."""
+        """Everything but the arrays, and the arrays."""
         trees = {name: _as_tree(x) for name, x in self.arguments.items()}
         leaves, treedef = jax.tree.flatten(trees)
         rest = (_ARRAY if is_leaf(x) else x for x in leaves)
         return Static((self.function, treedef, *rest)), tuple(filter(is_leaf, leaves))
 
     def flatten(self) -> tuple[tuple[Any, ...], Static]:
-        """For JAX: the arrays, and all the rest."""
+        """For JAX: the leaves, and the static rest."""
         static, arrays = self._parts
         return arrays, static
 
     def flatten_with_keys(self) -> tuple[list[tuple[Any, Any]], Static]:
-        """For JAX: the arrays with their places, and all the rest."""
+        """For JAX: the leaves with their paths, and the static rest."""
         trees = {name: _as_tree(x) for name, x in self.arguments.items()}
         paths = jax.tree_util.tree_leaves_with_path(trees)
         key = lambda path: jax.tree_util.keystr(path, simple=True, separator=".")
@@ -81,7 +80,7 @@ class Call:
 
     @classmethod
     def unflatten(cls, static: Static, arrays: Any) -> "Call":
-        """For JAX: back from the arrays, or from what JAX puts in their places."""
+        """For JAX: the call with these leaves, which may be any objects."""
         function, treedef, *leaves = static.values
         rest = iter(arrays)
         filled = [next(rest) if x is _ARRAY else x for x in leaves]
@@ -92,9 +91,10 @@ class Call:
 
     @cached_property
     def with_operands(self) -> "Call":
-        """The same call, with arrays for the Python numbers among `OPERANDS`.
+        """The same call, with arrays in place of Python numbers named in `OPERANDS`.
 
-        Outside `jit` this is what is compiled: one program for every learning rate.
+        Outside `jit` a wrapper compiles this, so one program serves every learning
+        rate.
         """
         return Call(self.function, _with_operands(self.arguments))
 
@@ -111,92 +111,35 @@ class Call:
         return Call, (self.function, self.arguments)
 
     def __repr__(self) -> str:
-        return written(self)
+        return f"Call({self.name}, {self.arguments})"
 
 
 class Made:
-    """What a call has made: a class whose objects have a `call`."""
+    """Base class of results that know their call."""
 
-    call: Any  # a Call; of a pair, `None` if nobody knows how it was made
+    call: Any  # a Call, or `None` for a pair that was put together by hand
 
 
 def call_of(x: Any) -> Call | None:
-    """How `x` was made, if it knows.
+    """The call that made `x`, if it is known.
 
     Args:
-        x: anything. `functools.wraps` copies attributes, so the class is asked.
+        x: anything. The class decides: `functools.wraps` copies attributes, so another
+            function may have a `call` too.
     """
     return x.call if isinstance(x, Made) else None
-
-
-def shown_arguments(call: Call) -> Iterator[tuple[str | None, Any]]:
-    """The arguments worth showing: by name, or without one if they come from `*args`.
-
-    That is every number, and of the rest what is not the default.
-
-    Args:
-        call: the call.
-    """
-    for name, parameter in inspect.signature(call.function).parameters.items():
-        x = call.arguments.get(name, parameter.default)
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            yield from ((None, one) for one in x)
-        elif parameter.kind is parameter.VAR_KEYWORD:
-            yield from x.items()
-        elif _is_number(x) or not _is_same(x, parameter.default):
-            yield name, x
-
-
-def written(x: Any) -> str:
-    """`x` as a person would type it.
-
-    Args:
-        x: a call, or one of its arguments.
-    """
-    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-        return repr(x)
-    call = x if isinstance(x, Call) else call_of(x)
-    if call is not None:
-        show = getattr(call.function, "written", None)
-        if show is not None:
-            return show(call)
-        items = list(shown_arguments(call))
-        texts = [f"{name}={written(x)}" if name else written(x) for name, x in items]
-        return f"{call.name}({_listed(texts, [x for _, x in items])})"
-    if isinstance(x, jax.Array) and not isinstance(x, Tracer) and x.ndim == 0:
-        return f"array({x.item()!r}, {x.dtype})"
-    if type(x) is dict:
-        texts = [f"{written(k)}: {written(v)}" for k, v in x.items()]
-        return f"{{{_listed(texts, list(x.values()))}}}"
-    if type(x) is list:
-        return f"[{_listed([written(one) for one in x], x)}]"
-    if type(x) is tuple:
-        comma = "," if len(x) == 1 else ""
-        return f"({_listed([written(one) for one in x], list(x))}{comma})"
-    if isinstance(x, type) or inspect.isroutine(x):
-        return getattr(x, "__qualname__", repr(x))
-    return repr(x)
-
-
-def _listed(texts: list[str], values: list[Any]) -> str:
-    """Texts with commas; on lines of their own if a transformation is among them."""
-    calls = any(isinstance(x, tuple) and call_of(x) for x in values)
-    if not calls and not any("\n" in text for text in texts):
-        return ", ".join(texts)
-    lines = ["    " + text.replace("\n", "\n    ") + "," for text in texts]
-    return "\n" + "\n".join(lines) + "\n"
 
 
 def recorded(
     title: str, function: Callable[..., Any], cls: Any, check: Callable[..., Any]
 ) -> Any:
-    """`function`, whose results are of class `cls` and know their call.
+    """Wrap `function` so that its results are of class `cls` and know their call.
 
     Args:
         title: the name of the decorator, for an error.
-        function: one of module level.
+        function: a function at module level.
         cls: a class with a method `of`, which takes a call.
-        check: turns what `function` returns into what the call makes.
+        check: `(name, result) -> result`, applied to what `function` returns.
     """
     if not callable(function):
         raise TypeError(
@@ -224,9 +167,10 @@ def recorded(
         result = made(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        call = Call(make, bound.arguments)
+        # Copied: the user may change a dict or a list after the call.
+        call = Call(make, {k: _copied(x) for k, x in bound.arguments.items()})
         call.__dict__["made"] = result
-        # What is of a subclass stays of it.
+        # A result of a subclass keeps its class.
         return (type(result) if issubclass(type(result), cls) else cls).of(call)
 
     make.__wrapped__ = made  # pyright: ignore[reportFunctionMemberAccess]
@@ -256,10 +200,10 @@ _ARRAY = _Array()
 
 
 class _Dict:
-    """A dict whose keys stay in their order; JAX sorts those of a plain one.
+    """A dict that keeps the order of its keys. JAX sorts the keys of a plain dict.
 
-    The order matters: `route` tries its patterns in turn. And keys of two types cannot
-    be sorted.
+    The order matters: `route` tries its patterns one after the other. Also, keys of
+    different types cannot be sorted.
     """
 
     def __init__(self, keys: Static, values: Any):
@@ -267,7 +211,7 @@ class _Dict:
 
 
 class _Opaque:
-    """An argument that JAX cannot take apart, or whose structure cannot be hashed."""
+    """An argument that JAX cannot flatten, or whose structure cannot be hashed."""
 
     def __init__(self, thing: Any):
         self.thing = thing
@@ -280,7 +224,7 @@ class _Opaque:
 
 
 def _as_tree(x: Any) -> Any:
-    """An argument, made fit to be taken apart by JAX."""
+    """An argument as a tree that JAX can flatten."""
     if type(x) is dict:
         return _Dict(Static(x), [_as_tree(value) for value in x.values()])
     if type(x) in (list, tuple):
@@ -288,17 +232,26 @@ def _as_tree(x: Any) -> Any:
     try:
         hash(jax.tree.structure(x))
         return x
-    except Exception:  # a class of the user's may raise anything
+    except Exception:  # a user's class may raise anything
         return _Opaque(x)
 
 
 def _from_tree(x: Any) -> Any:
-    """What `_as_tree` was given."""
+    """The inverse of `_as_tree`."""
     if isinstance(x, _Dict):
         return dict(zip(x.keys.values, map(_from_tree, x.values), strict=True))
     if type(x) in (list, tuple):
         return type(x)(map(_from_tree, x))
     return x.thing if isinstance(x, _Opaque) else x
+
+
+def _copied(x: Any) -> Any:
+    """A copy of `x`, if it is a dict, list or tuple, and of those inside it."""
+    if type(x) is dict:
+        return {k: _copied(v) for k, v in x.items()}
+    if type(x) is list:
+        return [_copied(v) for v in x]
+    return tuple(map(_copied, x)) if type(x) is tuple else x
 
 
 def _with_operands(x: Any, name: Any = None) -> Any:
@@ -326,14 +279,6 @@ def _same_array(a: Any, b: Any) -> bool:
     if a.weak_type != b.weak_type:
         return False
     return np.asarray(a).tobytes() == np.asarray(b).tobytes()
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float | complex) and not isinstance(x, bool)
-
-
-def _is_same(x: Any, default: Any) -> bool:
-    return x is default or Static([x]) == Static([default])
 
 
 jax.tree_util.register_pytree_with_keys(

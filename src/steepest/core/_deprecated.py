@@ -1,4 +1,4 @@
-"""Names that Optax has deprecated, and that still work."""
+"""Names that Optax has deprecated but still provides."""
 
 import sys
 import warnings
@@ -9,7 +9,7 @@ from typing import Any
 def deprecated(
     module: str, names: Mapping[str, tuple[Any, str]]
 ) -> Callable[[str], Any]:
-    """A module's `__getattr__`: it finds the old names, and warns.
+    """A module's `__getattr__` that finds deprecated names and warns.
 
     Args:
         module: the module's `__name__`.
@@ -17,9 +17,9 @@ def deprecated(
     """
 
     def __getattr__(name: str) -> Any:
-        """What the old `name` stands for."""
+        """The replacement of the deprecated `name`."""
         if name not in names:
-            # With these two, Python says what name may have been meant.
+            # With these two attributes, Python suggests a similar name.
             where = {"name": name, "obj": sys.modules.get(module)}
             raise AttributeError(
                 f"module {module!r} has no attribute {name!r}", **where

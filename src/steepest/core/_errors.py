@@ -1,4 +1,4 @@
-"""One voice for errors: who, what was found, what was wanted, what to do."""
+"""Errors and warnings: the function, what it got, what it expects, what to do."""
 
 import sys
 import warnings
@@ -11,7 +11,7 @@ _SAID_BEFORE: ContextVar[bool] = ContextVar("_SAID_BEFORE", default=False)
 
 
 class UnusualValueWarning(UserWarning):
-    """A number that can be computed with, though it is hardly ever meant.
+    """A value that can be used, but is probably a mistake.
 
     Silence it with `warnings.simplefilter("ignore", steepest.UnusualValueWarning)`.
     """
@@ -19,7 +19,7 @@ class UnusualValueWarning(UserWarning):
 
 @contextmanager
 def said_before() -> Iterator[None]:
-    """Within this, `warn` is silent: what is made was made before."""
+    """Silence `warn` in this block: the same call has warned before."""
     token = _SAID_BEFORE.set(True)
     try:
         yield
@@ -31,16 +31,16 @@ def unusual(message: str) -> None:
     """Warn of an unusual value.
 
     Args:
-        message: what is unusual.
+        message: the text.
     """
     warn(message, UnusualValueWarning)
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn, at the line of the program that called into this library.
+    """Warn, and point to the user's line that called this library.
 
     Args:
-        message: what is said.
+        message: the text.
         category: the class of the warning.
     """
     if _SAID_BEFORE.get():
@@ -57,13 +57,13 @@ def warn(message: str, category: type[Warning]) -> None:
 class MissingArgument(TypeError, ValueError):
     """An `update` was called without something it needs.
 
-    For a keyword that is left out Python raises a TypeError, and for params Optax
-    mostly a ValueError: whoever catches either is served.
+    Python raises a TypeError for a missing keyword, and Optax mostly a ValueError for
+    missing params. Both `except` clauses catch this error.
     """
 
 
 def missing(name: str, *arguments: str) -> MissingArgument:
-    """The error for an `update` called without what it needs, all of it at once."""
+    """The error for an `update` that was called without required arguments."""
     by_name = "".join(f", {x}=..." for x in arguments if x != "params")
     *first, last = (f"`{x}`" for x in arguments)
     needs = f"{', '.join(first)} and {last}" if first else last

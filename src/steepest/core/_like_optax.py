@@ -1,11 +1,11 @@
-"""Classes that count as Optax's class of the same name, in a program that has both.
+"""Classes whose objects pass `isinstance` checks for Optax's class of the same name.
 
-Libraries ask `isinstance(tx, optax.GradientTransformation)`. `isinstance` looks at
-`type(x)`, and then at `x.__class__`. The type of our objects never changes: JAX
+Other libraries ask `isinstance(tx, optax.GradientTransformation)`. `isinstance` looks
+at `type(x)` and then at `x.__class__`. The type of our objects never changes: JAX
 compares types when it compares tree structures, so a state made before Optax was
-imported still fits one made after. Only `x.__class__` answers, once Optax is imported,
-with a class that inherits from both. That class has no instances: called, it makes one
-of ours.
+imported still matches one made after. Only `x.__class__` changes: once Optax is
+imported, it is a class that inherits from both. That class has no instances; calling it
+makes one of ours.
 """
 
 import sys
@@ -16,8 +16,8 @@ from ._recent import Recent
 
 T = TypeVar("T")
 
-# Where Optax 0.2.8 keeps its classes: most in the first two. Importing `optax` loads
-# them all, and a module that another version does not have is passed over.
+# The modules of Optax 0.2.8 that define these classes, most of them in the first two.
+# `import optax` loads them all. A module that another version lacks is skipped.
 _MODULES = (
     "optax",
     "optax.contrib",
@@ -32,22 +32,22 @@ _JOINT: Recent[type] = Recent(1024)  # by our class and Optax's
 
 
 def like_optax(cls: type[T]) -> type[T]:
-    """A named tuple whose instances count as instances of Optax's class, and back.
+    """Make `isinstance` hold between a named tuple and Optax's class, both ways.
 
-    It asks which modules are loaded whenever `isinstance` does not find the class at
-    once, so Optax may be imported before, after, or never; steepest does not import it.
+    The class of Optax is looked up when `isinstance` needs it, so Optax may be imported
+    earlier, later or never. steepest does not import it.
 
     Args:
         cls: a NamedTuple with the name and the fields of Optax's.
     """
     body = {k: x for k, x in vars(cls).items() if k not in ("__dict__", "__weakref__")}
-    # A class whose instances have no `__dict__` can stand beside any other as a base.
+    # A class whose instances have no `__dict__` can be a base together with any other.
     body |= {"__slots__": (), "__class__": property(_class_of), "__reduce__": _reduce}
     return _LikeOptax(cls.__name__, cls.__bases__, body)  # pyright: ignore
 
 
 class _LikeOptax(type):
-    """The class of such classes: an instance of Optax's is an instance of ours."""
+    """The metaclass: objects of Optax's class are instances of ours."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
@@ -57,7 +57,7 @@ class _LikeOptax(type):
 
 
 def _class_of(x: Any) -> type:
-    """What `x.__class__` is: its type, joined with Optax's where there is one."""
+    """The value of `x.__class__`: its type, or that joined with Optax's class."""
     ours = type(x)
     for cls in ours.__mro__:
         theirs = _theirs(cls)
@@ -67,7 +67,7 @@ def _class_of(x: Any) -> type:
 
 
 def _reduce(x: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """How to pickle: the usual way insists that `x.__class__` is `type(x)`."""
+    """For pickle, whose default way requires that `x.__class__` is `type(x)`."""
     return type(x), tuple(x)
 
 
@@ -76,9 +76,9 @@ def _theirs(cls: type) -> type | None:
     if "optax" not in sys.modules or type(cls) is not _LikeOptax:
         return None
     if "__class__" not in cls.__dict__:
-        return None  # somebody's subclass, perhaps of a name that Optax has too
+        return None  # a user's subclass, which may have a name that Optax uses
     for module in _MODULES:
-        # Its dictionary: an attribute could be deprecated, and warn.
+        # `__dict__`, since reading a deprecated attribute would warn.
         names = getattr(sys.modules.get(module), "__dict__", {})
         found = names.get(cls.__name__)
         if found is cls:
@@ -89,7 +89,7 @@ def _theirs(cls: type) -> type | None:
 
 
 def _joint(ours: Any, cls: type, theirs: type) -> type:
-    """A class that inherits from both, for `isinstance` alone.
+    """A class that inherits from both. Only `isinstance` uses it.
 
     Args:
         ours: the type of an object.
@@ -108,7 +108,7 @@ def _joint(ours: Any, cls: type, theirs: type) -> type:
         }
         try:
             return type(ours)(ours.__name__, (ours, theirs), body)
-        except TypeError:  # two bases whose instances have a `__dict__` do not fit
+        except TypeError:  # two bases whose instances both have a `__dict__` conflict
             return type(ours)(ours.__name__, (cls, theirs), body)
 
     return _JOINT((ours, theirs), make)

@@ -2,8 +2,7 @@
 
     axes = mesh_axes("clip_by_global_norm", axis_name)
 
-refuses by name what cannot be one. The functions in `numerics` that measure an array
-take the result.
+checks the argument. The functions in `numerics` that reduce an array take the result.
 """
 
 from collections.abc import Sequence
@@ -14,14 +13,14 @@ AxisName = str | Sequence[str] | None
 
 
 class MeshAxes(NamedTuple):
-    """The mesh axes to sum over, and the function that they were given to."""
+    """The mesh axes to sum over, and the function they were passed to."""
 
     who: str  # name used in error messages
     names: tuple[str, ...]
 
 
 def mesh_axes(who: str, axis_name: Any) -> MeshAxes | None:
-    """The names, or `None` where there are none.
+    """The axes as an object, or `None` if there are none.
 
     Args:
         who: name used in error messages.
@@ -46,5 +45,5 @@ def mesh_axes(who: str, axis_name: Any) -> MeshAxes | None:
 
 @lru_cache(maxsize=1024)
 def _made(name: str, names: tuple[str, ...]) -> MeshAxes:
-    """One object for equal names, so that equal formulas are compiled once."""
+    """Equal names give the same object, so equal formulas are compiled once."""
     return MeshAxes(name, names)

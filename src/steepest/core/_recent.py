@@ -1,4 +1,4 @@
-"""A memory of what was made lately: bounded, and safe between threads."""
+"""A cache with a bounded size, safe to use from several threads."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -9,14 +9,13 @@ Made = TypeVar("Made")
 
 
 class Recent(Generic[Made]):
-    """At most `size` values by key; the one used longest ago goes first.
+    """A cache of at most `size` values; the least recently used is dropped first.
 
-    Every memory that outlives a call is one of these, or an `lru_cache` with a size,
-    since keys come from the user: a search over ten thousand learning rates must not
-    fill the machine.
+    Every cache here is one of these, or an `lru_cache` with a size. Keys come from the
+    user, and a search over ten thousand learning rates must not fill the memory.
 
     Args:
-        size: how many values are kept.
+        size: the number of values to keep.
 
     >>> squares = Recent(2)
     >>> [squares(x, lambda: x * x) for x in (1, 2, 1, 3)]
@@ -27,18 +26,17 @@ class Recent(Generic[Made]):
 
     def __init__(self, size: int):
         self.size = size
-        self._lock = RLock()  # again: to compare keys may run code of the user
+        self._lock = RLock()  # reentrant: comparing keys may run code of the user
         self._kept: OrderedDict[Hashable, Made] = OrderedDict()
 
     def __call__(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """The value for `key`, made if it is not known.
+        """The value for `key`, computed if it is not in the cache.
 
-        Two threads that ask at once may both make it, and both get the first.
+        Two threads may compute the same value at once. Both get the first one.
 
         Args:
-            key: what the value depends on. If it cannot be hashed or compared, that
-                error is raised.
-            make: makes the value. It runs outside the lock, so it may ask again.
+            key: what the value depends on. It must be hashable.
+            make: computes the value. It runs outside the lock, so it may use the cache.
         """
         with self._lock:
             if key in self._kept:
@@ -53,7 +51,7 @@ class Recent(Generic[Made]):
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy begins empty: what is kept can be made again, and a lock is alone."""
+        """A copy starts empty: the values can be computed again."""
         return type(self), (self.size,)
 
     def __contains__(self, key: Hashable) -> bool:
@@ -64,6 +62,6 @@ class Recent(Generic[Made]):
         return len(self._kept)
 
     def values(self) -> list[Made]:
-        """What is kept, the oldest first."""
+        """The values in the cache, the oldest first."""
         with self._lock:
             return list(self._kept.values())

@@ -1,6 +1,6 @@
 """What a transformation does to one array, written as the paper writes it.
 
-A rule for the mean of the gradient, `m <- b m + (1 - b) g`, with its bias undone:
+A rule for the mean of the gradient, `m <- b m + (1 - b) g`, with bias correction:
 
     @gives("c")
     def corrected(count, *, b):             # once a step, for the whole tree
@@ -14,11 +14,11 @@ A rule for the mean of the gradient, `m <- b m + (1 - b) g`, with its bias undon
     Rule("ema", ema_formula, State, memory={"m": first_moment()},
          shared={"count": zero_count}, numbers={"b": 0.9}, per_step=corrected)
 
-All functions of a rule are wired by the names in their signatures. Positional arguments
-are arrays: `g`, `p` for the param, and memory by its name. Keyword-only arguments are
-numbers. A function returns its result first, and then the memory it named, in the order
-of its own signature; one without memory returns the result alone. The engine runs a
-rule on every tree and dtype: neither appears in it.
+The names in their signatures connect the functions of a rule. Positional arguments are
+arrays: `g`, `p` for the param, and memory. Keyword-only arguments are numbers. A
+function returns its result, then the new values of the memory in its signature, in that
+order; without memory it returns only the result. The engine applies a rule to any tree
+and dtype: neither appears in the rule.
 """
 
 import inspect
@@ -38,7 +38,7 @@ Kind = Literal["elementwise", "whole", "final"]
 
 
 class Names(NamedTuple):
-    """What a function asks for, by name."""
+    """The names of the arguments of a function."""
 
     arrays: tuple[str, ...]  # its positional arguments
     numbers: tuple[str, ...]  # its keyword-only arguments
@@ -46,13 +46,13 @@ class Names(NamedTuple):
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Both."""
+        """Arrays and numbers."""
         return self.arrays + self.numbers
 
 
 @lru_cache(maxsize=1024)
 def names_of(f: Callable[..., Any]) -> Names:
-    """What `f` asks for.
+    """The names of the arguments of `f`.
 
     Args:
         f: a formula, or another function of a rule.
@@ -65,11 +65,11 @@ def names_of(f: Callable[..., Any]) -> Names:
 
 
 def call_by_name(f: Callable[..., Any], have: Mapping[str, Any]) -> Any:
-    """`f` of what it asks for.
+    """Call `f` with the values that its signature names.
 
     Args:
         f: a function of a rule.
-        have: everything there is, by name.
+        have: all available values, by name.
     """
     arrays, numbers, optional = names_of(f)
     given = {k: have[k] for k in numbers if k in have or k not in optional}
@@ -77,69 +77,69 @@ def call_by_name(f: Callable[..., Any], have: Mapping[str, Any]) -> Any:
 
 
 class PerStep(NamedTuple):
-    """What is computed once in a step, for the whole tree. Made by `gives`."""
+    """A function that runs once per step, for the whole tree. Made by `gives`."""
 
     function: Callable[..., Any]
     gives: tuple[str, ...]  # the names of the numbers it computes
 
 
 def gives(*names: str) -> Callable[[Callable[..., Any]], PerStep]:
-    """Decorate the `per_step` or `before_measure` of a rule.
+    """Decorate the `per_step` of a rule, or the `before` of a measure.
 
-    Its positional arguments are what the rule keeps for the tree. Its keyword-only ones
-    are the numbers of the rule, `total` (what was measured), and extra arguments.
-    It returns a dict of numbers, and then the new values of its positional arguments.
+    Positional arguments of the function are fields that the rule keeps for the tree.
+    Keyword-only arguments are numbers of the rule, `total` (the sum of the measure),
+    and extra arguments. The function returns a dict of numbers, then the new values of
+    its positional arguments.
 
     Args:
-        names: the numbers that it returns.
+        names: the keys of that dict.
     """
     return lambda function: PerStep(function, names)
 
 
 class Measure(NamedTuple):
-    """What is summed over all leaves before `per_step`, which asks for `total`."""
+    """Scalars that are summed over all leaves. `per_step` gets the sum as `total`."""
 
     function: Callable[..., Any]  # (g, p, *memory, *, numbers) -> scalars
-    # (*shared, *, numbers) -> numbers, which `function`, `per_step` and `formula` may
-    # ask for. XLA sees that they compute with the same ones.
+    # (*shared, *, numbers) -> numbers for `function`, `per_step` and `formula`. Since
+    # all three get the same values, XLA can share what they compute.
     before: PerStep | None = None
     axes: MeshAxes | None = None  # inside `jax.shard_map`: the mesh axes to sum over
 
 
 class Every(NamedTuple):
-    """What happens to the memory of a matrix only in every k-th step.
+    """A change of a matrix formula's memory that happens only every k-th step.
 
-    The first time is the first step. `formula` returns the memory it names, and no
-    update; the matrix formula of the same step sees what it returned.
+    It happens in the first step, too. `formula` returns the new values of its memory,
+    and no update. The matrix formula runs after it, with the new values.
     """
 
-    k: str  # the name of the number that says how many steps
+    k: str  # the name of the number k
     formula: Callable[..., Any]  # (g, *memory, *, numbers) -> memory
 
 
 class Matrix(NamedTuple):
-    """A formula for one matrix. Matrices of one shape go through it as one stack.
+    """A formula for one matrix. Matrices of equal shape run through it as one stack.
 
-    It gets what the other formula of the rule returned, and memory whose first axes are
-    those of the stack the matrix is in. One without memory must give a transposed
-    matrix its result transposed, since tall and wide ones share a stack.
+    Its `g` is the result of the rule's other formula. A formula without memory must
+    commute with transposition, since tall and wide matrices share a stack.
     """
 
     formula: Callable[..., Any]  # (g, *memory, *, numbers) -> (u, *memory)
-    # (shape, *, numbers) -> (*stack, m, n): how a leaf with more axes is matrices
+    # (shape, *, numbers) -> (*stack, m, n): a leaf with more axes as matrices
     fold: Callable[..., Any] | None = None
     every: Every | None = None
 
 
 class At(NamedTuple):
-    """A schedule among the numbers of a rule, which is not a function of `count`."""
+    """A schedule among the numbers of a rule that depends on another count."""
 
-    count: str  # of `shared`, what it is a function of
+    count: str  # the field of `shared` that it depends on
     schedule: Callable[[Any], Any]
 
     @classmethod
     def of(cls, count: str, x: Any) -> Any:
-        """A number as it is, a schedule as a function of this count."""
+        """`x` if it is a number; a schedule of this count if it is a function."""
         return cls(count, x) if callable(x) else x
 
 
@@ -150,25 +150,25 @@ class Rule:
     name: str  # used in error messages
     formula: Callable[..., Any]  # (g, p, *memory, *, numbers) -> (u, *memory)
     State: type = EmptyState  # the NamedTuple whose fields are `shared` and `memory`
-    # For each leaf. (p, *, numbers) -> an array, or, where the rule is not elementwise,
-    # perhaps several in a list or tuple.
+    # Kept for each leaf: (p, *, numbers) -> an array. A rule that is not elementwise
+    # may return several, in a list or tuple.
     memory: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    # For the whole tree. (*, numbers) -> an array
+    # Kept once for the tree: (*, numbers) -> an array.
     shared: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    # Hyperparameters. A function is a schedule: its value at the count takes its place.
+    # Hyperparameters. A function is a schedule: each step uses its value at `count`.
     numbers: Mapping[str, Any] = field(default_factory=dict)
     per_step: PerStep | None = None  # (*shared, *, numbers) -> (numbers, *shared)
-    measure: Measure | None = None  # what is summed over all leaves
+    measure: Measure | None = None  # a sum over all leaves
     matrix: Matrix | None = None  # a second formula, for matrices in stacks
     extra: tuple[str, ...] = ()  # extra arguments of `update` that count as numbers
     # What the engine may do with the formula.
-    #   elementwise: any split of the array gives the same answer
-    #   whole: needs all of the array, one leaf at a time
-    #   final: elementwise, and applied again after all that follows it in a chain;
-    #       only for a rule without memory, which needs nothing
+    #   elementwise: the array may be split in any way
+    #   whole: the formula needs the whole array, one leaf at a time
+    #   final: elementwise, and applied again at the end of the chain; only for rules
+    #       without memory and numbers
     kind: Kind = "elementwise"
-    counted: type | None = None  # the State, with a count, if a number is a schedule
-    # g -> what is wrong with it, to be read after "leaf ['w']"; `None` if nothing is
+    counted: type | None = None  # the State to use if a number is a schedule
+    # g -> the end of an error message, to be read after "leaf ['w']", or `None`
     check_leaf: Callable[[Any], str | None] | None = None
 
     def __post_init__(self) -> None:
@@ -193,25 +193,25 @@ class Rule:
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether any split of an array gives the same answer."""
+        """Whether an array may be split in any way."""
         return self.kind != "whole" and self.matrix is None
 
     @property
     def schedules(self) -> dict[str, Any]:
-        """Of the numbers, those that are functions of `count`."""
+        """The numbers that are functions of `count`."""
         numbers = self.numbers.items()
         return {k: x for k, x in numbers if is_schedule(x) and not isinstance(x, At)}
 
     @property
     def memory_names(self) -> tuple[str, ...]:
-        """What functions call the memory: its name, but `last_g` where that is `g`.
+        """The names of the memory in signatures: `last_g` for a field called `g`.
 
-        For `g` and `p` are the gradient and the param.
+        `g` and `p` already mean the gradient and the param.
         """
         return tuple(f"last_{k}" if k in ("g", "p") else k for k in self.memory)
 
     def begin(self, p: Any) -> dict[str, Any]:
-        """The memory of a leaf before the first step, by name.
+        """The initial memory of a leaf, by name.
 
         Args:
             p: the param, or its shape.
@@ -219,18 +219,18 @@ class Rule:
         return {k: f(p, **self.asked_by(f)) for k, f in self.memory.items()}
 
     def begin_shared(self) -> dict[str, Any]:
-        """What is kept for the tree before the first step, by name."""
+        """The initial values of what is kept for the tree, by name."""
         return {k: f(**self.asked_by(f)) for k, f in self.shared.items()}
 
     def asked_by(self, f: Callable[..., Any]) -> dict[str, Any]:
-        """The numbers of the rule that `f` asks for, by name."""
+        """The numbers of the rule in the signature of `f`, by name."""
         return {k: self.numbers[k] for k in names_of(f).numbers if k in self.numbers}
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """Of `params` and the extra arguments of `update`, those it cannot do without.
+        """The required ones of `params` and the extra arguments of `update`.
 
-        That is: its functions ask for them, and have no default.
+        An argument is required if a signature has it without a default.
         """
         asked = [names_of(f) for f in self._functions()]
         wanted = {k for names in asked for k in names.all if k not in names.optional}
@@ -238,7 +238,7 @@ class Rule:
         return ("params", *found) if "p" in wanted else found
 
     def _functions(self) -> list[Callable[..., Any]]:
-        """All that is called in a step."""
+        """The functions that run in a step."""
         found: list[Any] = [self.formula, self.per_step]
         if self.measure is not None:
             found += [self.measure.function, self.measure.before]
@@ -249,7 +249,7 @@ class Rule:
         return [f for f in parts if f is not None]
 
     def _check_names(self) -> None:
-        """That there is something for every name that a function asks for."""
+        """Check that every name in a signature has a value."""
         measure, matrix = self.measure or Measure(only_real), self.matrix
         before = self._gives("measure.before", measure.before)
         given = self._gives("per_step", self.per_step)
@@ -271,7 +271,7 @@ class Rule:
                 self._check_function(matrix.every.formula, arrays, last)
 
     def _gives(self, title: str, per_step: Any) -> tuple[str, ...]:
-        """The names that a `per_step` gives, if it is one."""
+        """The names that a `per_step` gives."""
         if not isinstance(per_step, PerStep | None):
             raise TypeError(
                 f"{self.name}: {title} is a {type(per_step).__name__}, expected a "
@@ -308,12 +308,12 @@ class Rule:
 
 
 def is_schedule(x: Any) -> bool:
-    """Whether a number of a rule is a function of a count. A dtype is a class."""
+    """Whether a number of a rule is a schedule. Classes, such as dtypes, are not."""
     return isinstance(x, At) or (callable(x) and not isinstance(x, type))
 
 
 def only_real(g: Any) -> str | None:
-    """A `check_leaf`: what is wrong with a complex leaf where numbers are compared.
+    """A `check_leaf` that refuses complex leaves.
 
     Args:
         g: the leaf, perhaps a NumPy array.
@@ -336,7 +336,9 @@ def _unflatten(static: Static, children: tuple[Any]) -> Rule:
     names = (k for k in Rule.__dataclass_fields__ if k != "numbers")
     fields = dict(zip(names, static.values, strict=True), numbers=children[0])
     fields |= {k: dict(fields[k]) for k in ("memory", "shared")}
-    rule = object.__new__(Rule)  # unchecked: JAX puts any object in place of a number
+    rule = object.__new__(
+        Rule
+    )  # no checks: JAX may put any object in place of a number
     for name, x in fields.items():
         object.__setattr__(rule, name, x)
     return rule

@@ -7,6 +7,7 @@ import jax
 
 from ._call import Call, Made, recorded
 from ._types import Schedule
+from ._written import written
 
 F = TypeVar("F", bound=Callable[..., Schedule])
 
@@ -14,8 +15,8 @@ F = TypeVar("F", bound=Callable[..., Schedule])
 class MadeSchedule(Made):
     """A function of the count, as data.
 
-    It prints as the call that makes it; it can be compared, hashed, copied and pickled.
-    As a pytree it has the arrays among its arguments for leaves.
+    It prints as the call that made it, and it can be compared, hashed, copied and
+    pickled. It is a pytree whose leaves are the arrays among its arguments.
     """
 
     call: Call
@@ -25,7 +26,7 @@ class MadeSchedule(Made):
 
     @classmethod
     def of(cls, call: Call) -> "MadeSchedule":
-        """What `call` makes."""
+        """The result of `call`."""
         return cls(call)
 
     def __call__(self, count: Any) -> Any:
@@ -39,7 +40,7 @@ class MadeSchedule(Made):
         return hash(self.call)
 
     def __repr__(self) -> str:
-        return repr(self.call)
+        return written(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MadeSchedule, (self.call,)
@@ -50,10 +51,10 @@ class MadeSchedule(Made):
 
 
 def schedule(function: F) -> F:
-    """Let the schedule that `function` returns know how it was made.
+    """Decorate a function that makes a schedule: the result knows its call.
 
     Args:
-        function: one of module level, which makes a schedule and does nothing else.
+        function: a function at module level that only makes a schedule.
 
     >>> import steepest
     >>> steepest.constant_schedule(0.1)

@@ -1,7 +1,7 @@
-"""Values that are constants of a compiled program: compared exactly, and hashed.
+"""Constants of a compiled program, which can be hashed and compared exactly.
 
-For Python `1 == 1.0 == True` and `0.0 == -0.0`. A program that was compiled for one of
-these is not the program for another.
+In Python, `1 == 1.0 == True` and `0.0 == -0.0`. A program compiled for one of them is
+not the right program for the others.
 """
 
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class Static:
-    """Some values that are equal to others only if nothing tells them apart.
+    """Values that are equal only if they are of the same type and exactly the same.
 
     Args:
-        values: numbers, strings, functions, NumPy arrays, or anything else. What cannot
-            be hashed and compared is equal to itself alone.
+        values: numbers, strings, functions, NumPy arrays, or other objects. An object
+            that cannot be hashed and compared is equal only to itself.
     """
 
     __slots__ = ("_hash", "_keys", "values")
@@ -43,7 +43,7 @@ class Static:
 
 
 def _key(x: Any) -> Any:
-    """What stands for a value: equal keys, equal programs."""
+    """A key for a value: equal keys mean equal programs."""
     if isinstance(x, _PLAIN):
         return type(x), repr(x)  # `repr` tells -0.0 from 0.0, and all NaNs are one
     if isinstance(x, tuple):
@@ -54,13 +54,13 @@ def _key(x: Any) -> Any:
         hash(x)
         if (x == x) is True:
             return x
-    except Exception:  # a class of the user's may raise anything
+    except Exception:  # a user's class may raise anything
         pass
     return _Itself(x)
 
 
 class _Itself:
-    """A thing, equal to itself alone, which it keeps alive."""
+    """An object, equal only to itself, and kept alive."""
 
     def __init__(self, thing: Any):
         self.thing = thing

@@ -10,6 +10,7 @@ from ._call import Call, Made, recorded
 from ._errors import not_a_transformation
 from ._like_optax import like_optax
 from ._types import OptState, Params, Updates
+from ._written import written
 
 
 class TransformInitFn(Protocol):
@@ -27,7 +28,7 @@ class TransformUpdateFn(Protocol):
 
 
 class TransformUpdateExtraArgsFn(Protocol):
-    """One step that also hears the extra arguments: it takes any, and uses its own."""
+    """One step that takes extra arguments, and ignores those it does not know."""
 
     def __call__(
         self,
@@ -40,7 +41,7 @@ class TransformUpdateExtraArgsFn(Protocol):
 
 @runtime_checkable
 class AnyTransformation(Protocol):
-    """A pair of ours or of another library: what may stand in a chain."""
+    """Any pair of `init` and `update`, also from another library."""
 
     @property
     def init(self) -> Callable[..., OptState]: ...
@@ -51,7 +52,7 @@ class AnyTransformation(Protocol):
 
 @like_optax
 class GradientTransformation(NamedTuple):
-    """A pair of pure functions, and nothing more.
+    """A pair of pure functions.
 
         init(params) -> state
         update(updates, state, params=None) -> (updates, state)
@@ -76,17 +77,16 @@ class GradientTransformationExtraArgs(GradientTransformation):
 
 
 class Transformation(GradientTransformationExtraArgs, Made):
-    """A pair that knows how it was made. It is what every function here returns.
+    """A pair that knows the call that made it. Every function here returns one.
 
-    It prints as the call that makes it. It is equal to one that was made in the same
-    way; it can be hashed, copied and pickled. As a pytree it has the arrays among its
-    hyperparameters for leaves, so it can be an argument of `jax.jit`, `jax.vmap` and
-    `jax.grad`. The rest is static.
+    It prints as that call, and it can be compared, hashed, copied and pickled. It is a
+    pytree whose leaves are the arrays among its hyperparameters; everything else is
+    static. So it can be an argument of `jax.jit`, `jax.vmap` and `jax.grad`.
     """
 
-    call: Any  # a Call: which function has made it, with which arguments
-    # Of a wrapper: `(call, updates, state, params, extra_args) -> (updates, state)`, a
-    # step that is compiled with the optimizer as an argument.
+    call: Any  # a Call, or `None`
+    # Set by wrappers: `(call, updates, state, params, extra_args) -> (updates, state)`,
+    # a step that is compiled with the optimizer as an argument.
     step: Callable[..., Any] | None
     _info: Any
 
@@ -107,25 +107,25 @@ class Transformation(GradientTransformationExtraArgs, Made):
 
     @classmethod
     def of(cls, call: Call) -> Any:
-        """What `call` makes."""
+        """The result of `call`."""
         tx = cls(Init(call), Update(call))
         tx.call = call
         return tx
 
     @property
     def info(self) -> Any:
-        """What the engine knows of it: a plan, or what it wraps."""
+        """What the engine knows about it: a plan, or the wrapped transformation."""
         if self.call is None:
             return self._info
         return getattr(self.call.made, "info", None)
 
     def _replace(self, **fields: Any) -> GradientTransformationExtraArgs:
-        """The pair with another function: how it was made is no longer known."""
+        """The pair with another function, without the call."""
         both = {"init": self.init, "update": self.update, **fields}
         return GradientTransformationExtraArgs(**both)
 
     def __repr__(self) -> str:
-        return super().__repr__() if self.call is None else repr(self.call)
+        return super().__repr__() if self.call is None else written(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.call is None:
@@ -134,7 +134,7 @@ class Transformation(GradientTransformationExtraArgs, Made):
 
 
 class _Method(Made):
-    """One of the two functions of a pair, as data."""
+    """`init` or `update`, as data."""
 
     call: Call
     _role: str  # "init" or "update"
@@ -149,7 +149,7 @@ class _Method(Made):
         return hash((type(self), self.call))
 
     def __repr__(self) -> str:
-        return f"{self.call!r}.{self._role}"
+        return f"{written(self.call)}.{self._role}"
 
     @property
     def __name__(self) -> str:
@@ -213,7 +213,7 @@ def _register(cls: type[Transformation]) -> None:
 
 
 class _Rest(NamedTuple):
-    """Of a pair that does not know how it was made, all but the two functions."""
+    """The fields of a pair without a call, besides its two functions."""
 
     info: Any
     step: Any
@@ -227,11 +227,11 @@ F = TypeVar("F", bound=Callable[..., GradientTransformation])
 
 
 def transformation(function: F) -> F:
-    """Let what `function` returns know how it was made. For functions of module level.
+    """Decorate a function that makes a transformation: the result knows its call.
 
     Args:
-        function: makes a transformation, and does nothing else: it may be called again
-            with the same arguments.
+        function: a function at module level that only makes a transformation. It may
+            be called again with the same arguments.
 
     >>> import steepest
     >>> @steepest.transformation
@@ -247,11 +247,11 @@ def transformation(function: F) -> F:
 
 @like_optax
 class EmptyState(NamedTuple):
-    """The memory of a transformation that has none."""
+    """The state of a transformation without memory."""
 
 
 def init_empty_state(params: Params) -> EmptyState:
-    """The `init` of a transformation that remembers nothing."""
+    """The `init` of a transformation without memory."""
     del params
     return EmptyState()
 
@@ -260,7 +260,7 @@ def init_empty_state(params: Params) -> EmptyState:
 def stateless(
     f: Callable[[Updates, Params | None], Updates],
 ) -> GradientTransformationExtraArgs:
-    """The transformation `updates <- f(updates, params)`, which remembers nothing.
+    """The transformation `updates <- f(updates, params)`, without memory.
 
     Args:
         f: a pure function of the whole trees; `params` may be `None`.
@@ -289,11 +289,11 @@ def stateless(
 def with_extra_args_support(
     tx: AnyTransformation,
 ) -> GradientTransformationExtraArgs:
-    """`tx`, able to hear extra arguments: it ignores them if it does not take any.
+    """`tx` with an `update` that accepts extra arguments, and ignores unknown ones.
 
     Args:
-        tx: any transformation; one that takes extra arguments comes back unchanged.
-            A pair of another library takes them if its `update` has a `**`.
+        tx: any transformation. One that accepts extra arguments is returned unchanged.
+            A pair from another library accepts them if its `update` has a `**`.
     """
     return as_inner("with_extra_args_support", "tx", tx)
 
@@ -301,12 +301,12 @@ def with_extra_args_support(
 def as_inner(
     name: str, place: str, tx: AnyTransformation
 ) -> GradientTransformationExtraArgs:
-    """`with_extra_args_support`, of what another transformation was given to wrap.
+    """`with_extra_args_support` for an argument of another function.
 
     Args:
         name: name used in error messages.
-        place: which of its arguments this is.
-        tx: any transformation; what is none is refused.
+        place: the name of the argument.
+        tx: any transformation; other objects are an error.
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx

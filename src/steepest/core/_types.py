@@ -1,4 +1,4 @@
-"""The words every room speaks."""
+"""Type aliases that every room uses."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable, TypeAlias
@@ -16,16 +16,16 @@ ScalarOrSchedule: TypeAlias = Real | Schedule
 
 @runtime_checkable
 class StatefulSchedule(Protocol):
-    """A schedule with a memory: it sees what happens, and answers with a number."""
+    """A schedule with state, which may depend on extra arguments."""
 
     def init(self) -> Any:
-        """The memory before the first step."""
+        """The initial state."""
         ...
 
     def update(self, state: Any, **extra_args: Any) -> Any:
-        """The memory after a step that had these extra arguments."""
+        """The state after a step with these extra arguments."""
         ...
 
     def __call__(self, state: Any, **extra_args: Any) -> Any:
-        """The number that belongs to this memory."""
+        """The value in this state."""
         ...
