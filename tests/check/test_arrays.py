@@ -25,7 +25,7 @@ AXIS = "expected a whole number, a sequence of them or None."
 REFUSED = {
     "text": (
         lambda: array("f", x="a"),
-        "f: x is a str, expected an array of numbers is",
+        "f: x is a str, expected an array of numbers.",
     ),
     "nothing": (
         lambda: array("f", y=1.0, x=None),
@@ -47,29 +47,32 @@ REFUSED = {
         lambda: function("f", g=len, h=3),
         "f: h is a int, expected a function",
     ),
-    "a seed": (lambda: key("f", k=3), f"f: k is a int, and {KEY}"),
-    "floats": (lambda: key("f", k=jnp.ones(2)), f"f: k has dtype float32, and {KEY}"),
+    "a seed": (lambda: key("f", k=3), f"f: k is a int, expected {KEY}"),
+    "floats": (
+        lambda: key("f", k=jnp.ones(2)),
+        f"f: k has dtype float32, expected {KEY}",
+    ),
     "many keys": (
         lambda: key("f", k=jax.random.split(jax.random.key(0))),
-        f"f: k is an array of the shape (2,), and {KEY}",
+        f"f: k is an array of the shape (2,), expected {KEY}",
     ),
     "a size": (lambda: sizes("f", shape=3), f"f: shape is 3, {SIZES}"),
     "below zero": (lambda: sizes("f", shape=(2, -1)), f"f: shape is (2, -1), {SIZES}"),
     "a part": (lambda: sizes("f", shape=(1.5,)), f"f: shape is (1.5,), {SIZES}"),
     "a name": (
         lambda: any_dtype("f", t="float33"),
-        "f: t is 'float33', expected a dtype is",
+        "f: t is 'float33', expected a dtype, such as",
     ),
     "a number": (lambda: any_dtype("f", t=3), "f: t is 3, expected a dtype"),
     "an axis name": (lambda: axes("f", "a", 2), f"f: axis is 'a', {AXIS}"),
     "half an axis": (lambda: axes("f", (0, 0.5), 2), f"f: axis is (0, 0.5), {AXIS}"),
     "beyond": (
         lambda: axes("f", 2, 2),
-        "f: axis is 2, expected the array has 2 dimensions:",
+        "f: axis is 2, and the array has 2 dimensions, expected one",
     ),
     "no axes": (
         lambda: axes("f", -1, 0),
-        "0 dimensions: an array with axes is wanted.",
+        "0 dimensions, expected an array with axes.",
     ),
     "twice": (
         lambda: axes("f", (0, -2), 2),

@@ -144,10 +144,8 @@ def test_a_number_out_of_range_is_refused_by_name(check, wanted, x):
 def test_an_unusual_number_is_used_with_a_warning(check, wanted, x):
     with pytest.warns(UnusualValueWarning) as caught:
         assert check("scale_by_x", first=jnp.array(x), second=x)[1] == x
-    said = (
-        f"scale_by_x: second is {x}, but is usually a number {wanted}. It is used as it"
-    )
-    assert [str(w.message) for w in caught] == [f"{said} is."]
+    said = f"scale_by_x: second is {x}, but is usually a number {wanted}."
+    assert [str(w.message) for w in caught] == [f"{said} The value is used."]
 
 
 @pytest.mark.parametrize("check, wanted, x", [*odd, *bad])

@@ -32,7 +32,7 @@ def test_what_is_taken():
 
 @pytest.mark.parametrize("bad", ["c", None, [], 1.0], ids=str)
 def test_no_such_choice(bad):
-    with pytest.raises(ValueError, match=r"me: x is .*, expected one of a, b"):
+    with pytest.raises(ValueError, match=r"me: x is .*, expected one of: a, b"):
         choice("me", ("a", "b"), x=bad)
 
 

@@ -239,7 +239,7 @@ def test_the_accumulator_is_all_the_extra_memory():
 
 REFUSED = {
     "every_k_schedule is 0, expected a number that is whole": dict(every_k_schedule=0),
-    "every_k_schedule is 2.5, expected a number that is": dict(every_k_schedule=2.5),
+    "every_k_schedule is 2.5, expected a number that": dict(every_k_schedule=2.5),
     "every_k_schedule is a NoneType, expected": dict(every_k_schedule=None),
     "use_grad_mean is None, expected True or False": dict(use_grad_mean=None),
     "should_skip_update_fn is a int, expected a": dict(should_skip_update_fn=3),

@@ -252,7 +252,7 @@ BAD = {
     "nothing": (
         {},
         ValueError,
-        "route: there are no patterns, expected at least one is",
+        "route: there are no patterns, expected at least one",
     ),
     "no pattern": (
         {3: None},

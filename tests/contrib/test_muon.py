@@ -135,9 +135,9 @@ def test_it_survives_scan_with_numbers():
     [
         (
             {"preconditioning": "none"},
-            "preconditioning is 'none', expected one of frob",
+            "preconditioning is 'none', expected one of: frob",
         ),
-        ({"ns_coeffs": "best"}, "ns_coeffs is 'best', expected one of standard, dion"),
+        ({"ns_coeffs": "best"}, "ns_coeffs is 'best', expected one of: standard, dion"),
         ({"ns_coeffs": (1.0, 2.0)}, r"ns_coeffs has shape \(2,\), and \(3,\)"),
         (
             {"ns_coeffs": EXACT, "ns_steps": 5},
@@ -150,7 +150,7 @@ def test_it_survives_scan_with_numbers():
         ({"ns_steps": 2.5}, "ns_steps is 2.5, expected a number that is whole"),
         (
             {"preconditioning": []},
-            r"preconditioning is \[\], expected one of frobenius",
+            r"preconditioning is \[\], expected one of: frobenius",
         ),
     ],
     ids=str,

@@ -148,7 +148,7 @@ def test_what_is_refused():
     ):
         tx.update(P, (), P, obj_fn=_bowl)
     with pytest.raises(
-        TypeError, match="hessian: obj_fn is a float, expected a function is"
+        TypeError, match="hessian: obj_fn is a float, expected a function"
     ):
         tx.update(P, tx.init(P), P, obj_fn=1.0)
     whole = {"n": jnp.ones(2, int)}

@@ -42,7 +42,7 @@ SHARED = [
         "hinge_loss",
         (Z, X),
         {},
-        "predictor_outputs is complex, expected real numbers are",
+        "predictor_outputs is complex, expected real numbers",
     ),
     ("l2_loss", (X, Z), {}, "targets is complex, expected real numbers. Take"),
     (

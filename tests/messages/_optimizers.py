@@ -291,7 +291,8 @@ BAD = {
     "scale_by_sm3": Bad(
         lambda: steepest.scale_by_sm3(b2=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_sm3: b2 is 1.5, but is usually a number in [0, 1]. The value is used.",
+        "scale_by_sm3: b2 is 1.5, but is usually a number in [0, 1]. The value is "
+        "used.",
     ),
     "scale_by_stddev": Bad(
         lambda: _step(
@@ -320,7 +321,8 @@ BAD = {
     "sm3": Bad(
         lambda: steepest.sm3(0.1, momentum=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_sm3: b1 is 1.5, but is usually a number in [0, 1]. The value is used.",
+        "scale_by_sm3: b1 is 1.5, but is usually a number in [0, 1]. The value is "
+        "used.",
     ),
     "value_and_grad_from_state": Bad(
         lambda: steepest.value_and_grad_from_state(jax.value_and_grad(_loss))(

@@ -22,7 +22,7 @@ REFUSED = {
     ),
     "no function": (
         lambda: microbatch(3, 0, 2),
-        "fun is a int, expected a function is",
+        "fun is a int, expected a function",
     ),
     "argnums": (lambda: microbatch(jnp.sum, 1.5, 2), f"argnums is 1.5, {WHOLE}"),
     "argnames": (

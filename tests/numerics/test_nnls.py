@@ -94,7 +94,7 @@ def test_shapes_must_fit(shapes):
     [
         (
             dict(iters=-1),
-            "iters is -1, expected a number of at least 0 and below infinity is",
+            "iters is -1, expected a number of at least 0 and below infinity",
         ),
         (dict(iters="a"), "iters is a str, expected a number of at least 0 and below"),
         (dict(iters=3, unroll="a"), "unroll is a str, expected a number of at least 0"),

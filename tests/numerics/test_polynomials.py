@@ -57,7 +57,7 @@ def test_one_triple_is_used_in_every_step():
     [
         (
             ("best",),
-            "x: coefficients is 'best', expected one of standard, dion, polar_exp",
+            "x: coefficients is 'best', expected one of: standard, dion, polar_exp",
         ),
         (((1.0, 2.0),), r"x: coefficients has shape \(2,\), and \(3,\), or"),
         ((np.ones((0, 3)),), r"x: coefficients has shape \(0, 3\)"),

@@ -123,7 +123,7 @@ def test_a_function_needs_a_beginning():
         ),
         (
             dict(matrix=jnp.eye(2), num_iters=-1),
-            "num_iters is -1, expected a number that is",
+            "num_iters is -1, expected a number that",
         ),
         (
             dict(matrix=jnp.eye(2), error_tolerance="a"),

@@ -10,7 +10,7 @@ Z = {"w": jnp.array([1j])}
 WORD = {"w": "a word"}
 REAL = "leaf ['w'] of the tree is complex64, expected real numbers."
 REFUSED = {
-    "box text": ((W, "a", 1.0), "lower is a str, expected a number that is not NaN is"),
+    "box text": ((W, "a", 1.0), "lower is a str, expected a number that is not NaN"),
     "box nan": (
         (W, None, float("nan")),
         "upper is nan, expected a number that is not NaN",
@@ -36,7 +36,7 @@ REFUSED = {
     "linf_ball tree": ((W, W), "scale is a dict, expected an array or a number."),
     "linf_ball none": (
         (W, None),
-        "scale is a NoneType, expected an array or a number is",
+        "scale is a NoneType, expected an array or a number",
     ),
     "l1_ball text": (
         (WORD,),
@@ -70,9 +70,9 @@ REFUSED = {
     ),
     "halfspace nan": (
         (W, W, float("nan")),
-        "b is nan, expected a number that is not NaN is",
+        "b is nan, expected a number that is not NaN",
     ),
-    "halfspace text": ((W, W, "a"), "b is a str, expected a number that is not NaN is"),
+    "halfspace text": ((W, W, "a"), "b is a str, expected a number that is not NaN"),
 }
 
 

@@ -73,7 +73,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind, target):
     except PermissionError:
         pytest.skip("only root makes devices")
     before = path.lstat()
-    said = rf"race: .*/a is a {kind}, expected a file\. It was left as it is"
+    said = rf"race: .*/a is a {kind}, expected a file\. It was left as it"
     with pytest.raises(ValueError, match=said):
         _disk.write(path, [b"new"])
     if kind != "socket":

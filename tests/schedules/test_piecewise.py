@@ -117,7 +117,7 @@ def test_values_and_scales_may_be_traced():
         ),
         (
             lambda: steepest.piecewise_interpolate_schedule("spline", 1.0),
-            "interpolate_type is 'spline', expected one of linear, cosine",
+            "interpolate_type is 'spline', expected one of: linear, cosine",
         ),
         (
             lambda: steepest.piecewise_constant_schedule(1.0, {float("nan"): 1.0}),

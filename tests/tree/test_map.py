@@ -113,7 +113,7 @@ REFUSED = {
     "allclose": (lambda: tree.allclose(W, WORD), "allclose: " + SAID.format("b")),
     "unhashable": (
         lambda: tree.get(W, ["w"]),
-        "get: key is a list, expected a name is",
+        "get: key is a list, expected a name",
     ),
     "filtering": (
         lambda: tree.set(W, 3, w=1),

@@ -90,7 +90,7 @@ def test_periodic_update_copies_now_and_then(compiled):
         ),
         (
             lambda: steepest.incremental_update(NEW, OLD, float("inf")),
-            "incremental_update: step_size is inf, expected a number that is finite is",
+            "incremental_update: step_size is inf, expected a number that is finite",
         ),
         (
             lambda: steepest.apply_updates({"w": 1.0}, None),
