@@ -39,9 +39,9 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 @like_optax
 class ScaleByAdemamixState(NamedTuple):
-    """What AdEMAMix remembers: two counts for the tree, three arrays for each leaf."""
+    """State of AdEMAMix: two counts for the tree, three arrays per leaf."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     count_m2: Int[Array, ""]  # how far the schedules of b3 and alpha have come
     m1: Updates  # fast mean of g, in `mu_dtype`
     m2: Updates  # slow mean of g, in `mu_dtype` where given, else float32 or wider
@@ -103,10 +103,10 @@ def scale_by_ademamix(
     Args:
         b1: decay rate of `m1`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
-        b3: decay rate of `m2`, in [0, 1), or a function of the count.
-        alpha: the weight of `m2`, or a function of the count.
+        b3: decay rate of `m2`, in [0, 1), or a schedule.
+        alpha: the weight of `m2`, or a schedule.
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
+        eps_root: the same, added under the square root.
         mu_dtype: the dtype of `m1` and `m2`; by default that of the params,
             and float32 for `m2` where they are in half precision.
     """
@@ -163,10 +163,11 @@ def ademamix(
     is worth little before it has seen enough.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         b1, b2, b3, alpha, eps, eps_root, mu_dtype: as for `scale_by_ademamix`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp

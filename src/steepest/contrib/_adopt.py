@@ -96,7 +96,7 @@ def scale_by_adopt(
         b2: decay rate of `nu`, in [0, 1).
         eps: the least that a gradient is divided by.
         mu_dtype: the dtype of `mu`; by default that of the params.
-        nesterov: whether `u` looks one step ahead.
+        nesterov: whether to use Nesterov momentum.
         use_clipping: whether `d` is clipped; complex gradients cannot be.
         clip_value_fn: a function of the count, which is 1 in the first step that
             moves; by default its fourth root.
@@ -139,7 +139,7 @@ def adopt(
     """ADOPT: `p <- p - learning_rate u`, with `u` from `scale_by_adopt`.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         b1, b2, eps, mu_dtype, nesterov, use_clipping, clip_value_fn: as for
             `scale_by_adopt`.
         memory_dtype, keep_count: as for `keeping`.

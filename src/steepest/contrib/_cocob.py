@@ -136,7 +136,8 @@ def cocob(
         learning_rate: multiplies the gradient, which changes little; leave it at 1.
         alpha, eps: as for `scale_by_cocob`.
         weight_decay: added to the gradient, times the params.
-        mask: which leaves decay, as for `masked`; by default all.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

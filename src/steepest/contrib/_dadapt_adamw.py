@@ -43,14 +43,14 @@ from ..numerics import (
 
 @like_optax
 class DAdaptAdamWState(NamedTuple):
-    """What it remembers: three arrays for each leaf, and for the tree its estimate."""
+    """State: three arrays for each leaf, and for the tree its estimate."""
 
     exp_avg: Updates  # m, mean of step g
     exp_avg_sq: Updates  # v, mean of |g|^2
     grad_sum: Updates  # s, slow mean of step g
     estim_lr: Float[Array, ""]  # d, at most how far the solution is, so far as seen
     numerator_weighted: Float[Array, ""]  # r
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
 
 
 def first_estimate(*, estim_lr0: Real) -> Array:
@@ -142,14 +142,14 @@ def dadapt_adamw(
     The sums are over all leaves. `d` only grows; without a gradient it stays.
 
     Args:
-        learning_rate: multiplies `d`: a number, or a function of the count, such as a
+        learning_rate: multiplies `d`: a number, or a schedule, such as a
             warmup and decay. Leave it at 1.
         betas: `(b1, b2)`: decay rates of `m` and `v`, each in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         estim_lr0: where `d` begins: less than the distance.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
@@ -202,7 +202,7 @@ def both(name: str, betas: Any) -> list[Any]:
     """`b1` and `b2`, if there are two numbers in [0, 1).
 
     Args:
-        name: used in error messages.
+        name: name used in error messages.
         betas: what should be a pair.
     """
     try:

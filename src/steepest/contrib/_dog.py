@@ -44,7 +44,7 @@ InitStep = Literal["distance", "learning_rate", "heuristic"]
 
 @like_optax
 class DoGState(NamedTuple):
-    """What DoG remembers: where it began, how far it came, how long gradients were."""
+    """State of DoG: where it began, how far it came, how long gradients were."""
 
     is_init_step: Bool[Array, ""]  # whether the first step is still to come
     init_params: Params  # p0
@@ -74,16 +74,17 @@ def dog(
     The norms are over all leaves.
 
     Args:
-        learning_rate: multiplies what is found: a number, or a function of the count.
+        learning_rate: multiplies what is found: a number, or a schedule.
             Leave it at 1.
         init_step: what the first step is: `("distance", r)` begins with that `r`,
             `("heuristic", a)` with `r = a (1 + ||p0||)`, and `("learning_rate", a)`
             takes `u = -learning_rate a g` once.
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
-        mask: which leaves decay, as for `masked`; by default all.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
@@ -130,7 +131,7 @@ def scale_by_distance(
     """`u = rate g`, where `per_step` computes the rate from two sums of squares.
 
     Args:
-        name: used in error messages.
+        name: name used in error messages.
         State: with the names of `shared`, and `init_params`.
         shared: as in a rule.
         numbers: as in a rule.

@@ -29,7 +29,7 @@ from ._dog import decayed, scale_by_distance
 
 @like_optax
 class DoWGState(NamedTuple):
-    """What DoWG remembers: where it began, how far it came, how long gradients were."""
+    """State of DoWG: where it began, how far it came, how long gradients were."""
 
     init_params: Params  # p0
     weighted_sq_norm_grads: Float[Array, ""]  # v, the sum of d ||g||^2
@@ -77,14 +77,15 @@ def dowg(
     The norms are over all leaves.
 
     Args:
-        learning_rate: multiplies what is found: a number, or a function of the count.
+        learning_rate: multiplies what is found: a number, or a schedule.
             Leave it at 1.
         init_estim_sq_dist: where `d` begins; by default at `eps`.
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: added to the gradient, times the params; `None` for none.
-        mask: which leaves decay, as for `masked`; by default all.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

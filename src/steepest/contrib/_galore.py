@@ -64,9 +64,9 @@ class GaLoreDimensionNumbers(NamedTuple):
 
 @like_optax
 class GaLoreState(NamedTuple):
-    """What GaLore keeps: a count, the optimizer's state, and a basis for each leaf."""
+    """What GaLore keeps: a count, the optimizer's state, and a basis per leaf."""
 
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
     base_optimizer_state: OptState  # in few dimensions
     projector: Updates  # P; without elements where a leaf is not projected
 
@@ -88,8 +88,8 @@ def scale_by_galore(
     `u = scale base(g P) P^T`. Other leaves go to `base_optimizer` as they are.
     Derivatives do not pass through `P`.
 
-    Inside `jax.shard_map` each device would treat its own part as a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
         rank: the number of directions. A matrix with fewer keeps all of them.
@@ -192,15 +192,16 @@ def galore(
 ) -> GradientTransformationExtraArgs:
     """GaLore: `p <- p - learning_rate (u + weight_decay p)`, `u` of `scale_by_galore`.
 
-    Inside `jax.shard_map` each device would treat its own part as a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers: as for
             `scale_by_galore`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -38,9 +38,9 @@ from ..transforms import add_decayed_weights
 
 @like_optax
 class MadgradState(NamedTuple):
-    """What MADGRAD remembers: a count for the tree, three arrays for each leaf."""
+    """State of MADGRAD: a step count, and three arrays per leaf."""
 
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
     grad_sum_sq: Updates  # nu, the weighted sum of |g|^2
     s: Updates  # the weighted sum of g
     x0: Params  # where the params began
@@ -89,7 +89,7 @@ def scale_by_madgrad(
     `u` is the step itself, downhill.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         momentum: how much of `p` is left in a step, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
     """

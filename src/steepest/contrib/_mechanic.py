@@ -42,7 +42,7 @@ class MechanicState(NamedTuple):
     """What the tuner has seen, for each of several memories, and where it began."""
 
     base_optimizer_state: OptState
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
     r: Float[Array, " k"]  # what betting has won
     m: Float[Array, " k"]  # the largest `|h|`
     v: Float[Array, " k"]  # the sum of `h^2`
@@ -80,7 +80,7 @@ def mechanize(
         s_init: the first value of the factor, above 0.
         num_betas: `k`, the number of decay rates.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
 
     >>> import steepest
     >>> tx = steepest.contrib.mechanize(steepest.sgd(1.0))

@@ -41,25 +41,25 @@ from ..numerics import (
 
 @like_optax
 class MomoState(NamedTuple):
-    """What MoMo remembers: an array for each leaf, and for the tree a model."""
+    """State of MoMo: an array for each leaf, and for the tree a model."""
 
     exp_avg: Updates  # d, mean of g
     barf: Float[Array, ""]  # mean of the loss
     gamma: Float[Array, ""]  # mean of <g, p>
     lb: Float[Array, ""]  # what the loss cannot go below
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
 
 
 @like_optax
 class MomoAdamState(NamedTuple):
-    """What MoMo-Adam remembers: two arrays for each leaf, and for the tree a model."""
+    """State of MoMo-Adam: two arrays for each leaf, and for the tree a model."""
 
     exp_avg: Updates  # d, mean of g
     exp_avg_sq: Updates  # v, mean of |g|^2
     barf: Float[Array, ""]  # mean of the loss
     gamma: Float[Array, ""]  # mean of <g, p>
     lb: Float[Array, ""]  # what the loss cannot go below
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
 
 
 def first_bound(*, lower_bound: Real) -> Array:
@@ -197,14 +197,14 @@ def momo(
     In the first step `beta` is 0. `update` needs the loss: `value=...`.
 
     Args:
-        learning_rate: the largest step: a number, or a function of the count.
+        learning_rate: the largest step: a number, or a schedule.
         beta: decay rate of the model, in [0, 1).
         lower_bound: `lb`: what the loss cannot go below.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
         adapt_lower_bound: whether `lb` is raised to what the model promises, and
             halved where the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax, steepest
@@ -319,13 +319,13 @@ def momo_adam(
     `update` needs the loss: `value=...`.
 
     Args:
-        learning_rate: the largest step: a number, or a function of the count.
+        learning_rate: the largest step: a number, or a schedule.
         b1: decay rate of the model, in [0, 1).
         b2: decay rate of `v`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
     """
     b1, b2 = check.fraction("momo_adam", b1=b1, b2=b2)

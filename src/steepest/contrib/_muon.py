@@ -61,9 +61,9 @@ class MuonDimensionNumbers(NamedTuple):
 
 @like_optax
 class MuonState(NamedTuple):
-    """What Muon remembers: a count, one array for each leaf, and the polynomials."""
+    """State of Muon: a count, one array for each leaf, and the polynomials."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g, in `mu_dtype`
     ns_coeffs: Float[Array, "3"] | Float[Array, "k 3"]
 
@@ -151,8 +151,8 @@ def scale_by_muon(
     With `nesterov`, `m = beta mu / (1 - beta^(t+1)) + (1 - beta) g / (1 - beta^t)`.
     With `adaptive`, `u <- <m, u> u`: scaled by the dual norm of `m`.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
         ns_coeffs: the polynomial of a step, `(a, b, c)`; or one for each step; or a
@@ -161,8 +161,8 @@ def scale_by_muon(
             there are several, each is used once.
         beta: decay rate of `mu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
-        nesterov: whether `m` looks one step ahead.
+        mu_dtype: the dtype of `mu`; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
         adaptive: whether the size of the gradient matters.
         preconditioning: what `m` is divided by before the first step: `frobenius`, the
             root of its sum of squares; `spectral`, its largest singular value;
@@ -241,11 +241,11 @@ def muon(
     With `consistent_rms`, `c = consistent_rms sqrt(max(rows, columns))`: then the mean
     square of `c u` does not depend on the shape, and with 0.2 it is about AdamW's.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         ns_coeffs, ns_steps, beta, adaptive, preconditioning: as for `scale_by_muon`.
         eps, mu_dtype, nesterov: likewise; they are AdamW's too.
         weight_decay: the pull of the matrices towards zero.

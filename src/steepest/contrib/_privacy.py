@@ -50,8 +50,8 @@ def differentially_private_aggregate(
     examples, as `jax.vmap(jax.grad(loss), (None, 0))` makes them. `|g_i|` is the length
     of all leaves together. This must be the first transformation in a chain.
 
-    Inside `jax.shard_map` all devices draw the same noise for their parts, and each
-    measures its own part: leave the mesh axes that split the params to `jit`.
+    Inside `jax.shard_map`, every device draws the same noise for its shard, and measures
+    only its own shard. Let `jit` handle the mesh axes that shard the params.
 
     Args:
         l2_norm_clip: the largest length that the gradient of an example may have.
@@ -118,11 +118,11 @@ def dpsgd(
 ) -> GradientTransformationExtraArgs:
     """Private gradient descent: `sgd`, after `differentially_private_aggregate`.
 
-    Inside `jax.shard_map` all devices draw the same noise for their parts, and each
-    measures its own part: leave the mesh axes that split the params to `jit`.
+    Inside `jax.shard_map`, every device draws the same noise for its shard, and measures
+    only its own shard. Let `jit` handle the mesh axes that shard the params.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         l2_norm_clip, noise_multiplier: as for `differentially_private_aggregate`.
         seed: a key of `jax.random`, or a seed for one.
         momentum: the `decay` of `trace`; `None` for no momentum.

@@ -45,7 +45,7 @@ from ._dadapt_adamw import both, first_estimate
 
 @like_optax
 class ProdigyState(NamedTuple):
-    """What it remembers: four arrays for each leaf, and for the tree its estimate."""
+    """State: four arrays for each leaf, and for the tree its estimate."""
 
     exp_avg: Updates  # m, mean of d g
     exp_avg_sq: Updates  # v, mean of |d g|^2
@@ -53,7 +53,7 @@ class ProdigyState(NamedTuple):
     params0: Params  # p0, where the params began
     estim_lr: Float[Array, ""]  # d, at most how far the solution is, so far as seen
     numerator_weighted: Float[Array, ""]  # r
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
 
 
 @gives("d", "step", "weight")
@@ -156,18 +156,18 @@ def prodigy(
     are over all leaves. `d` only grows; without a gradient it stays.
 
     Args:
-        learning_rate: multiplies `d`: a number, or a function of the count, such as a
+        learning_rate: multiplies `d`: a number, or a schedule, such as a
             warmup and decay. Leave it at 1.
         betas: `(b1, b2)`: decay rates of `m` and `v`, each in [0, 1).
         beta3: `b3`, decay rate of `s` and `r`; by default `sqrt(b2)`.
         eps: keeps `u` finite where the gradient is zero.
         estim_lr0: where `d` begins: less than the distance.
         estim_lr_coef: multiplies each new estimate of `d`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
         safeguard_warmup: whether the learning rate and the bias correction are left out
             of `s`, so that `d` does not grow too much while they are small.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

@@ -75,7 +75,7 @@ def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
 
     Args:
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
 
     >>> import steepest
     >>> tx = steepest.contrib.normalize()

@@ -121,7 +121,7 @@ def schedule_free(
 
     Args:
         base_optimizer: any transformation, without momentum: `b1` replaces it.
-        learning_rate: that of `base_optimizer`; a number, or a function of the count,
+        learning_rate: that of `base_optimizer`; a number, or a schedule,
             which begins at 1. Only the weights depend on it.
         b1: the weight of the average in `y`, in [0, 1]; 0 for no averaging.
         weight_lr_power: the larger, the less the steps of a warm-up count.
@@ -234,7 +234,7 @@ def schedule_free_adamw(
     """Schedule-Free AdamW: `schedule_free` around RMSProp with weight decay.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         warmup_steps: the number of steps in which it rises from zero; by default there
             is no warm-up.
         b1: as for `schedule_free`.
@@ -271,7 +271,7 @@ def schedule_free_sgd(
     """Schedule-Free gradient descent: `schedule_free` around `sgd`.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         warmup_steps: the number of steps in which it rises from zero; by default there
             is no warm-up.
         b1: as for `schedule_free`.

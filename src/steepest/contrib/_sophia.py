@@ -55,9 +55,9 @@ class HutchinsonState(NamedTuple):
 
 @like_optax
 class SophiaState(NamedTuple):
-    """What Sophia remembers: a count, two arrays for each leaf, and its estimator."""
+    """State of Sophia: a count, two arrays for each leaf, and its estimator."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g, in `mu_dtype`
     nu: Updates  # mean of the diagonal of the Hessian
     hessian_fn_state: OptState
@@ -177,12 +177,13 @@ def sophia(
     `obj_fn=...`.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
         eps: the smallest divisor.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        weight_decay_mask: which leaves decay, as for `masked`; by default all.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
+            the params that returns one; by default all.
         gamma: scales the curvature. Choose it so that between a tenth and a half of
             the weights are not clipped.
         clip_threshold: the largest `u`; `None` for no clipping.

@@ -45,7 +45,7 @@ Scale = Literal["rms", "original", "spectral"]
 
 
 class ScaleByPolarState(NamedTuple):
-    """What Muon remembers: one array for each leaf."""
+    """State of Muon: one array per leaf."""
 
     mu: Updates  # mean of g, in `mu_dtype`
 
@@ -102,14 +102,14 @@ def scale_by_polar(
     with `polar_express` they are in [0.84, 1.13] where those of `m` are above a
     hundredth of `|m|`, the root of its sum of squares.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
         beta: decay rate of `mu`, in [0, 1).
         eps: added to `|m|`, by which `m` is divided first.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
-        nesterov: whether `m` looks one step ahead.
+        mu_dtype: the dtype of `mu`; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
         coefficients: the polynomials by name: `polar_express`, `dion`, `cans`,
             `standard` (the first ones), `deepseek` (ten steps, nearest to 1); or
             `(a, b, c)` for every step; or one such triple for each.
@@ -167,11 +167,11 @@ def muon(
             "embed": "muon",                                # although it embeds
         })
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         beta, mu_dtype, nesterov, eps, coefficients, steps, dtype: as for
             `scale_by_polar`.
         weight_decay: the pull towards zero, of matrices; the learning rate multiplies

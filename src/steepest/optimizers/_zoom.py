@@ -101,7 +101,7 @@ def scale_by_zoom_linesearch(
         initial_guess_strategy: the first step to try: `keep`, the last one; `one`, 1.
         verbose: whether to print a line when no good step was found.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. `value` and `value_fn` must give the loss of all devices.
+            sharded. `value` and `value_fn` must give the loss over all devices.
     """
     name = "scale_by_zoom_linesearch"
     check.choice(name, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
