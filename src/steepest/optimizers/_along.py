@@ -108,7 +108,7 @@ def nothing_yet(params: Params) -> Params:
 
 
 def number_dtype(params: Params) -> Any:
-    """The real dtype of values and step sizes: float64 if any param has it, or float32."""
+    """The real dtype of values and steps: float64 if any param has it, else float32."""
     leaves = jax.tree.leaves(params)
     return wide_dtype([x if hasattr(x, "dtype") else jnp.asarray(x) for x in leaves])
 
@@ -248,6 +248,6 @@ def _accepted_by(
     except TypeError as error:
         raise TypeError(
             f"{name}: value_fn is called with the params and the keyword arguments "
-            f"{list(extra_args)}: {error}. Pass its other arguments to `update` by name."
+            f"{list(extra_args)}: {error}. Pass its arguments to `update` by name."
         ) from None
     return extra_args

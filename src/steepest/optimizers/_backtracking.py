@@ -42,7 +42,7 @@ class BacktrackingLinesearchInfo(NamedTuple):
     """How the last search went."""
 
     num_linesearch_steps: Int[Array, ""]  # number of calls of the function
-    decrease_error: Float[Array, ""]  # violation of the decrease condition; 0 if it holds
+    decrease_error: Float[Array, ""]  # shortfall of the decrease; 0 if accepted
 
 
 @like_optax

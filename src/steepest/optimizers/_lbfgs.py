@@ -153,8 +153,8 @@ def lbfgs(
         learning_rate: a number, a schedule (a function of the step count), or `None`
             for 1.
         memory_size: the number of steps to remember, at least 1.
-        scale_init_precond: whether to scale the initial inverse Hessian by the
-            curvature of the last step.
+        scale_init_precond: whether to scale the initial inverse Hessian by `gamma` of
+            `scale_by_lbfgs`; otherwise it is the identity.
         linesearch: a transformation that scales the updates, or `None`. By default
             `scale_by_zoom_linesearch` with at most 20 trials, starting at 1.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are

@@ -87,7 +87,7 @@ class Sorting:
         make = lambda: list(map(self._place, key_paths(params), shapes))
         try:
             return self._known((treedef, shapes), make)
-        except (TypeError, ValueError):  # the tree holds something that cannot be compared
+        except (TypeError, ValueError):  # not hashable or comparable
             return make()
 
     def __call__(self, params: Params) -> Params:
