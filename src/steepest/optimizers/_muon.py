@@ -92,7 +92,7 @@ def scale_by_polar(
     steps: int | None = None,
     dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """Take the polar factor of the mean of the gradients: the nearest orthogonal matrix.
+    """Orthogonalize the mean of the gradients: take its polar factor.
 
         mu <- beta mu + (1 - beta) g
         m   = beta mu + (1 - beta) g      with `nesterov`, else m = mu

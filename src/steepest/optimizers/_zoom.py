@@ -76,10 +76,10 @@ def scale_by_zoom_linesearch(
         phi(a) <= phi(0) + slope_rtol a phi'(0)             decrease
         |phi'(a)| <= curv_rtol |phi'(0)|                    curvature
 
-    The step grows until a good one is bracketed. Interpolation then narrows the bracket.
-    If no step meets both conditions, the best one with enough decrease is used; if there
-    is none, the last one. If the function is not finite there, the update is 0 and the
-    next search starts at 1.
+    The step grows until a good one is bracketed; interpolation then narrows the
+    bracket. If no step meets both conditions, the best one with enough decrease is
+    used; if there is none, the last one. If the function is not finite there, the
+    update is 0 and the next search starts at 1.
 
     `update` needs the params and the keyword arguments `value`, `grad` and `value_fn`:
     the function, and its value and gradient at the params. For complex params, `grad`
