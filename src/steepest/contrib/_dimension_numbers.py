@@ -123,7 +123,7 @@ def _plain(name: str, x: Any) -> Axes | None:
         return None
     if x.ndim != 2:
         raise ValueError(
-            f"{name}: has shape {x.shape} and no dimension numbers, expected two axes. "
+            f"{name} has shape {x.shape} and no dimension numbers, expected two axes. "
             "Pass dimension numbers for it."
         )
     return Axes((), (0,), (1,))

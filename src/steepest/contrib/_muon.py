@@ -104,7 +104,7 @@ def matrix_formula(
     eps: Real,
     adaptive: bool,
 ) -> Array:
-    """The nearest orthogonal matrix; with `adaptive`, times its inner product with `g`."""
+    """The nearest orthogonal matrix; with `adaptive`, times `<u, g>`."""
     u = polar(g, ns_coeffs, ns_steps, preconditioning, eps)
     return inner(u, g) * u if adaptive else u
 
@@ -168,8 +168,8 @@ def scale_by_muon(
             Frobenius norm; `spectral`, its largest singular value; `schatten`, its
             Schatten-4 norm; `aol`, a separate bound for each row.
         weight_dimension_numbers: `MuonDimensionNumbers` in the structure of the params,
-            or a function of the params that returns them; `None`, for a leaf or for all,
-            means a matrix.
+            or a function of the params that returns them. `None`, for a leaf or for
+            all, means a matrix.
     """
     name = "scale_by_muon"
     (beta,) = check.fraction(name, beta=beta)

@@ -80,8 +80,8 @@ def differentially_private_aggregate(
         shapes = [jnp.shape(g) for g in leaves]
         if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
             raise ValueError(
-                f"{name}: the gradients have shapes {shapes}, expected a leading axis of "
-                "examples of the same size in all of them. Compute the gradient of each "
+                f"{name}: the gradients have shapes {shapes}, expected a leading axis "
+                "of examples, of the same size in all. Compute the gradient of each "
                 "example with `jax.vmap(jax.grad(loss), (None, 0))`."
             )
         if (0,) in [shape[:1] for shape in shapes]:

@@ -106,8 +106,9 @@ def hutchinson_estimator_diag_hessian(
         for k, p in enumerate(leaves.arrays):
             if p is not None and not is_inexact(p):
                 raise TypeError(
-                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, expected floating "
-                    "point: integers have no derivative. Exclude it with `masked`."
+                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, expected a "
+                    "floating dtype: integers have no derivative. Exclude it with "
+                    "`masked`."
                 )
         rest, mine = jax.random.split(state.key)
         z = random_like(mine, params, jax.random.rademacher)
