@@ -64,7 +64,7 @@ class GaLoreDimensionNumbers(NamedTuple):
 
 @like_optax
 class GaLoreState(NamedTuple):
-    """What GaLore keeps: a count, the optimizer's state, and a basis per leaf."""
+    """State of GaLore: a step count, the base optimizer's state, a basis per leaf."""
 
     count: Int[Array, ""]  # number of steps taken
     base_optimizer_state: OptState  # in the projected dimensions

@@ -53,7 +53,7 @@ def plateau_scale(
     (value,) = check.loss("reduce_on_plateau", value=value)
     sums = count.astype(avg_value.dtype) * avg_value + value
     average = sums / now.astype(avg_value.dtype)
-    # At first the best is infinite, and inf - rtol * inf would be NaN.
+    # At first the best is infinite, and with rtol = 1 the product would be NaN.
     bar = jnp.where(jnp.isinf(best_value), best_value, (1 - rtol) * best_value - atol)
     better = average < bar
     no_better = jnp.where(better, 0, increment(plateau_count))

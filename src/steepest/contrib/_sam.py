@@ -104,7 +104,7 @@ def sam(
     opaque_mode: bool = False,
     batch_axis_name: str | None = None,
 ) -> GradientTransformationExtraArgs:
-    """Climb with `adv_optimizer`, then descend with the gradient at the top.
+    """SAM: climb with `adv_optimizer`, then descend with the gradient at the top.
 
         p <- p - u      u from `adv_optimizer`            sync_period - 1 times
         p <- q + u      u from `optimizer`                once

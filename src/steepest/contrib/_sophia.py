@@ -85,7 +85,7 @@ def hutchinson_estimator_diag_hessian(
 
     def init(params: Params) -> HutchinsonState:
         del params
-        # Create or copy the key here, so that the state can be donated.
+        # A new array each time: the state can be donated, and `init` called again.
         return HutchinsonState(jax.random.PRNGKey(seed) if number else seed.copy())
 
     def update(

@@ -101,7 +101,7 @@ def scale_by_backtracking_linesearch(
     update is 0 and the next search starts at 1.
 
     `update` needs the params and the keyword arguments `value`, `grad` and `value_fn`:
-    the function, and its value and gradient at the params, as `jax.grad` returns it.
+    the function, its value at the params, and its gradient as `jax.grad` returns it.
     Other extra arguments are passed to `value_fn`, which must accept them.
 
     Args:
