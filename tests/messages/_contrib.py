@@ -215,7 +215,7 @@ BAD = {
     "contrib.schedule_free_sgd": Bad(
         lambda: contrib.schedule_free_sgd(lambda count: 0.1, warmup_steps=10),
         TypeError,
-        "schedule_free_sgd: got a schedule as learning_rate and warmup_steps=10, "
+        "schedule_free_sgd: learning_rate is a schedule and warmup_steps is 10, "
         "expected only one of them. Put the warm-up into the schedule.",
     ),
     "contrib.simplified_ademamix": Bad(

@@ -101,7 +101,10 @@ def test_verbose_says_why(capfd):
     tx.update(p, tx.init(p), p, value=1.0, grad=p, value_fn=jnp.sum)
     jax.effects_barrier()
     said = capfd.readouterr().out
-    assert "scale_by_backtracking_linesearch: no good step in 2 trials" in said
+    assert (
+        "scale_by_backtracking_linesearch: no step size was accepted in 2 trials"
+        in said
+    )
 
 
 def test_errors(as_users_do):

@@ -67,7 +67,7 @@ def test_what_paths_say(what):
         ((8192, 28672), "muon", "a matrix"),
         ((50257, 768), "adam", "a vocabulary: one side is 65 times the other"),
         ((4096, 16), "muon", "a matrix"),
-        ((3, 8, 8), "adam", "3 axes, and no word in `routes` or `stacked`"),
+        ((3, 8, 8), "adam", "3 axes, and no match in `routes` or `stacked`"),
     ],
     ids=str,
 )

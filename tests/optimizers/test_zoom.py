@@ -133,7 +133,10 @@ def test_verbose_says_why(capfd):
         more = uphill if update is tx.update else {}
         update(p, tx.init(p), p, **more)
         jax.effects_barrier()
-        assert "scale_by_zoom_linesearch: no good step in 2" in capfd.readouterr().out
+        assert (
+            "scale_by_zoom_linesearch: no step size was accepted in 2"
+            in capfd.readouterr().out
+        )
     tx.update(-p, tx.init(p), p, **{**uphill, "value_fn": lambda p: jnp.sum(p * p) / 2})
     assert not capfd.readouterr().out
 

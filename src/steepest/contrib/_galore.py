@@ -148,8 +148,8 @@ def scale_by_galore(
             ps = leaves.match(name, params, "params", _ADVICE)
         us = treedef.flatten_up_to(inner)
         steps = [
-            _step(scale, *row, p, basis, u)
-            for row, p, basis, u in zip(rows, ps, bases, us, strict=True)
+            _step(scale, its, g, p, basis, u)
+            for (its, g), p, basis, u in zip(rows, ps, bases, us, strict=True)
         ]
         new = GaLoreState(increment(state.count), base_state, treedef.unflatten(bases))
         return treedef.unflatten(steps), new

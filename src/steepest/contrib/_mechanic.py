@@ -160,7 +160,7 @@ _move = wide(lambda was, now, x0, p, u: x0 - now * ((x0 - p) / was - u) - p)
 
 def _side_by_side(real: Any, updates: Updates, **trees: Any) -> list[list[Array]]:
     """The leaves of several trees that have a gradient, in a wide dtype."""
-    first, advice = Leaves(updates), "Pass the params that the updates are for."
+    first, advice = Leaves(updates), "Pass the params the updates are for."
     others = (first.match("mechanize", x, name, advice) for name, x in trees.items())
     columns = [first.arrays, *others]
     here = [i for i, g in enumerate(first.arrays) if g is not None]
