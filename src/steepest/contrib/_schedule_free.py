@@ -300,8 +300,8 @@ def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     (steps,) = check.whole(name, warmup_steps=warmup_steps)
     if callable(learning_rate):
         raise TypeError(
-            f"{name}: learning_rate is a schedule and warmup_steps is {steps}, expected "
-            "only one of them. Put the warm-up into the schedule."
+            f"{name}: learning_rate is a schedule and warmup_steps is {steps}, "
+            "expected only one of them. Put the warm-up into the schedule."
         )
     if steps < 1:
         return constant_schedule(learning_rate)
