@@ -110,6 +110,6 @@ def test_the_loss_is_needed(as_users_do):
     tx = reduce_on_plateau()
     with pytest.raises((TypeError, ValueError), match="needs `value`"):
         tx.update(G, tx.init(G), G)
-    said = r"reduce_on_plateau: value has shape \(2,\), expected one number that is the loss"
+    said = r"reduce_on_plateau: value has shape \(2,\), expected one number"
     with pytest.raises(ValueError, match=said):
         tx.update(G, tx.init(G), G, value=jnp.ones(2))

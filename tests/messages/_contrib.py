@@ -12,7 +12,6 @@ _NONNEGATIVE = "expected a number of at least 0."
 _AMOUNT = "and a number of at least 0, expected below infinity."
 _TRANSFORMATION = "and a gradient transformation (a pair of `init`, expected `update`)."
 _WITHOUT = "and was called without it. Call `tx.update(grads, state, params"
-_STATE = "is wanted. Make the state with `tx.init` of the params the updates are for."
 
 
 def _step(tx, updates=None, state=None, with_params=True, **extra):

@@ -11,7 +11,6 @@ _FRACTION = "expected a number in [0, 1)."
 _NONNEGATIVE = "expected a number of at least 0."
 _AMOUNT = "and a number of at least 0, expected below infinity."
 _FLAG = "expected True or False."
-_STATE = "is wanted. Make the state with `tx.init` of the params the updates are for."
 
 
 def _no_rate(name):

@@ -120,7 +120,7 @@ def test_errors(as_users_do):
         tx.update(p, tx.init(p), p, **known, batch=3)
     with pytest.raises(TypeError, match=r"value is an array of float32 of shape \(2"):
         tx.update(p, tx.init(p), p, **{**known, "value": p})
-    with pytest.raises(TypeError, match="EmaState, and a ScaleByBacktracking"):
+    with pytest.raises(TypeError, match="EmaState, expected a ScaleByBacktracking"):
         tx.update(p, steepest.ema(0.9).init(p), p, **known)
 
 

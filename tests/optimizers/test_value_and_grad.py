@@ -106,7 +106,7 @@ def test_errors(as_users_do):
         vg(P, state=both.init(P))
     with pytest.raises(TypeError, match="state"):
         vg(P)
-    with pytest.raises(TypeError, match="value_fn is a float, expected a function is"):
+    with pytest.raises(TypeError, match="value_fn is a float, expected a function"):
         steepest.value_and_grad_from_state(3.0)
     other = steepest.lbfgs().init({"q": jnp.ones(5)})
     with pytest.raises(ValueError, match=r"leaf .* in the state's `grad`"):

@@ -179,7 +179,9 @@ def test_errors(as_users_do):
             tx.update(p, state, p, **{**known, **other})
     with pytest.raises(TypeError, match=r"leaf \['n'\] of the params has dtype int32"):
         tx.init({"w": p, "n": jnp.arange(2)})
-    with pytest.raises(TypeError, match="EmaState, and a ScaleByZoomLinesearchState"):
+    with pytest.raises(
+        TypeError, match="EmaState, expected a ScaleByZoomLinesearchState"
+    ):
         tx.update(p, steepest.ema(0.9).init(p), p, **known)
 
 
