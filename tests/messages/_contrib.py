@@ -7,10 +7,6 @@ from steepest import contrib
 
 from ._bad import Bad, params
 
-_FRACTION = "expected a number in [0, 1)."
-_NONNEGATIVE = "expected a number of at least 0."
-_AMOUNT = "and a number of at least 0, expected below infinity."
-_TRANSFORMATION = "and a gradient transformation (a pair of `init`, expected `update`)."
 _WITHOUT = "and was called without it. Call `tx.update(grads, state, params"
 
 

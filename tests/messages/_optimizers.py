@@ -7,9 +7,6 @@ import steepest
 
 from ._bad import Bad, params
 
-_FRACTION = "expected a number in [0, 1)."
-_NONNEGATIVE = "expected a number of at least 0."
-_AMOUNT = "and a number of at least 0, expected below infinity."
 _FLAG = "expected True or False."
 
 

@@ -14,7 +14,7 @@ NOT_DTYPES = ["x", int, 3]
 
 
 def refuses(maker, *args, name=None, **bad):
-    """Check that `maker(*args)` raises or warns for every value of every argument in `bad`.
+    """Check that `maker(*args)` raises or warns for all values in `bad`.
 
     The message gives the name of `maker`, or `name`; the argument; and what is expected
     or usual.
