@@ -137,8 +137,8 @@ def test_it_survives_scan_with_numbers():
             {"preconditioning": "none"},
             "preconditioning is 'none', expected one of: frob",
         ),
-        ({"ns_coeffs": "best"}, "ns_coeffs is 'best', expected one of: standard, dion"),
-        ({"ns_coeffs": (1.0, 2.0)}, r"ns_coeffs has shape \(2,\), and \(3,\)"),
+        ({"ns_coeffs": "best"}, "ns_coeffs is 'best', expected one of: standard"),
+        ({"ns_coeffs": (1.0, 2.0)}, r"ns_coeffs has shape \(2,\), expected \(3,\)"),
         (
             {"ns_coeffs": EXACT, "ns_steps": 5},
             "ns_coeffs has 10 polynomials and ns_steps is 5",
@@ -165,15 +165,15 @@ def test_what_is_not_a_matrix(as_users_do):
         ValueError, match=r"leaf \['w'\] has shape \(4,\), expected a ma"
     ):
         _first(scale_by_muon(), {"w": W[0]})
-    with pytest.raises(ValueError, match=r"shape \(1, 3, 4\), and a matrix is"):
+    with pytest.raises(ValueError, match=r"shape \(1, 3, 4\), expected a matrix"):
         _first(scale_by_muon(), W[None])
     numbers = {"w": None, "v": MuonDimensionNumbers()}
     with pytest.raises(
-        ValueError, match=r"leaf \['w'\]: shape \(4,\) has no dimension"
+        ValueError, match=r"leaf \['w'\] has shape \(4,\) and no dimension"
     ):
         tx = scale_by_muon(weight_dimension_numbers=numbers)
         _first(tx, {"w": W[0], "v": W})
-    with pytest.raises(ValueError, match=r"leaf \['w'\]: .* two axes or more are"):
+    with pytest.raises(ValueError, match=r"leaf \['w'\]: .* two axes or more"):
         tx = muon(0.1, muon_weight_dimension_numbers=MuonDimensionNumbers())
         _first(tx, {"w": W[0]})
     with pytest.raises(ValueError, match=r"leaf \['b'\] is in the tree and not in the"):

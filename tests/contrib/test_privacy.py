@@ -120,7 +120,7 @@ def test_errors(as_users_do):
         TypeError, match=who + "the state is a tuple, expected a Different"
     ):
         differentially_private_aggregate(1.0, 1.0, 0).update(jnp.ones((3, 2)), ())
-    with pytest.raises(UnusualValueWarning, match=r"dpsgd: momentum is 2\.0, expected"):
+    with pytest.raises(UnusualValueWarning, match=r"dpsgd: momentum is 2\.0"):
         dpsgd(0.1, 1.0, 1.0, 0, momentum=2.0)
     with pytest.warns(DeprecationWarning, match="`seed` is deprecated"):
         differentially_private_aggregate(1.0, 1.0, seed=0)

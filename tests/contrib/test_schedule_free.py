@@ -131,7 +131,7 @@ def test_errors(as_users_do):
     state = tx.init(P)
     with pytest.raises(ValueError, match="schedule_free: `update` needs `params`"):
         tx.update(P, state)
-    with pytest.raises(TypeError, match="no ScheduleFreeState in the state, a tuple"):
+    with pytest.raises(TypeError, match="state is a tuple without a ScheduleFreeState"):
         schedule_free_eval_params(steepest.adam(0.1).init(P), P)
     with pytest.raises(ValueError, match="Pass the params that were trained"):
         schedule_free_eval_params(state, {"v": P["w"]})
@@ -144,7 +144,7 @@ def test_errors(as_users_do):
         tx.update(P, steepest.sgd(0.1).init(P), P)
     with pytest.raises(TypeError, match="base_optimizer is a float"):
         schedule_free(0.1, 0.1)
-    with pytest.raises(TypeError, match="Put the warm-up into the function"):
+    with pytest.raises(TypeError, match="Put the warm-up into the schedule"):
         schedule_free_sgd(lambda t: 0.1, warmup_steps=3)
 
 

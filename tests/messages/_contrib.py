@@ -7,12 +7,7 @@ from steepest import contrib
 
 from ._bad import Bad, params
 
-_FRACTION = "expected a number in [0, 1)."
-_NONNEGATIVE = "expected a number of at least 0."
-_AMOUNT = "and a number of at least 0, expected below infinity."
-_TRANSFORMATION = "and a gradient transformation (a pair of `init`, expected `update`)."
 _WITHOUT = "and was called without it. Call `tx.update(grads, state, params"
-_STATE = "is wanted. Make the state with `tx.init` of the params the updates are for."
 
 
 def _step(tx, updates=None, state=None, with_params=True, **extra):
@@ -56,14 +51,14 @@ BAD = {
     "contrib.dadapt_adamw": Bad(
         lambda: contrib.dadapt_adamw(betas=0.9),
         ValueError,
-        "dadapt_adamw: betas is 0.9, expected two numbers, (b1, b2).",
+        "dadapt_adamw: betas is 0.9, expected two numbers (b1, b2).",
     ),
     "contrib.differentially_private_aggregate": Bad(
         lambda: _step(contrib.differentially_private_aggregate(1.0, 1.0, 0)),
         ValueError,
         "differentially_private_aggregate: the gradients have shapes [(2,), (3, 2)], "
-        "expected one axis of examples, of one size in front of all. Take them one "
-        "by one, with `jax.vmap(jax.grad(loss), (None, 0))`.",
+        "expected a leading axis of examples, of the same size in all. Compute the "
+        "gradient of each example with `jax.vmap(jax.grad(loss), (None, 0))`.",
     ),
     "contrib.dog": Bad(
         lambda: contrib.dog(init_step=("far", 1.0)),
@@ -179,9 +174,9 @@ BAD = {
     "contrib.scale_by_muon": Bad(
         lambda: _step(contrib.scale_by_muon()),
         ValueError,
-        "scale_by_muon: leaf ['b'] has shape (2,), expected a matrix. Say with "
-        "`weight_dimension_numbers` how it is one, or use `muon`, which gives the "
-        "others to Adam.",
+        "scale_by_muon: leaf ['b'] has shape (2,), expected a matrix. Pass "
+        "`weight_dimension_numbers` for it, or use `muon`, which passes other leaves "
+        "to AdamW.",
     ),
     "contrib.scale_by_simplified_ademamix": Bad(
         lambda: contrib.scale_by_simplified_ademamix(alpha="1"),
@@ -209,14 +204,14 @@ BAD = {
             steepest.adam(0.1).init(params()), params()
         ),
         TypeError,
-        "schedule_free_eval_params: there is no ScheduleFreeState in the state, a "
-        "tuple. Pass the state of `schedule_free`.",
+        "schedule_free_eval_params: the state is a tuple without a ScheduleFreeState. "
+        "Pass the state of `schedule_free`.",
     ),
     "contrib.schedule_free_sgd": Bad(
         lambda: contrib.schedule_free_sgd(lambda count: 0.1, warmup_steps=10),
         TypeError,
-        "schedule_free_sgd: learning_rate is a function and warmup_steps is 10. Put "
-        "the warm-up into the function.",
+        "schedule_free_sgd: learning_rate is a schedule and warmup_steps is 10, "
+        "expected only one of them. Put the warm-up into the schedule.",
     ),
     "contrib.simplified_ademamix": Bad(
         lambda: contrib.simplified_ademamix(0.1, eps=-1e-8),

@@ -7,11 +7,7 @@ import steepest
 
 from ._bad import Bad, params
 
-_FRACTION = "expected a number in [0, 1)."
-_NONNEGATIVE = "expected a number of at least 0."
-_AMOUNT = "and a number of at least 0, expected below infinity."
 _FLAG = "expected True or False."
-_STATE = "is wanted. Make the state with `tx.init` of the params the updates are for."
 
 
 def _no_rate(name):
@@ -122,7 +118,7 @@ BAD = {
         ValueError,
         "muon: routes['conv'] is 'in out in', expected 'muon', 'adam', or a word for "
         "each of the last axes: 'in' for those that the layer sums over and 'out' for "
-        "the others, side by side, such as 'in in in out'.",
+        "the others. Keep equal words together, such as 'in in in out'.",
     ),
     "nadam": Bad(
         lambda: steepest.nadam(1e-3, nesterov="yes"),
@@ -149,7 +145,7 @@ BAD = {
     "optimistic_adam": Bad(
         lambda: steepest.optimistic_adam(lambda count: 0.1),
         ValueError,
-        "optimistic_adam: learning_rate is a function, expected a number. Use "
+        "optimistic_adam: learning_rate is a schedule, expected a number. Use "
         "`optimistic_adam_v2`, which takes schedules.",
     ),
     "optimistic_adam_v2": _no_rate("optimistic_adam_v2"),
@@ -210,9 +206,9 @@ BAD = {
             value_fn=lambda p, batch: _loss(p),
         ),
         TypeError,
-        "scale_by_backtracking_linesearch: value_fn is called with the params and, by "
-        "name, with []: missing a required argument: 'batch'. Pass what else it needs "
-        "to `update` by name.",
+        "scale_by_backtracking_linesearch: value_fn is called with the params and the "
+        "keyword arguments []: missing a required argument: 'batch'. Pass its "
+        "arguments to `update` by name.",
     ),
     "scale_by_belief": Bad(
         lambda: steepest.scale_by_belief(eps_root=-1.0),
@@ -227,8 +223,8 @@ BAD = {
     "scale_by_lbfgs": Bad(
         lambda: steepest.scale_by_lbfgs(memory_size=0),
         ValueError,
-        "scale_by_lbfgs: memory_size must be >= 1, and is 0. To remember nothing, use "
-        "`sgd`.",
+        "scale_by_lbfgs: memory_size must be >= 1, got 0. For an optimizer without "
+        "memory, use `sgd`.",
     ),
     "scale_by_lion": Bad(
         lambda: steepest.scale_by_lion(mode="soft"),
@@ -251,13 +247,13 @@ BAD = {
         lambda: _step(steepest.scale_by_polar()),
         ValueError,
         "scale_by_polar: leaf ['b'] has shape (2,), expected a matrix. Use `muon`, "
-        "which gives the others to AdamW.",
+        "which passes other leaves to AdamW.",
     ),
     "scale_by_polyak": Bad(
         lambda: _step(steepest.scale_by_polyak(), value=jnp.ones(3)),
         TypeError,
         "scale_by_polyak: value is an array of float32 of shape (3,), expected one "
-        "real number. Pass what the function returns, summed or averaged over its "
+        "real number. Pass the value of the function, summed or averaged over its "
         "axes.",
     ),
     "scale_by_radam": Bad(
@@ -274,7 +270,7 @@ BAD = {
         lambda: steepest.scale_by_rprop(0.1, min_step_size=1.0, max_step_size=0.5),
         steepest.UnusualValueWarning,
         "scale_by_rprop: min_step_size is 1.0, above max_step_size 0.5. Every step "
-        "that changes becomes the largest.",
+        "size that changes becomes max_step_size.",
     ),
     "scale_by_rss": Bad(
         lambda: steepest.scale_by_rss(initial_accumulator_value=-0.1),
@@ -330,7 +326,7 @@ BAD = {
         ),
         TypeError,
         "value_and_grad_from_state: value_fn returned a tuple, expected one real "
-        "number. Return the value alone, and sum or average over its axes.",
+        "number. Return only the value, summed or averaged over its axes.",
     ),
     "yogi": _no_rate("yogi"),
 }

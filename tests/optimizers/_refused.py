@@ -1,4 +1,4 @@
-"""Arguments that no optimizer can do anything with, or hardly."""
+"""Arguments that are impossible or unusual for an optimizer."""
 
 import re
 
@@ -13,14 +13,15 @@ NOT_FLAGS = ["no", None, 2, []]
 NOT_DTYPES = ["x", int, 3]
 
 
-def refuses(maker, *given, who=None, **bad):
-    """`maker(*given)` refuses every value of every argument in `bad`, or warns of it.
+def refuses(maker, *args, name=None, **bad):
+    """Check that `maker(*args)` raises or warns for all values in `bad`.
 
-    It, or `who`, says its name, that of the argument, and what is wanted or usual.
+    The message gives the name of `maker`, or `name`; the argument; and what is expected
+    or usual.
     """
-    for name, values in bad.items():
+    for argument, values in bad.items():
         for value in values:
-            said = rf"{who or maker.__name__}: {name} (is|has) .* (wanted|as it is)\."
+            said = rf"{name or maker.__name__}: {argument} (is|has) .*(expected|usual)"
             with pytest.raises((TypeError, *ODD)) as raised:
-                maker(*given, **{name: value})
-            assert re.match(said, str(raised.value)), (name, value, raised.value)
+                maker(*args, **{argument: value})
+            assert re.match(said, str(raised.value)), (argument, value, raised.value)

@@ -101,7 +101,10 @@ def test_verbose_says_why(capfd):
     tx.update(p, tx.init(p), p, value=1.0, grad=p, value_fn=jnp.sum)
     jax.effects_barrier()
     said = capfd.readouterr().out
-    assert "scale_by_backtracking_linesearch: no good step in 2 trials" in said
+    assert (
+        "scale_by_backtracking_linesearch: no step size was accepted in 2 trials"
+        in said
+    )
 
 
 def test_errors(as_users_do):
@@ -117,7 +120,7 @@ def test_errors(as_users_do):
         tx.update(p, tx.init(p), p, **known, batch=3)
     with pytest.raises(TypeError, match=r"value is an array of float32 of shape \(2"):
         tx.update(p, tx.init(p), p, **{**known, "value": p})
-    with pytest.raises(TypeError, match="EmaState, and a ScaleByBacktracking"):
+    with pytest.raises(TypeError, match="EmaState, expected a ScaleByBacktracking"):
         tx.update(p, steepest.ema(0.9).init(p), p, **known)
 
 

@@ -47,7 +47,9 @@ def test_a_steep_smooth_sign_is_hard():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_an_unknown_sign_is_refused():
-    with pytest.raises(ValueError, match="'soft', and one of hard, smooth, refined"):
+    with pytest.raises(
+        ValueError, match="'soft', expected one of: hard, smooth, refined"
+    ):
         steepest.scale_by_lion(mode="soft")
 
 

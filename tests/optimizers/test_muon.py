@@ -236,7 +236,7 @@ def test_impossible_arguments_are_refused():
     refuses(
         steepest.muon,
         0.1,
-        who="scale_by_polar",
+        name="scale_by_polar",
         beta=[1.5, "1"],
         eps=[-1.0, NAN],
         mu_dtype=NOT_DTYPES,

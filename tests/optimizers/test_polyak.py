@@ -66,6 +66,8 @@ def test_impossible_arguments_are_refused():
     )
     tx, g = steepest.scale_by_polyak(), jnp.ones(2)
     for value in (jnp.ones(2), 1j, "1"):
-        with pytest.raises(TypeError, match=r"scale_by_polyak: value is an? .* wanted"):
+        with pytest.raises(
+            TypeError, match=r"scale_by_polyak: value is an? .*, expected"
+        ):
             tx.update(g, tx.init(g), value=value)
     assert tx.update(g, tx.init(g), value=jnp.ones(1))[0].shape == (2,)

@@ -70,7 +70,9 @@ def test_complex_gradients_are_refused():
     """Two of them have no product that is above or below zero."""
     g = jnp.ones(2, jnp.complex64)
     tx = steepest.rprop(0.1)
-    with pytest.raises(ValueError, match=r"scale_by_rprop: .* complex64, and a real"):
+    with pytest.raises(
+        ValueError, match=r"scale_by_rprop: .* complex64, expected a real"
+    ):
         tx.update(g, tx.init(g))
 
 

@@ -133,7 +133,10 @@ def test_verbose_says_why(capfd):
         more = uphill if update is tx.update else {}
         update(p, tx.init(p), p, **more)
         jax.effects_barrier()
-        assert "scale_by_zoom_linesearch: no good step in 2" in capfd.readouterr().out
+        assert (
+            "scale_by_zoom_linesearch: no step size was accepted in 2"
+            in capfd.readouterr().out
+        )
     tx.update(-p, tx.init(p), p, **{**uphill, "value_fn": lambda p: jnp.sum(p * p) / 2})
     assert not capfd.readouterr().out
 
@@ -176,7 +179,9 @@ def test_errors(as_users_do):
             tx.update(p, state, p, **{**known, **other})
     with pytest.raises(TypeError, match=r"leaf \['n'\] of the params has dtype int32"):
         tx.init({"w": p, "n": jnp.arange(2)})
-    with pytest.raises(TypeError, match="EmaState, and a ScaleByZoomLinesearchState"):
+    with pytest.raises(
+        TypeError, match="EmaState, expected a ScaleByZoomLinesearchState"
+    ):
         tx.update(p, steepest.ema(0.9).init(p), p, **known)
 
 

@@ -39,7 +39,7 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 def acprop_corrections(count: Array, *, b2: Real) -> tuple[dict[str, Array], Array]:
     """Whether this is the first step, and `c2 = 1 - b2^(t-1)`."""
     first = count == 0
-    # In the first step nothing is averaged yet: 1 keeps the division finite.
+    # At the first step there is no average yet; 1 keeps the division finite.
     c2 = jnp.where(first, 1, debias(b2, count))
     return {"first": first, "c2": c2}, increment(count)
 
@@ -60,7 +60,7 @@ def acprop_formula(
     v = jnp.where(first, 1, nu / c2)
     u = g / (root(v) + eps)
     nu = spread(nu, g - mu, b2, eps_root)
-    mu = after(ema(mu, g, b1), nu)  # the old one is read for `nu`
+    mu = after(ema(mu, g, b1), nu)  # `nu` reads the old value
     return u, mu, nu
 
 
@@ -68,20 +68,20 @@ def acprop_formula(
 def scale_by_acprop(
     b1: Real = 0.9, b2: Real = 0.999, eps: Real = 1e-16, eps_root: Real = 1e-16
 ) -> GradientTransformationExtraArgs:
-    """Divide the gradient by how far the gradients before it were from their mean.
+    """Divide the gradient by the deviation of earlier gradients from their mean.
 
-        v   = nu / (1 - b2^(t-1)), in the first step 1
+        v   = nu / (1 - b2^(t-1))       at the first step, v = 1
         u   = g / (sqrt(v) + eps)
         nu <- b2 nu + (1 - b2) |g - mu|^2 + eps_root
         mu <- b1 mu + (1 - b1) g
 
-    The gradient is not among those it is divided by: the update is asynchronous.
+    The update is asynchronous: the denominator does not include the current gradient.
 
     Args:
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
-        eps: keeps `u` finite where gradients were as expected.
-        eps_root: the same, added to `nu` at every step, so that it piles up there.
+        eps: keeps `u` finite where all gradients equal their mean.
+        eps_root: the same, added to `nu` at every step, where it accumulates.
     """
     name = "scale_by_acprop"
     b1, b2 = check.fraction(name, b1=b1, b2=b2)
@@ -116,10 +116,14 @@ def acprop(
     """ACProp: `p <- p - learning_rate (u + weight_decay p)`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root: as for `scale_by_acprop`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean squared deviation, in [0, 1).
+        eps: keeps `u` finite where all gradients equal their mean.
+        eps_root: the same, added to the mean squared deviation at every step.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

@@ -39,12 +39,12 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 @like_optax
 class ScaleByAdemamixState(NamedTuple):
-    """What AdEMAMix remembers: two counts for the tree, three arrays for each leaf."""
+    """State of AdEMAMix: two step counts, and three arrays per leaf."""
 
-    count: Int[Array, ""]  # t, the steps taken
-    count_m2: Int[Array, ""]  # how far the schedules of b3 and alpha have come
+    count: Int[Array, ""]  # t, the number of steps taken
+    count_m2: Int[Array, ""]  # step count for the schedules of b3 and alpha
     m1: Updates  # fast mean of g, in `mu_dtype`
-    m2: Updates  # slow mean of g, in `mu_dtype` where given, else float32 or wider
+    m2: Updates  # slow mean of g, in `mu_dtype`; by default float32 or wider
     nu: Updates  # mean of |g|^2
 
 
@@ -52,7 +52,7 @@ class ScaleByAdemamixState(NamedTuple):
 def ademamix_corrections(
     count: Array, count_m2: Array, *, b1: Real, b2: Real
 ) -> tuple[dict[str, Array], Array, Array]:
-    """`c1 = 1 - b1^t` and `c2 = 1 - b2^t`; the slow mean is not corrected."""
+    """`c1 = 1 - b1^t` and `c2 = 1 - b2^t`; the slow mean has no bias correction."""
     t = increment(count)
     return {"c1": debias(b1, t), "c2": debias(b2, t)}, t, increment(count_m2)
 
@@ -91,7 +91,7 @@ def scale_by_ademamix(
     eps_root: Real = 0.0,
     mu_dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """Adam with a second mean of the gradient, which remembers ten thousand steps.
+    """Adam with a second mean of the gradients, over about ten thousand steps.
 
         m1 <- b1 m1 + (1 - b1) g
         m2 <- b3 m2 + (1 - b3) g
@@ -103,12 +103,12 @@ def scale_by_ademamix(
     Args:
         b1: decay rate of `m1`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
-        b3: decay rate of `m2`, in [0, 1), or a function of the count.
-        alpha: the weight of `m2`, or a function of the count.
+        b3: decay rate of `m2`, in [0, 1), or a schedule.
+        alpha: weight of `m2`, or a schedule.
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
-        mu_dtype: the dtype of `m1` and `m2`; by default that of the params,
-            and float32 for `m2` where they are in half precision.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of `m1` and `m2`; by default that of the params, or float32 for
+            `m2` if they are in half precision.
     """
     name = "scale_by_ademamix"
     b1, b2 = check.fraction(name, b1=b1, b2=b2)
@@ -159,14 +159,22 @@ def ademamix(
 ) -> GradientTransformationExtraArgs:
     """AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
 
-    Let `b3` and `alpha` rise over the first steps, from `b1` and from 0: the slow mean
-    is worth little before it has seen enough.
+    Use schedules that raise `b3` from `b1`, and `alpha` from 0, over the first steps:
+    the slow mean needs many gradients before it is useful.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, b3, alpha, eps, eps_root, mu_dtype: as for `scale_by_ademamix`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the fast mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        b3: decay rate of the slow mean, in [0, 1), or a schedule.
+        alpha: weight of the slow mean, or a schedule.
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of both means; by default that of the params, or float32 for the
+            slow mean if they are in half precision.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp

@@ -42,7 +42,7 @@ def _fourth_root(count: Any) -> Any:
 
 @gives("first")
 def is_first(count: Array) -> tuple[dict[str, Array], Array]:
-    """Whether this is the first step, which only begins `nu`."""
+    """Whether this is the first step, which only initializes `nu`."""
     return {"first": count == 0}, increment(count)
 
 
@@ -65,7 +65,7 @@ def adopt_formula(
     d = jnp.where(first, 0, d)
     mu = ema(mu, d, b1)
     nu = jnp.where(first, abs_sq(g), ema(nu, abs_sq(g), b2))
-    nu = after(nu, mu)  # the old one is read for `mu`
+    nu = after(nu, mu)  # `mu` reads the old value
     return ema(mu, d, b1) if nesterov else mu, mu, nu
 
 
@@ -80,7 +80,7 @@ def scale_by_adopt(
     use_clipping: bool = True,
     clip_value_fn: Callable[[Any], Any] = _fourth_root,
 ) -> GradientTransformationExtraArgs:
-    """Adam that divides each gradient by those before it, and averages afterwards.
+    """Adam that divides by the root mean square of earlier gradients, then averages.
 
         d   = g / max(sqrt(nu), eps)
         d   = clip(d, -clip_value_fn(count), clip_value_fn(count))
@@ -88,17 +88,17 @@ def scale_by_adopt(
         nu <- b2 nu + (1 - b2) |g|^2
         u   = mu
 
-    The first step only begins `nu`, at `|g|^2`: there `d` is zero. With `nesterov`,
+    The first step only sets `nu` to `|g|^2`, and `d` is zero. With `nesterov`,
     `u = b1 mu + (1 - b1) d`.
 
     Args:
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
-        eps: the least that a gradient is divided by.
-        mu_dtype: the dtype of `mu`; by default that of the params.
-        nesterov: whether `u` looks one step ahead.
-        use_clipping: whether `d` is clipped; complex gradients cannot be.
-        clip_value_fn: a function of the count, which is 1 in the first step that
+        eps: the smallest divisor.
+        mu_dtype: dtype of `mu`; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        use_clipping: whether to clip `d`; must be false for complex gradients.
+        clip_value_fn: a function of the step count, which is 1 at the first step that
             moves; by default its fourth root.
     """
     name = "scale_by_adopt"
@@ -139,9 +139,15 @@ def adopt(
     """ADOPT: `p <- p - learning_rate u`, with `u` from `scale_by_adopt`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, mu_dtype, nesterov, use_clipping, clip_value_fn: as for
-            `scale_by_adopt`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the scaled gradients, in [0, 1).
+        b2: decay rate of the mean of the squared gradients, in [0, 1).
+        eps: the smallest divisor.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        use_clipping: whether to clip the scaled gradients.
+        clip_value_fn: the largest scaled gradient, as a function of the step count; by
+            default its fourth root.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

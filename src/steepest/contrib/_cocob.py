@@ -29,17 +29,17 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 @like_optax
 class COCOBState(NamedTuple):
-    """What the gamblers remember, one for each weight."""
+    """State of COCOB: five arrays per leaf, one gambler per weight."""
 
-    init_particles: Params  # x0, where the params began
+    init_particles: Params  # x0, the initial params
     cumulative_gradients: Updates  # theta, the sum of -g
     scale: Updates  # L, the largest |g|
     subgradients: Updates  # G, the sum of |g|
-    reward: Updates  # R, what has been won
+    reward: Updates  # R, the total winnings
 
 
 def first_scale(p: Any, *, eps: Real) -> Array:
-    """Where `L` begins: at `eps`, also in the imaginary part."""
+    """The initial `L`: `eps`, in the imaginary part too."""
     none = wide_moment()(p)
     return none + (eps * (1 + 1j) if jnp.iscomplexobj(none) else eps)
 
@@ -55,7 +55,7 @@ def cocob_formula(
     *,
     alpha: Real,
 ) -> Any:
-    """One step of COCOB for one array: of a complex one, for each part."""
+    """One step of COCOB for one array; real and imaginary parts are separate."""
     memory = init_particles, cumulative_gradients, scale, subgradients, reward
     return by_parts(partial(_bet, alpha=alpha))(g, p, *memory)
 
@@ -73,10 +73,10 @@ def _bet(
 ) -> tuple[Array, ...]:
     L = jnp.maximum(L, jnp.abs(g))
     G = G + jnp.abs(g)
-    # max(R - ..., 0), but two arrays meet last: see `spread`.
+    # max(R - ..., 0), written so that the last operation has two arrays: see `spread`.
     R = R - jnp.minimum(R, g * (p - x0))
     theta = theta - g
-    # One quotient after the other: the square of L may be too large or too small.
+    # Divide twice: the square of L may overflow or underflow.
     x = quotient(theta, L) * quotient(L + R, jnp.maximum(G + L, alpha * L))
     return x0 + x - p, x0, theta, L, G, R
 
@@ -85,20 +85,20 @@ def _bet(
 def scale_by_cocob(
     alpha: Real = 100.0, eps: Real = 1e-8
 ) -> GradientTransformationExtraArgs:
-    """Bet on the sign of the next gradient, with what the last bets have won.
+    """Bet on the sign of the next gradient with the winnings of earlier bets.
 
-        L     <- max(L, |g|)                        L begins at eps
+        L     <- max(L, |g|)                        L starts at eps
         G     <- G + |g|
         R     <- max(R - g (p - x0), 0)
         theta <- theta - g
         u      = x0 + theta / L (L + R) / max(G + L, alpha L) - p
 
-    Nothing is to be tuned: `u` is the step itself, downhill. A complex weight has two
+    There is nothing to tune: `u` is the step itself, downhill. A complex weight has two
     gamblers, one for its real part and one for its imaginary part.
 
     Args:
-        alpha: at most one part in `alpha` is bet in the first steps.
-        eps: where `L` begins.
+        alpha: the first bets are at most a fraction `1 / alpha`.
+        eps: the initial `L`.
     """
     (alpha,) = check.positive("scale_by_cocob", alpha=alpha)
     (eps,) = check.nonnegative("scale_by_cocob", eps=eps)
@@ -130,13 +130,15 @@ def cocob(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """COCOB: `p <- p + u`, `u` from `scale_by_cocob`; no learning rate to be tuned.
+    """COCOB: `p <- p + u`, `u` from `scale_by_cocob`; no learning rate to tune.
 
     Args:
-        learning_rate: multiplies the gradient, which changes little; leave it at 1.
-        alpha, eps: as for `scale_by_cocob`.
-        weight_decay: added to the gradient, times the params.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: multiplies the gradient, with little effect; leave it at 1.
+        alpha: the first bets are at most a fraction `1 / alpha`.
+        eps: initial value of the largest `|g|`.
+        weight_decay: weight decay coefficient; the decay is added to the gradient.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

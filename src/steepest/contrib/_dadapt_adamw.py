@@ -43,18 +43,18 @@ from ..numerics import (
 
 @like_optax
 class DAdaptAdamWState(NamedTuple):
-    """What it remembers: three arrays for each leaf, and for the tree its estimate."""
+    """State: three arrays per leaf, and the estimate of the distance."""
 
     exp_avg: Updates  # m, mean of step g
     exp_avg_sq: Updates  # v, mean of |g|^2
     grad_sum: Updates  # s, slow mean of step g
-    estim_lr: Float[Array, ""]  # d, at most how far the solution is, so far as seen
+    estim_lr: Float[Array, ""]  # d, lower bound on the distance to the solution
     numerator_weighted: Float[Array, ""]  # r
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
 
 
 def first_estimate(*, estim_lr0: Real) -> Array:
-    """Where `d` begins."""
+    """The initial `d`."""
     return jnp.asarray(estim_lr0, float)
 
 
@@ -62,7 +62,7 @@ def first_estimate(*, estim_lr0: Real) -> Array:
 def dadapt_size(
     count: Array, estim_lr: Array, *, learning_rate: Real, b1: Real, b2: Real
 ) -> dict[str, Array]:
-    """The size of this step, with the `d` from before."""
+    """The size of this step, computed with the old `d`."""
     t = increment(count)
     d = estim_lr
     return {"step": d * learning_rate * jnp.sqrt(debias(b2, t)) / debias(b1, t)}
@@ -112,7 +112,7 @@ def dadapt_formula(
     """One step of AdamW with D-adaptation for one array."""
     m, v, s = exp_avg, exp_avg_sq, grad_sum
     m = ema(m, step * g, b1)
-    v = ema(v, after(abs_sq(g), next_d), b2)  # the old one is measured
+    v = ema(v, after(abs_sq(g), next_d), b2)  # the measure reads the old value
     s = ema(s, step * g, b)
     return -m / (root(v) + eps) - weight_decay * step * p, m, v, s
 
@@ -129,7 +129,7 @@ def dadapt_adamw(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """AdamW that finds its learning rate: the distance `d` to the solution.
+    """AdamW that estimates its learning rate: the distance `d` to the solution.
 
         step = d learning_rate sqrt(1 - b2^t) / (1 - b1^t)
         r   <- b r + (1 - b) step sum(s g / (sqrt(v) + eps))      b = sqrt(b2)
@@ -139,17 +139,17 @@ def dadapt_adamw(
         u    = -m / (sqrt(v) + eps) - weight_decay step p
         d   <- max(d, r / ((1 - b) sum(|s|)))
 
-    The sums are over all leaves. `d` only grows; without a gradient it stays.
+    The sums are over all leaves. `d` never decreases; zero gradients do not change it.
 
     Args:
-        learning_rate: multiplies `d`: a number, or a function of the count, such as a
-            warmup and decay. Leave it at 1.
+        learning_rate: multiplies `d`: leave it at 1, or pass a schedule such as a
+            warmup and decay.
         betas: `(b1, b2)`: decay rates of `m` and `v`, each in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        estim_lr0: where `d` begins: less than the distance.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
+        estim_lr0: the initial `d`, smaller than the distance.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
@@ -199,16 +199,16 @@ def dadapt_adamw(
 
 
 def both(name: str, betas: Any) -> list[Any]:
-    """`b1` and `b2`, if there are two numbers in [0, 1).
+    """`b1` and `b2`, after checking that they are two numbers in [0, 1).
 
     Args:
-        name: used in error messages.
-        betas: what should be a pair.
+        name: name used in error messages.
+        betas: a pair of numbers.
     """
     try:
         b1, b2 = betas
     except (TypeError, ValueError):
         raise check.WrongArgument(
-            f"{name}: betas is {betas!r}, expected two numbers, (b1, b2)."
+            f"{name}: betas is {betas!r}, expected two numbers (b1, b2)."
         ) from None
     return check.fraction(name, **{"betas[0]": b1, "betas[1]": b2})

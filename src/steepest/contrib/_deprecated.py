@@ -1,4 +1,4 @@
-"""What once was at the front door and is here now."""
+"""Names that have moved from `steepest` to `steepest.contrib`."""
 
 from ..core import deprecated
 from ._privacy import (

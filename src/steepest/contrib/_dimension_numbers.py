@@ -1,4 +1,4 @@
-"""Which axes of each leaf make it a matrix: told to Muon and GaLore, leaf by leaf."""
+"""Dimension numbers for Muon and GaLore: which axes are the rows and columns."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -16,35 +16,35 @@ from ..core import (
 from ..numerics import as_matrices, Axes, axes_of, from_matrices
 from ..tree import first_difference, leaf_paths
 
-# Numbers in the structure of the params, one for a whole subtree where that is enough,
-# `None` where there are none; or a function that makes them of the params.
+# A tree like the params, or a prefix of it, with dimension numbers or `None` as leaves;
+# or a function of the params that returns one.
 NumbersOrFn: TypeAlias = Any
 
 
 def map_numbers(
     name: str, f: Callable[[Any, Any], Any], numbers: NumbersOrFn, tree: Params
 ) -> Any:
-    """`f(numbers, leaf)` for each leaf of `tree`, in its structure; `None` as it is.
+    """`f(numbers, leaf)` for each leaf of `tree` that is not `None`, in its structure.
 
     Args:
         name: name used in error messages.
-        f: a function of the numbers of a leaf, maybe `None`, and of the leaf.
-        numbers: as they were given.
+        f: a function of the numbers of a leaf, maybe `None`, and the leaf.
+        numbers: the dimension numbers from the user.
         tree: params or updates.
     """
     rows = _by_leaf(name, numbers, tree)
-    found = [None if x is None else f(number, x) for number, x in rows]
-    return jax.tree.structure(tree, is_leaf=_is_none).unflatten(found)
+    results = [None if x is None else f(number, x) for number, x in rows]
+    return jax.tree.structure(tree, is_leaf=_is_none).unflatten(results)
 
 
 def axes_by_leaf(
     name: str, numbers: NumbersOrFn, tree: Params
 ) -> list[tuple[Axes | None, Any]]:
-    """Each leaf of `tree`, also a `None`, and its axes; `None` for a leaf without.
+    """The axes, or `None`, of each leaf of `tree`, and the leaf, which may be `None`.
 
     Args:
         name: name used in error messages.
-        numbers: as they were given.
+        numbers: the dimension numbers from the user.
         tree: params or updates.
     """
     rows = []
@@ -60,18 +60,18 @@ def axes_by_leaf(
 
 @transformation
 def of_matrices(
-    who: str,
+    name: str,
     tx: GradientTransformationExtraArgs,
     numbers: NumbersOrFn,
     memory: Sequence[str] = (),
 ) -> GradientTransformationExtraArgs:
-    """`tx`, which takes stacks of matrices, for tensors that these numbers describe.
+    """Apply `tx`, which takes stacks of matrices, to tensors with dimension numbers.
 
     Args:
-        who: name used in error messages.
-        tx: a transformation whose state does not look at shapes.
-        numbers: as they were given; a leaf without is a matrix.
-        memory: the fields of the state that look like the params.
+        name: name used in error messages.
+        tx: a transformation whose state does not depend on shapes.
+        numbers: the dimension numbers from the user; a leaf without them is a matrix.
+        memory: the fields of the state that are shaped like the params.
     """
 
     def update(
@@ -80,11 +80,11 @@ def of_matrices(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, OptState]:
-        found = axes_by_leaf(who, numbers, updates)
+        pairs = axes_by_leaf(name, numbers, updates)
         paths = leaf_paths(updates)
         rows = [
-            (axes or _plain(f"{who}: leaf {path}", g), g)
-            for path, (axes, g) in zip(paths, found, strict=True)
+            (axes or _plain(f"{name}: leaf {path}", g), g)
+            for path, (axes, g) in zip(paths, pairs, strict=True)
         ]
 
         def fold(tree: Any) -> Any:
@@ -94,7 +94,7 @@ def of_matrices(
             return _map(lambda axes, g, x: from_matrices(x, g.shape, axes), rows, tree)
 
         def remembering(f: Callable[[Any], Any], state: OptState) -> OptState:
-            return state._replace(**{name: f(getattr(state, name)) for name in memory})
+            return state._replace(**{key: f(getattr(state, key)) for key in memory})
 
         u, state = tx.update(
             fold(updates),
@@ -108,48 +108,48 @@ def of_matrices(
 
 
 def _map(f: Callable[..., Any], rows: Sequence[Any], tree: Any) -> Any:
-    """`f(axes, leaf, x)` for each `x` in `tree`; others as they are."""
+    """`f(axes, leaf, x)` for each `x` in `tree` that has axes; others unchanged."""
     leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_none)
-    found = [
+    results = [
         x if x is None or axes is None else f(axes, g, jnp.asarray(x))
         for (axes, g), x in zip(rows, leaves, strict=True)
     ]
-    return treedef.unflatten(found)
+    return treedef.unflatten(results)
 
 
 def _plain(name: str, x: Any) -> Axes | None:
-    """The axes of a matrix that nobody has described."""
+    """The axes of a matrix without dimension numbers."""
     if x is None:
         return None
     if x.ndim != 2:
         raise ValueError(
-            f"{name}: shape {x.shape} has no dimension numbers, expected two axes. "
-            "Give it some."
+            f"{name} has shape {x.shape} and no dimension numbers, expected two axes. "
+            "Pass dimension numbers for it."
         )
     return Axes((), (0,), (1,))
 
 
 def _by_leaf(name: str, numbers: NumbersOrFn, tree: Params) -> list[tuple[Any, Any]]:
-    """Each leaf, also a `None`, after its numbers, maybe `None`."""
+    """The numbers, maybe `None`, of each leaf, and the leaf, maybe `None`."""
     if callable(numbers):
         numbers = numbers(tree)
-    found, treedef = jax.tree.flatten(numbers, is_leaf=_is_number)
+    values, treedef = jax.tree.flatten(numbers, is_leaf=_is_number)
     try:
         parts = treedef.flatten_up_to(tree)
     except (KeyError, TypeError, ValueError):
-        simple = treedef.unflatten([0] * len(found))
+        simple = treedef.unflatten([0] * len(values))
         difference = first_difference(tree, simple, ("tree", "dimension numbers"))
         raise ValueError(
             f"{name}: {difference}. Give the dimension numbers the structure of the "
             "params, or one for a whole subtree."
         ) from None
     rows = []
-    for number, part in zip(found, parts, strict=True):
+    for number, part in zip(values, parts, strict=True):
         if not _is_number(number):
             raise TypeError(
-                f"{name}: there is a {type(number).__name__} among the dimension "
-                "numbers, expected `reduction_axis` and `output_axis`, such as "
-                "MuonDimensionNumbers(0, 1) has."
+                f"{name}: got a {type(number).__name__} among the dimension numbers, "
+                "expected an object with `reduction_axis` and `output_axis`, such as "
+                "MuonDimensionNumbers(0, 1)."
             )
         for x in jax.tree.leaves(part, is_leaf=_is_none):
             array = x if x is None or hasattr(x, "shape") else jnp.asarray(x)

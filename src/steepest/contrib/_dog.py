@@ -44,9 +44,9 @@ InitStep = Literal["distance", "learning_rate", "heuristic"]
 
 @like_optax
 class DoGState(NamedTuple):
-    """What DoG remembers: where it began, how far it came, how long gradients were."""
+    """State of DoG: the initial params, the distance from them and a sum of norms."""
 
-    is_init_step: Bool[Array, ""]  # whether the first step is still to come
+    is_init_step: Bool[Array, ""]  # whether the next step is the first
     init_params: Params  # p0
     max_dist: Float[Array, ""]  # r, the largest distance from p0
     sum_sq_norm_grads: Float[Array, ""]  # G, the sum of ||g||^2
@@ -64,7 +64,7 @@ def dog(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """DoG: SGD with the distance from the beginning over the gradients as its rate.
+    """DoG: SGD with a step size of distance from the start over gradient norms.
 
         g <- g + weight_decay p
         r <- max(r, ||p - p0||)
@@ -74,16 +74,17 @@ def dog(
     The norms are over all leaves.
 
     Args:
-        learning_rate: multiplies what is found: a number, or a function of the count.
-            Leave it at 1.
-        init_step: what the first step is: `("distance", r)` begins with that `r`,
-            `("heuristic", a)` with `r = a (1 + ||p0||)`, and `("learning_rate", a)`
-            takes `u = -learning_rate a g` once.
+        learning_rate: multiplies the step: leave it at 1, or pass a schedule.
+        init_step: the first step: `("distance", r)` starts with that `r`,
+            `("heuristic", a)` starts with `r = a (1 + ||p0||)`, and
+            `("learning_rate", a)` takes one step `u = -learning_rate a g`.
         eps: keeps `u` finite where the gradient is zero.
-        weight_decay: added to the gradient, times the params; `None` for none.
-        mask: which leaves decay, as for `masked`; by default all.
+        weight_decay: weight decay coefficient; the decay is added to the gradient;
+            `None` for no decay.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
@@ -103,7 +104,7 @@ def dog(
 def decayed(
     weight_decay: ScalarOrSchedule | None, mask: MaskOrFn | None
 ) -> GradientTransformationExtraArgs:
-    """`g + weight_decay p`, or `g`."""
+    """`g + weight_decay p`, or `g` without weight decay."""
     if weight_decay is None:
         return identity()
     return add_decayed_weights(weight_decay, mask)
@@ -130,13 +131,13 @@ def scale_by_distance(
     """`u = rate g`, where `per_step` computes the rate from two sums of squares.
 
     Args:
-        name: used in error messages.
-        State: with the names of `shared`, and `init_params`.
-        shared: as in a rule.
-        numbers: as in a rule.
-        per_step: as in a rule. Its `total` has `||p - p0||^2` and `||g||^2` as
-            `distance` and `g`, and it gives `rate`.
-        axes: as in a rule.
+        name: name used in error messages.
+        State: a named tuple with the names of `shared`, and `init_params`.
+        shared: as in `Rule`.
+        numbers: as in `Rule`.
+        per_step: as in `Rule`. It returns `rate`; in its `total`, `distance` is
+            `||p - p0||^2` and `g` is `||g||^2`.
+        axes: as in `Measure`.
     """
     return lift(
         Rule(
@@ -153,12 +154,12 @@ def scale_by_distance(
 
 
 def is_first() -> Array:
-    """The first step is still to come."""
+    """The initial `is_init_step`."""
     return jnp.array(True)
 
 
 def first_distance(*, distance: Real) -> Array:
-    """Where `r` begins."""
+    """The initial `r`."""
     return jnp.asarray(distance, float)
 
 
@@ -187,11 +188,11 @@ def dog_rate_after_first(
     first_rate: Real,
     total: dict[str, Array],
 ) -> tuple[dict[str, Array], Array, Array, Array]:
-    """The same, but for the first step, which has a rate of its own."""
+    """The same, except that the first step uses `first_rate`."""
     r = jnp.maximum(max_dist, sqrt_or_zero(total["distance"]))
     G = sum_sq_norm_grads + total["g"]
     rate = jnp.where(is_init_step, first_rate, r / root(G + eps))
-    # Without a gradient nothing has moved: r is still 0, and all would end here.
+    # A zero gradient moves nothing: r would stay 0, and so would all later steps.
     return {"rate": rate}, is_init_step & (total["g"] == 0), r, G
 
 

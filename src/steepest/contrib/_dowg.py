@@ -29,7 +29,7 @@ from ._dog import decayed, scale_by_distance
 
 @like_optax
 class DoWGState(NamedTuple):
-    """What DoWG remembers: where it began, how far it came, how long gradients were."""
+    """State of DoWG: the initial params, the distance from them and a sum of norms."""
 
     init_params: Params  # p0
     weighted_sq_norm_grads: Float[Array, ""]  # v, the sum of d ||g||^2
@@ -37,7 +37,7 @@ class DoWGState(NamedTuple):
 
 
 def first_square(*, init_estim_sq_dist: Real) -> Array:
-    """Where `d` begins."""
+    """The initial `d`."""
     return jnp.asarray(init_estim_sq_dist, float)
 
 
@@ -67,7 +67,7 @@ def dowg(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """DoWG: as DoG, where later gradients, from farther away, weigh more.
+    """DoWG: like DoG, but gradients farther from the start have more weight.
 
         g <- g + weight_decay p
         d <- max(d, ||p - p0||^2)
@@ -77,14 +77,15 @@ def dowg(
     The norms are over all leaves.
 
     Args:
-        learning_rate: multiplies what is found: a number, or a function of the count.
-            Leave it at 1.
-        init_estim_sq_dist: where `d` begins; by default at `eps`.
+        learning_rate: multiplies the step: leave it at 1, or pass a schedule.
+        init_estim_sq_dist: the initial `d`; by default `eps`.
         eps: keeps `u` finite where the gradient is zero.
-        weight_decay: added to the gradient, times the params; `None` for none.
-        mask: which leaves decay, as for `masked`; by default all.
+        weight_decay: weight decay coefficient; the decay is added to the gradient;
+            `None` for no decay.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

@@ -1,4 +1,4 @@
-"""GaLore: an optimizer for gradients that are projected to few dimensions.
+"""GaLore: run an optimizer on gradients projected to few dimensions.
 
 Zhao et al., GaLore: memory-efficient LLM training by gradient low-rank projection,
 2024, arXiv:2403.03507
@@ -64,11 +64,11 @@ class GaLoreDimensionNumbers(NamedTuple):
 
 @like_optax
 class GaLoreState(NamedTuple):
-    """What GaLore keeps: a count, the optimizer's state, and a basis for each leaf."""
+    """State of GaLore: a step count, the base optimizer's state, a basis per leaf."""
 
-    count: Int[Array, ""]  # the steps taken
-    base_optimizer_state: OptState  # in few dimensions
-    projector: Updates  # P; without elements where a leaf is not projected
+    count: Int[Array, ""]  # number of steps taken
+    base_optimizer_state: OptState  # in the projected dimensions
+    projector: Updates  # P; empty if a leaf is not projected
 
 
 @transformation
@@ -79,29 +79,29 @@ def scale_by_galore(
     base_optimizer: AnyTransformation | None = None,
     weight_dimension_numbers: NumbersOrFn | None = None,
 ) -> GradientTransformationExtraArgs:
-    """Run `base_optimizer` on the gradient, projected to its main directions.
+    """Run `base_optimizer` on the gradient projected to its main directions.
 
         P <- the first `rank` left singular vectors of g, every `update_proj_gap` steps
         u  = scale P base(P^T g)
 
-    For a matrix with more columns than rows, `P` has right singular vectors, and
-    `u = scale base(g P) P^T`. Other leaves go to `base_optimizer` as they are.
-    Derivatives do not pass through `P`.
+    For a matrix with more columns than rows, `P` contains right singular vectors and
+    `u = scale base(g P) P^T`. Other leaves go to `base_optimizer` unchanged.
+    Derivatives do not flow through `P`.
 
-    Inside `jax.shard_map` each device would treat its own part as a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        rank: the number of directions. A matrix with fewer keeps all of them.
+        rank: the number of directions. A matrix with fewer directions keeps them all.
         update_proj_gap: the number of steps between two updates of `P`. The state of
-            the optimizer is not converted to the new directions.
+            the base optimizer is not converted to the new directions.
         scale: multiplies the steps of projected leaves.
         base_optimizer: any transformation that does not need params; by default
             `scale_by_adam()`.
         weight_dimension_numbers: `GaLoreDimensionNumbers` in the structure of the
-            params, `None` where a leaf is not projected, or a function of the params
-            that returns them. By default every leaf with two axes is a matrix. Vectors
-            and scalars are never projected.
+            params, with `None` for leaves that are not projected, or a function of the
+            params that returns them. By default every leaf with two axes is a matrix.
+            Vectors and scalars are never projected.
     """
     name = "scale_by_galore"
     rank, gap = check.period(name, rank=rank, update_proj_gap=update_proj_gap)
@@ -115,20 +115,11 @@ def scale_by_galore(
     def init(params: Params) -> GaLoreState:
         leaves = Leaves(params, "params")
         leaves.check(name)
-        treedef = leaves.treedef
-        few, bases = [], []
-        for axes, p in _rows(name, numbers, params):
-            if p is None or axes is None:
-                few.append(p)
-                bases.append(None if p is None else jnp.zeros((0, 0), p.dtype))
-                continue
-            dtype = update_dtype(p, p)  # an integer has no directions
-            m, n = _shape(p, axes)
-            k = min(rank, m, n)
-            few.append(jnp.zeros((k, n) if m >= n else (m, k), dtype))
-            bases.append(jnp.zeros((max(m, n), k), dtype))
-        state = base.init(treedef.unflatten(few))
-        return GaLoreState(zero_count(), state, treedef.unflatten(bases))
+        unflatten = leaves.treedef.unflatten
+        rows = _rows(name, numbers, params)
+        pairs = [_zeros(rank, axes, p) for axes, p in rows]
+        small, bases = [x for x, _ in pairs], [basis for _, basis in pairs]
+        return GaLoreState(zero_count(), base.init(unflatten(small)), unflatten(bases))
 
     def update(
         updates: Updates,
@@ -142,36 +133,26 @@ def scale_by_galore(
         treedef = leaves.treedef
         rows = _rows(name, numbers, updates)
         old = leaves.match(name, state.projector, "state's `projector`", _ADVICE)
-        xs: list[Any] = [None] * len(rows)
-        for k, ((axes, g), basis) in enumerate(zip(rows, old, strict=True)):
-            if g is None or axes is None:
-                continue
-            if basis.shape[:1] != (max(_shape(g, axes)),):
-                raise ValueError(
-                    f"{name}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
-                    f"and {basis.shape} in the state's `projector`. {_ADVICE}"
-                )
-            xs[k] = widen(g, wide_dtype([g, basis]), integers=True)
+        xs = _widened(name, leaves, rows, old)
         axes = [axes for axes, _ in rows]
         bases = _latest(state.count % gap == 0, old, xs, axes)
-        few = [
+        projected = [
             g if x is None else _coordinates(basis, x, its)
             for (its, g), x, basis in zip(rows, xs, bases, strict=True)
         ]
         inner, base_state = base.update(
-            treedef.unflatten(few), state.base_optimizer_state, **extra_args
+            treedef.unflatten(projected), state.base_optimizer_state, **extra_args
         )
-        found = []
         ps: list[Any] = [None] * len(rows)
         if params is not None:
             ps = leaves.match(name, params, "params", _ADVICE)
-        small = treedef.flatten_up_to(inner)
-        for (axes, g), p, basis, u in zip(rows, ps, bases, small, strict=True):
-            if g is not None and axes is not None:
-                u = scale * _back(basis, u, g, axes)
-            found.append(u if g is None else restore(u, update_dtype(g, p)))
+        us = treedef.flatten_up_to(inner)
+        steps = [
+            _step(scale, its, g, p, basis, u)
+            for (its, g), p, basis, u in zip(rows, ps, bases, us, strict=True)
+        ]
         new = GaLoreState(increment(state.count), base_state, treedef.unflatten(bases))
-        return treedef.unflatten(found), new
+        return treedef.unflatten(steps), new
 
     return wrapping(init, update)
 
@@ -190,17 +171,26 @@ def galore(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """GaLore: `p <- p - learning_rate (u + weight_decay p)`, `u` of `scale_by_galore`.
+    """GaLore: `p <- p - learning_rate (u + weight_decay p)`.
 
-    Inside `jax.shard_map` each device would treat its own part as a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    `u` comes from `scale_by_galore`.
+
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers: as for
-            `scale_by_galore`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        rank: the number of directions to project to.
+        update_proj_gap: the number of steps between two updates of the projection.
+        scale: multiplies the steps of projected leaves.
+        base_optimizer: any transformation that does not need params; by default
+            `scale_by_adam()`.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
+        weight_dimension_numbers: `GaLoreDimensionNumbers` in the structure of the
+            params, or a function of the params that returns them; by default every leaf
+            with two axes is a matrix.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
@@ -219,32 +209,65 @@ def galore(
     )
 
 
+def _zeros(rank: int, axes: Axes | None, p: Any) -> tuple[Any, Any]:
+    """Zeros for a projected leaf and its basis; other leaves are returned unchanged."""
+    if p is None or axes is None:
+        return p, None if p is None else jnp.zeros((0, 0), p.dtype)
+    dtype = update_dtype(p, p)  # a floating dtype, even for integers
+    m, n = _shape(p, axes)
+    k = min(rank, m, n)
+    small = jnp.zeros((k, n) if m >= n else (m, k), dtype)
+    return small, jnp.zeros((max(m, n), k), dtype)
+
+
+def _widened(name: str, leaves: Leaves, rows: list[Any], bases: list[Any]) -> list[Any]:
+    """The gradients to project, in float32 or wider; `None` for other leaves."""
+    xs: list[Any] = [None] * len(rows)
+    for k, ((axes, g), basis) in enumerate(zip(rows, bases, strict=True)):
+        if g is None or axes is None:
+            continue
+        if basis.shape[:1] != (max(_shape(g, axes)),):
+            raise ValueError(
+                f"{name}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
+                f"and {basis.shape} in the state's `projector`. {_ADVICE}"
+            )
+        xs[k] = widen(g, wide_dtype([g, basis]), integers=True)
+    return xs
+
+
+def _step(scale: Real, axes: Axes | None, g: Any, p: Any, basis: Any, u: Any) -> Any:
+    """The update of a leaf, from the base optimizer's update `u`."""
+    if g is not None and axes is not None:
+        u = scale * _back(basis, u, g, axes)
+    return u if g is None else restore(u, update_dtype(g, p))
+
+
 def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[Any]:
-    """The bases, new ones if due. Matrices of one shape go through the SVD together."""
+    """The bases, recomputed if due. Matrices of one shape share a batched SVD."""
 
     def new() -> list[Any]:
-        found = list(old)
-        # A tall matrix and a wide one have their directions on different sides.
+        bases = list(old)
+        # Tall and wide matrices use singular vectors of different sides.
         pairs = zip(xs, axes, strict=True)
         kinds = [None if x is None else (x.shape, its) for x, its in pairs]
         for row in stacks(xs, kinds):
             k, dtype = old[row[0]].shape[1], old[row[0]].dtype
             one = partial(_directions, axes=axes[row[0]], k=k)
-            # Where singular values meet, their vectors have no derivative.
+            # Singular vectors are not differentiable where singular values coincide.
             mine = [jax.lax.stop_gradient(xs[j]) for j in row]
             if len(row) == 1:
                 directions = [sharded_like(old[row[0]], one, mine[0])]
             else:
                 directions = jax.vmap(one)(jnp.stack(mine))
             for j, basis in zip(row, directions, strict=True):
-                found[j] = restore(basis, dtype)
-        return found
+                bases[j] = restore(basis, dtype)
+        return bases
 
     return branch(due, new, lambda: old)
 
 
 def _coordinates(basis: Array, x: Array, axes: Axes) -> Array:
-    """The coordinates of the gradient in a basis."""
+    """The coordinates of the gradient in the basis."""
 
     def product(basis: Array, x: Array) -> Array:
         x = as_matrices(x, axes)[0]
@@ -254,7 +277,7 @@ def _coordinates(basis: Array, x: Array, axes: Axes) -> Array:
 
 
 def _back(basis: Array, u: Array, g: Array, axes: Axes) -> Array:
-    """The step of a leaf with these coordinates `u` in a basis."""
+    """The step with coordinates `u` in the basis, in the shape of `g`."""
     real = wide_dtype([basis, u])
 
     def product(basis: Array, u: Array) -> Array:
@@ -281,7 +304,7 @@ def _shape(x: Any, axes: Axes) -> tuple[int, int]:
 
 
 def _rows(name: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
-    """The axes of each leaf, and the leaf. Every axis must have a role."""
+    """The axes of each leaf, and the leaf. Every axis must be a row or column axis."""
     rows = axes_by_leaf(name, numbers, tree)
     for k, (axes, x) in enumerate(rows):
         if axes is not None and axes.batch:

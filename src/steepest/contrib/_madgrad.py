@@ -38,12 +38,12 @@ from ..transforms import add_decayed_weights
 
 @like_optax
 class MadgradState(NamedTuple):
-    """What MADGRAD remembers: a count for the tree, three arrays for each leaf."""
+    """State of MADGRAD: a step count, and three arrays per leaf."""
 
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
     grad_sum_sq: Updates  # nu, the weighted sum of |g|^2
     s: Updates  # the weighted sum of g
-    x0: Params  # where the params began
+    x0: Params  # the initial params
 
 
 @gives("c")
@@ -69,7 +69,7 @@ def madgrad_formula(
     """One step of MADGRAD for one array."""
     s = s + c * g
     nu = grad_sum_sq + c * abs_sq(g)
-    cbrt = jnp.copysign(cube_root(jnp.abs(nu)), nu)  # below 0 if the rate is
+    cbrt = jnp.copysign(cube_root(jnp.abs(nu)), nu)  # negative if the learning rate is
     z = x0 - s / (cbrt + eps)
     return (1 - momentum) * (z - p), nu, s, x0
 
@@ -78,7 +78,7 @@ def madgrad_formula(
 def scale_by_madgrad(
     learning_rate: ScalarOrSchedule, momentum: Real = 0.9, eps: Real = 1e-6
 ) -> GradientTransformationExtraArgs:
-    """Average with the point that all gradients so far point to from the beginning.
+    """Move towards the point that dual averaging of all gradients reaches.
 
         c   = (learning_rate + eps) sqrt(t)
         s  <- s + c g
@@ -89,8 +89,8 @@ def scale_by_madgrad(
     `u` is the step itself, downhill.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        momentum: how much of `p` is left in a step, in [0, 1).
+        learning_rate: a number, or a schedule (a function of the step count).
+        momentum: weight of `p` in the average with `z`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
     """
     name = "scale_by_madgrad"
@@ -127,9 +127,11 @@ def madgrad(
     """MADGRAD: `p <- p + u`, `u` from `scale_by_madgrad` of `g + weight_decay p`.
 
     Args:
-        learning_rate, momentum, eps: as for `scale_by_madgrad`.
-        weight_decay: added to the gradient, times the params. The decay here is not
-            decoupled: take it smaller than for AdamW, or zero.
+        learning_rate: a number, or a schedule (a function of the step count).
+        momentum: weight of `p` in the average with the new point, in [0, 1).
+        weight_decay: weight decay coefficient; the decay is added to the gradient. It
+            is not decoupled: use a smaller value than for AdamW, or zero.
+        eps: keeps `u` finite where the gradient is zero.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

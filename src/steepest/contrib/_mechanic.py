@@ -1,4 +1,4 @@
-"""Mechanic: an optimizer that finds its learning rate.
+"""Mechanic: learn the learning rate of an optimizer.
 
 Cutkosky, Defazio and Mehta, Mechanic: a learning rate tuner, 2023, arXiv:2306.00144
 """
@@ -39,15 +39,15 @@ from ..numerics import (
 
 @like_optax
 class MechanicState(NamedTuple):
-    """What the tuner has seen, for each of several memories, and where it began."""
+    """State of Mechanic: one number for each decay rate, and the initial params."""
 
     base_optimizer_state: OptState
-    count: Int[Array, ""]  # the steps taken
-    r: Float[Array, " k"]  # what betting has won
+    count: Int[Array, ""]  # number of steps taken
+    r: Float[Array, " k"]  # the winnings of the bets
     m: Float[Array, " k"]  # the largest `|h|`
     v: Float[Array, " k"]  # the sum of `h^2`
     s: Float[Array, " k"]  # the learning rates; their sum is used
-    x0: Params  # the first params
+    x0: Params  # the initial params
 
 
 @transformation
@@ -60,9 +60,9 @@ def mechanize(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Multiply the sum of all steps of `base_optimizer` by a factor that is learned.
+    """Multiply the sum of all steps of `base_optimizer` by a learned factor.
 
-        d  = (x0 - p) / (sum(s) + eps)              the way so far, without the factor
+        d  = (x0 - p) / (sum(s) + eps)              the path so far, without the factor
         h  = <g + weight_decay sum(s) |g| / (|p| + eps) p, d>
         m' = max(beta m, |h| + eps)
         v <- beta^2 v + h^2
@@ -73,14 +73,14 @@ def mechanize(
     for `k` decay rates beta: 1 - 0.1, 1 - 0.01, ...
 
     Args:
-        base_optimizer: any transformation; it is passed the extra arguments. Of its
-            learning rate, only the ratio of later steps to the first ones matters.
-        weight_decay: the pull of the factor towards zero; in the paper, lambda.
-        eps: keeps divisions finite, above 0.
-        s_init: the first value of the factor, above 0.
+        base_optimizer: any transformation; it receives the extra arguments. Only the
+            shape of its learning rate schedule matters, not the scale.
+        weight_decay: decay of the factor towards zero; lambda in the paper.
+        eps: keeps divisions finite; above 0.
+        s_init: the initial factor; above 0.
         num_betas: `k`, the number of decay rates.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
 
     >>> import steepest
     >>> tx = steepest.contrib.mechanize(steepest.sgd(1.0))
@@ -99,7 +99,7 @@ def mechanize(
     def init(params: Params) -> MechanicState:
         Leaves(params, "params").check(name)
         real = wide_dtype(jax.tree.leaves(params))
-        zeros = lambda: jnp.zeros((k,), real)  # each its own, so that all are donated
+        zeros = lambda: jnp.zeros((k,), real)  # separate, so that each can be donated
         return MechanicState(
             base_optimizer_state=base.init(params),
             count=zero_count(),
@@ -159,7 +159,7 @@ _move = wide(lambda was, now, x0, p, u: x0 - now * ((x0 - p) / was - u) - p)
 
 
 def _side_by_side(real: Any, updates: Updates, **trees: Any) -> list[list[Array]]:
-    """The leaves of several trees that have a gradient, in a dtype to compute in."""
+    """The leaves of several trees that have a gradient, in a wide dtype."""
     first, advice = Leaves(updates), "Pass the params the updates are for."
     others = (first.match("mechanize", x, name, advice) for name, x in trees.items())
     columns = [first.arrays, *others]

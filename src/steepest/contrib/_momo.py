@@ -41,29 +41,29 @@ from ..numerics import (
 
 @like_optax
 class MomoState(NamedTuple):
-    """What MoMo remembers: an array for each leaf, and for the tree a model."""
+    """State of MoMo: one array per leaf, and a model of the loss."""
 
     exp_avg: Updates  # d, mean of g
     barf: Float[Array, ""]  # mean of the loss
     gamma: Float[Array, ""]  # mean of <g, p>
-    lb: Float[Array, ""]  # what the loss cannot go below
-    count: Int[Array, ""]  # the steps taken
+    lb: Float[Array, ""]  # lower bound on the loss
+    count: Int[Array, ""]  # number of steps taken
 
 
 @like_optax
 class MomoAdamState(NamedTuple):
-    """What MoMo-Adam remembers: two arrays for each leaf, and for the tree a model."""
+    """State of MoMo-Adam: two arrays per leaf, and a model of the loss."""
 
     exp_avg: Updates  # d, mean of g
     exp_avg_sq: Updates  # v, mean of |g|^2
     barf: Float[Array, ""]  # mean of the loss
     gamma: Float[Array, ""]  # mean of <g, p>
-    lb: Float[Array, ""]  # what the loss cannot go below
-    count: Int[Array, ""]  # the steps taken
+    lb: Float[Array, ""]  # lower bound on the loss
+    count: Int[Array, ""]  # number of steps taken
 
 
 def first_bound(*, lower_bound: Real) -> Array:
-    """Where `lb` begins."""
+    """The initial `lb`."""
     return jnp.asarray(lower_bound, float)
 
 
@@ -92,7 +92,7 @@ def fit_model(
     adapt_lower_bound: bool,
     total: dict[str, Array],
 ) -> tuple[dict[str, Array], Array, Array, Array, Array]:
-    """How far to go, and the model of the loss after this step.
+    """The step size `tau`, and the model of the loss after this step.
 
     `b` is the decay rate of the model, and `rho` its bias correction.
     """
@@ -110,18 +110,18 @@ def fit_model(
     end = jnp.maximum(h - c * rho * lb, 0) / jnp.where(some, d_sq, 1)
     tau = jnp.where(some, jnp.minimum(most, end), most)
     if adapt_lower_bound:
-        promised = (barf + d_p - gamma - tau * d_sq / 2) / rho
-        # A zero gradient promises nothing: the bound would be the loss, and no step
-        # could be taken. Without params there are no steps, and Optax's bound is as
-        # good as any.
+        predicted = (barf + d_p - gamma - tau * d_sq / 2) / rho
+        # A zero gradient gives no information: the bound would become the loss, and no
+        # further step would be taken. Without params there are no steps; then use
+        # Optax's bound.
         known = some | (total["size"] == 0)
-        lb = jnp.where(known, jnp.maximum(promised, lower_bound), lb)
+        lb = jnp.where(known, jnp.maximum(predicted, lower_bound), lb)
     numbers = {"tau": tau, "decay": jnp.asarray(alpha * weight_decay / c, float)}
     return numbers, barf, increment(count), gamma, lb
 
 
 def _measured(g: Array, p: Array, d: Array, d_sq: Array) -> dict[str, Array]:
-    """What the model needs of a leaf."""
+    """The terms of the model from one leaf."""
     size = jnp.asarray(g.size, float)
     return {"d_p": inner(d, p), "g_p": inner(g, p), "d_sq": d_sq, "size": size}
 
@@ -133,7 +133,7 @@ def _checked(
     weight_decay: Real,
     adapt_lower_bound: bool,
 ) -> dict[str, Any]:
-    """The numbers of the model, by name."""
+    """The options of the model by name, after checking them."""
     rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
     (lower_bound,) = check.finite(name, lower_bound=lower_bound)
     (weight_decay,) = check.finite(name, weight_decay=weight_decay)
@@ -153,13 +153,13 @@ def _as_loss(name: str, value: Any) -> Array:
 
 @gives("b", "loss_value")
 def momo_decay(count: Array, *, beta: Real, value: Any) -> dict[str, Array]:
-    """`b = beta`, and 0 in the first step; and the loss."""
+    """`b = beta`, or 0 at the first step; and the loss."""
     b = jnp.where(count == 0, 0.0, jnp.asarray(beta))
     return {"b": b, "loss_value": _as_loss("momo", value)}
 
 
 def momo_measure(g: Array, p: Array, exp_avg: Array, *, b: Array) -> dict[str, Array]:
-    """What MoMo measures of one array."""
+    """The sums that MoMo needs from one array."""
     d = ema(exp_avg, g, b)
     return _measured(g, p, d, sum_of_squares(d))
 
@@ -184,7 +184,7 @@ def momo(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """SGD with momentum that goes no farther than to where its model of the loss ends.
+    """MoMo: SGD with momentum, with steps bounded by a model of the loss.
 
         d     <- beta d + (1 - beta) g
         barf  <- beta barf + (1 - beta) value
@@ -194,17 +194,17 @@ def momo(
         tau    = min(learning_rate, max(h - c lb, 0) / ||d||^2)
         u      = -tau d - learning_rate weight_decay / c p
 
-    In the first step `beta` is 0. `update` needs the loss: `value=...`.
+    At the first step `beta` is 0. `update` needs the loss, as `value=...`.
 
     Args:
-        learning_rate: the largest step: a number, or a function of the count.
+        learning_rate: the largest step size: a number, or a schedule.
         beta: decay rate of the model, in [0, 1).
-        lower_bound: `lb`: what the loss cannot go below.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        adapt_lower_bound: whether `lb` is raised to what the model promises, and
-            halved where the loss falls below it.
+        lower_bound: `lb`, a lower bound on the loss.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        adapt_lower_bound: whether to raise `lb` to the loss that the model predicts,
+            and to halve it if the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax, steepest
@@ -266,7 +266,7 @@ def momo_adam_measure(
     eps: Real,
     c2: Array,
 ) -> dict[str, Array]:
-    """What MoMo-Adam measures of one array."""
+    """The sums that MoMo-Adam needs from one array."""
     d, _, D = _moved(g, exp_avg, exp_avg_sq, b1, b2, eps, c2)
     return _measured(g, p, d, inner(d, d / D))
 
@@ -303,7 +303,7 @@ def momo_adam(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Adam that goes no farther than to where its model of the loss ends.
+    """MoMo-Adam: Adam with steps bounded by a model of the loss.
 
         d     <- b1 d + (1 - b1) g
         v     <- b2 v + (1 - b2) |g|^2
@@ -316,16 +316,19 @@ def momo_adam(
         tau    = min(learning_rate / rho, max(h - c rho lb, 0) / <d, d / D>)
         u      = -tau d / D - learning_rate weight_decay / c p
 
-    `update` needs the loss: `value=...`.
+    `update` needs the loss, as `value=...`.
 
     Args:
-        learning_rate: the largest step: a number, or a function of the count.
+        learning_rate: the largest step size: a number, or a schedule.
         b1: decay rate of the model, in [0, 1).
         b2: decay rate of `v`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        lower_bound, weight_decay, adapt_lower_bound: as for `momo`.
+        lower_bound: `lb`, a lower bound on the loss.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        adapt_lower_bound: whether to raise `lb` to the loss that the model predicts,
+            and to halve it if the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
     """
     b1, b2 = check.fraction("momo_adam", b1=b1, b2=b2)

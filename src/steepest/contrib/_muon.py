@@ -1,4 +1,4 @@
-"""Muon: momentum, made orthogonal.
+"""Muon: orthogonalized momentum.
 
 Jordan et al., Muon: an optimizer for hidden layers in neural networks, 2024,
 kellerjordan.github.io/posts/muon
@@ -53,17 +53,17 @@ STANDARD = (3.4445, -4.7750, 2.0315)
 
 @like_optax
 class MuonDimensionNumbers(NamedTuple):
-    """How a tensor is a matrix: its layer computes `y = x W`."""
+    """Which axes make a tensor the matrix `W` of a layer `y = x W`."""
 
     reduction_axis: int | Sequence[int] = 0  # summed over; the rows
-    output_axis: int | Sequence[int] = 1  # left over; the columns
+    output_axis: int | Sequence[int] = 1  # the columns
 
 
 @like_optax
 class MuonState(NamedTuple):
-    """What Muon remembers: a count, one array for each leaf, and the polynomials."""
+    """State of Muon: a step count, one array per leaf, and the polynomials."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g, in `mu_dtype`
     ns_coeffs: Float[Array, "3"] | Float[Array, "k 3"]
 
@@ -82,7 +82,7 @@ def corrections(count: Array, ns_coeffs: Array, *, beta: Real) -> Any:
 
 
 def mean_formula(g: Array, mu: Array, *, beta: Real, c1: Array) -> tuple[Array, Array]:
-    """The mean of the gradients, without bias."""
+    """The mean of the gradients, with bias correction."""
     mu = ema(mu, g, beta)
     return mu / c1, mu
 
@@ -90,7 +90,7 @@ def mean_formula(g: Array, mu: Array, *, beta: Real, c1: Array) -> tuple[Array, 
 def nesterov_formula(
     g: Array, mu: Array, *, beta: Real, c1: Array, next_c1: Array
 ) -> tuple[Array, Array]:
-    """The mean of the gradients, one step ahead."""
+    """The mean of the gradients, with Nesterov momentum."""
     mu = ema(mu, g, beta)
     return nesterov_mean(mu, g, beta, c1, next_c1), mu
 
@@ -104,7 +104,7 @@ def matrix_formula(
     eps: Real,
     adaptive: bool,
 ) -> Array:
-    """The nearest orthogonal matrix; with `adaptive`, times its product with `g`."""
+    """The nearest orthogonal matrix; with `adaptive`, times `<u, g>`."""
     u = polar(g, ns_coeffs, ns_steps, preconditioning, eps)
     return inner(u, g) * u if adaptive else u
 
@@ -142,7 +142,7 @@ def scale_by_muon(
     preconditioning: Preconditioning = "frobenius",
     weight_dimension_numbers: NumbersOrFn | None = None,
 ) -> GradientTransformationExtraArgs:
-    """The nearest orthogonal matrix to a mean of the gradients.
+    """Orthogonalize the mean of the gradients.
 
         mu <- beta mu + (1 - beta) g
         m   = mu / (1 - beta^t)
@@ -151,25 +151,25 @@ def scale_by_muon(
     With `nesterov`, `m = beta mu / (1 - beta^(t+1)) + (1 - beta) g / (1 - beta^t)`.
     With `adaptive`, `u <- <m, u> u`: scaled by the dual norm of `m`.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        ns_coeffs: the polynomial of a step, `(a, b, c)`; or one for each step; or a
-            name: `standard`, `dion`.
-        ns_steps: how many steps; at least as many as there are polynomials, and where
-            there are several, each is used once.
+        ns_coeffs: the polynomial `(a, b, c)` for all steps; or one for each step; or a
+            name: `standard` or `dion`.
+        ns_steps: the number of steps, at least the number of polynomials; if there are
+            several, each is used once.
         beta: decay rate of `mu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
-        nesterov: whether `m` looks one step ahead.
-        adaptive: whether the size of the gradient matters.
-        preconditioning: what `m` is divided by before the first step: `frobenius`, the
-            root of its sum of squares; `spectral`, its largest singular value;
-            `schatten`, its Schatten-4 norm; `aol`, each row by a bound of its own.
+        mu_dtype: dtype of `mu`; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        adaptive: whether to scale `u` by the dual norm of `m`.
+        preconditioning: the divisor of `m` before the first step: `frobenius`, its
+            Frobenius norm; `spectral`, its largest singular value; `schatten`, its
+            Schatten-4 norm; `aol`, a separate bound for each row.
         weight_dimension_numbers: `MuonDimensionNumbers` in the structure of the params,
-            or a function that makes them of the params; `None`, for a leaf or for all,
-            means a matrix.
+            or a function of the params that returns them. `None`, for a leaf or for
+            all, means a matrix.
     """
     name = "scale_by_muon"
     (beta,) = check.fraction(name, beta=beta)
@@ -178,8 +178,8 @@ def scale_by_muon(
     check.dtype(name, mu_dtype=mu_dtype)
     check.flag(name, nesterov=nesterov, adaptive=adaptive)
     check.choice(name, PRECONDITIONINGS, preconditioning=preconditioning)
-    ndim = 2 if weight_dimension_numbers is None else 3  # else they come in stacks
-    # In a leaf of several matrices `<m, u>` is the sum over all of them.
+    ndim = 2 if weight_dimension_numbers is None else 3  # 3: stacks of matrices
+    # In a leaf with several matrices, `<m, u>` is the sum over all of them.
     alone = adaptive and ndim == 3
     mean = nesterov_formula if nesterov else mean_formula
     tx = lift(
@@ -238,24 +238,32 @@ def muon(
         p <- p - learning_rate (c u + weight_decay p)       u from `scale_by_muon`
         c  = sqrt(max(1, columns / rows))
 
-    With `consistent_rms`, `c = consistent_rms sqrt(max(rows, columns))`: then the mean
-    square of `c u` does not depend on the shape, and with 0.2 it is about AdamW's.
+    With `consistent_rms`, `c = consistent_rms sqrt(max(rows, columns))`. Then the mean
+    square of `c u` does not depend on the shape; with 0.2 it is about that of AdamW.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        ns_coeffs, ns_steps, beta, adaptive, preconditioning: as for `scale_by_muon`.
-        eps, mu_dtype, nesterov: likewise; they are AdamW's too.
-        weight_decay: the pull of the matrices towards zero.
-        weight_decay_mask: which of them decay, as for `masked`; by default all.
-        adam_b1, adam_b2, adam_eps_root, adam_weight_decay: AdamW's own, as for `adamw`.
-        adam_learning_rate: AdamW's; by default the same.
+        learning_rate: a number, or a schedule (a function of the step count).
+        ns_coeffs, ns_steps, adaptive, preconditioning: as for `scale_by_muon`.
+        beta: decay rate of the mean of the gradients, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero; also for AdamW.
+        weight_decay: weight decay coefficient of the matrices, multiplied by the
+            learning rate.
+        weight_decay_mask: the matrices to decay, as a tree of booleans or a function of
+            the params that returns one; by default all.
+        mu_dtype: dtype of the mean; by default that of the params; also for AdamW.
+        nesterov: whether to use Nesterov momentum; also for AdamW.
+        adam_b1: decay rate of AdamW's mean of the gradients, in [0, 1).
+        adam_b2: decay rate of AdamW's mean of their squares, in [0, 1).
+        adam_eps_root: `eps_root` of AdamW.
+        adam_weight_decay: weight decay of AdamW.
+        adam_learning_rate: learning rate of AdamW; by default `learning_rate`.
         muon_weight_dimension_numbers: `MuonDimensionNumbers` in the structure of the
-            params, `None` where AdamW is wanted, or a function that makes them of the
-            params. By default every leaf with two axes is a matrix.
-        consistent_rms: see above.
+            params, with `None` for AdamW, or a function of the params that returns
+            them. By default every leaf with two axes is a matrix.
+        consistent_rms: root mean square of `c u`, for all shapes; see above.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
@@ -309,17 +317,17 @@ def muon(
 
 
 def _no_matrix(ndim: int, g: Any) -> str | None:
-    """What is wrong with a leaf that is not a matrix, or a stack of them."""
+    """The error message for a leaf that is not a matrix or stack, or `None`."""
     if g.ndim == ndim:
         return None
     return (
-        f"has shape {g.shape}, expected a matrix. Say with `weight_dimension_numbers` "
-        "how it is one, or use `muon`, which gives the others to Adam."
+        f"has shape {g.shape}, expected a matrix. Pass `weight_dimension_numbers` for "
+        "it, or use `muon`, which passes other leaves to AdamW."
     )
 
 
 def _labels(numbers: NumbersOrFn | None, params: Params) -> Any:
-    """Who takes which leaf."""
+    """The group of each leaf."""
     if numbers is None:
         ndim = lambda x: getattr(x, "ndim", 0)
         return jax.tree.map(lambda x: "muon" if ndim(x) == 2 else "adam", params)
@@ -328,7 +336,7 @@ def _labels(numbers: NumbersOrFn | None, params: Params) -> Any:
 
 
 def shape_formula(g: Array, *, consistent_rms: Real | None) -> Array:
-    """`u = c g`, where `c` depends on the shape of the matrix: see `muon`."""
+    """`u = c g`, where `c` depends on the shape of the matrix; see `muon`."""
     rows, columns = g.shape[-2:]
     if consistent_rms is None:
         return max(1, columns / max(rows, 1)) ** 0.5 * g
@@ -338,7 +346,7 @@ def shape_formula(g: Array, *, consistent_rms: Real | None) -> Array:
 def _scale_by_shape(
     consistent_rms: Real | None, numbers: NumbersOrFn | None
 ) -> GradientTransformationExtraArgs:
-    """Steps of one size for matrices of all sizes: see `muon`."""
+    """Give matrices of all shapes steps of the same size; see `muon`."""
 
     options = {"consistent_rms": consistent_rms}
     tx = lift(Rule("scale_by_shape", shape_formula, numbers=options, kind="whole"))
@@ -346,12 +354,12 @@ def _scale_by_shape(
 
 
 def _coefficients(name: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
-    """The polynomials by name or as given, in the shape they must have."""
+    """The polynomials, looked up by name if necessary, after checking the shape."""
     if isinstance(ns_coeffs, str):
         if ns_coeffs not in COEFFICIENTS:
             raise ValueError(
-                f"{name}: ns_coeffs is {ns_coeffs!r}, expected one of "
-                f"{', '.join(COEFFICIENTS)}, or three numbers."
+                f"{name}: ns_coeffs is {ns_coeffs!r}, expected one of: "
+                f"{', '.join(COEFFICIENTS)}; or three numbers."
             )
         ns_coeffs = COEFFICIENTS[ns_coeffs]
     shape = check.array(name, ns_coeffs=ns_coeffs)[0].shape
@@ -363,6 +371,6 @@ def _coefficients(name: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
     if len(shape) == 2 and isinstance(ns_steps, int) and shape[0] > ns_steps:
         raise ValueError(
             f"{name}: ns_coeffs has {shape[0]} polynomials and ns_steps is {ns_steps}. "
-            "Take as many steps as there are polynomials."
+            f"Set ns_steps to {shape[0]}."
         )
     return ns_coeffs

@@ -28,7 +28,7 @@ from ..transforms import identity, scale_by_learning_rate, trace
 
 @like_optax
 class DifferentiallyPrivateAggregateState(NamedTuple):
-    """The key of the next noise."""
+    """State: the random key for the next step."""
 
     rng_key: Array
 
@@ -41,22 +41,22 @@ def differentially_private_aggregate(
     *,
     seed: int | None = None,
 ) -> GradientTransformationExtraArgs:
-    """The mean of the clipped gradients of single examples, with noise.
+    """Clip the gradient of each example, average them, and add noise.
 
         u = (sum over i of g_i min(1, l2_norm_clip / |g_i|) + sigma normal) / size
         sigma = l2_norm_clip noise_multiplier
 
-    Every leaf of the gradients has one more axis than its param, in front: the
-    examples, as `jax.vmap(jax.grad(loss), (None, 0))` makes them. `|g_i|` is the length
-    of all leaves together. This must be the first transformation in a chain.
+    Every leaf of the gradients has an extra leading axis for the examples, as
+    `jax.vmap(jax.grad(loss), (None, 0))` returns them. `|g_i|` is the norm over all
+    leaves. This must be the first transformation in a chain.
 
-    Inside `jax.shard_map` all devices draw the same noise for their parts, and each
-    measures its own part: leave the mesh axes that split the params to `jit`.
+    Inside `jax.shard_map`, every device draws the same noise for its shard and measures
+    only its own shard. Let `jit` handle the mesh axes that shard the params.
 
     Args:
-        l2_norm_clip: the largest length that the gradient of an example may have.
-        noise_multiplier: the size of the noise, in units of `l2_norm_clip`.
-        key: a key of `jax.random`, or a seed for one.
+        l2_norm_clip: the largest norm of the gradient of one example.
+        noise_multiplier: standard deviation of the noise divided by `l2_norm_clip`.
+        key: a `jax.random` key, or an integer seed.
         seed: the former name of `key`.
     """
     name = "differentially_private_aggregate"
@@ -80,9 +80,9 @@ def differentially_private_aggregate(
         shapes = [jnp.shape(g) for g in leaves]
         if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
             raise ValueError(
-                f"{name}: the gradients have shapes {shapes}, expected one axis of "
-                "examples, of one size in front of all. Take them one by one, with "
-                "`jax.vmap(jax.grad(loss), (None, 0))`."
+                f"{name}: the gradients have shapes {shapes}, expected a leading axis "
+                "of examples, of the same size in all. Compute the gradient of each "
+                "example with `jax.vmap(jax.grad(loss), (None, 0))`."
             )
         if (0,) in [shape[:1] for shape in shapes]:
             raise ValueError(f"{name}: got no examples, expected one or more.")
@@ -92,14 +92,14 @@ def differentially_private_aggregate(
         squares = [jnp.sum(abs_sq(g), axis=range(1, g.ndim)) for g in gs]
         factors = sum(squares[1:], squares[0]) if squares else jnp.zeros((1,))
         factors = jnp.minimum(1, clip / root(factors))
-        found = []
+        means = []
         for g, k, was in zip(gs, keys, leaves, strict=True):
             clipped = jnp.tensordot(factors.astype(g.dtype), g, 1)
             noisy = clipped + clip * noise * jax.random.normal(k, g.shape[1:], g.dtype)
             size = jnp.asarray(g.shape[0], g.dtype)
-            found.append(restore(noisy / size, update_dtype(was, None)))
+            means.append(restore(noisy / size, update_dtype(was, None)))
         state = DifferentiallyPrivateAggregateState(rng)
-        return treedef.unflatten(found), state
+        return treedef.unflatten(means), state
 
     return wrapping(init, update)
 
@@ -116,17 +116,18 @@ def dpsgd(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Private gradient descent: `sgd`, after `differentially_private_aggregate`.
+    """Private SGD: `sgd` after `differentially_private_aggregate`.
 
-    Inside `jax.shard_map` all devices draw the same noise for their parts, and each
-    measures its own part: leave the mesh axes that split the params to `jit`.
+    Inside `jax.shard_map`, every device draws the same noise for its shard and measures
+    only its own shard. Let `jit` handle the mesh axes that shard the params.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        l2_norm_clip, noise_multiplier: as for `differentially_private_aggregate`.
-        seed: a key of `jax.random`, or a seed for one.
-        momentum: the `decay` of `trace`; `None` for no momentum.
-        nesterov: as for `trace`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        l2_norm_clip: the largest norm of the gradient of one example.
+        noise_multiplier: standard deviation of the noise divided by `l2_norm_clip`.
+        seed: a `jax.random` key, or an integer seed.
+        momentum: decay rate of the momentum; `None` for no momentum.
+        nesterov: whether to use Nesterov momentum.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
@@ -150,7 +151,7 @@ def dpsgd(
 
 
 def _checked(name: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
-    """The two numbers: noise of infinite size is refused."""
-    given = {"l2_norm_clip": l2_norm_clip, "noise_multiplier": noise_multiplier}
-    check.finite(name, **given)
-    return check.nonnegative(name, **given)
+    """The two numbers, after checking that they are finite and not negative."""
+    numbers = {"l2_norm_clip": l2_norm_clip, "noise_multiplier": noise_multiplier}
+    check.finite(name, **numbers)
+    return check.nonnegative(name, **numbers)

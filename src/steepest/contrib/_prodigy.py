@@ -45,15 +45,15 @@ from ._dadapt_adamw import both, first_estimate
 
 @like_optax
 class ProdigyState(NamedTuple):
-    """What it remembers: four arrays for each leaf, and for the tree its estimate."""
+    """State: four arrays per leaf, and the estimate of the distance."""
 
     exp_avg: Updates  # m, mean of d g
     exp_avg_sq: Updates  # v, mean of |d g|^2
-    grad_sum: Updates  # s, fading sum of weight g
-    params0: Params  # p0, where the params began
-    estim_lr: Float[Array, ""]  # d, at most how far the solution is, so far as seen
+    grad_sum: Updates  # s, decaying sum of weight g
+    params0: Params  # p0, the initial params
+    estim_lr: Float[Array, ""]  # d, lower bound on the distance to the solution
     numerator_weighted: Float[Array, ""]  # r
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
 
 
 @gives("d", "step", "weight")
@@ -67,7 +67,7 @@ def prodigy_sizes(
     estim_lr0: Real,
     safeguard_warmup: bool,
 ) -> dict[str, Array]:
-    """The `d` from before, and with it the size of this step and the weight of `g`."""
+    """The old `d`, and from it the size of this step and the weight of `g`."""
     t = increment(count)
     d = estim_lr
     step = d * learning_rate * jnp.sqrt(debias(b2, t)) / debias(b1, t)
@@ -96,7 +96,7 @@ def prodigy_distance(
     step: Array,
     total: dict[str, Array],
 ) -> tuple[dict[str, Array], Array, Array, Array]:
-    """The new estimate of the distance, and `d eps` with it."""
+    """The new estimate `d` of the distance, and `d eps`."""
     d, r = estim_lr, numerator_weighted
     r = b3 * r + d / estim_lr0 * step * total["g_way"]
     d = jnp.maximum(d, quotient(estim_lr_coef * r, total["length"]))
@@ -142,7 +142,7 @@ def prodigy(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """AdamW that finds its learning rate: the distance `d` to the solution.
+    """AdamW that estimates its learning rate: the distance `d` to the solution.
 
         step = d learning_rate sqrt(1 - b2^t) / (1 - b1^t)
         m   <- b1 m + (1 - b1) d g
@@ -152,22 +152,22 @@ def prodigy(
         d   <- max(d, estim_lr_coef r / sum(|s|))
         u    = -step (m / (sqrt(v) + d eps) + weight_decay p)
 
-    where `step` is taken with the `d` from before, and `d0` is `estim_lr0`. The sums
-    are over all leaves. `d` only grows; without a gradient it stays.
+    where `step` uses the old `d`, and `d0` is `estim_lr0`. The sums are over all
+    leaves. `d` never decreases; zero gradients do not change it.
 
     Args:
-        learning_rate: multiplies `d`: a number, or a function of the count, such as a
-            warmup and decay. Leave it at 1.
+        learning_rate: multiplies `d`: leave it at 1, or pass a schedule such as a
+            warmup and decay.
         betas: `(b1, b2)`: decay rates of `m` and `v`, each in [0, 1).
         beta3: `b3`, decay rate of `s` and `r`; by default `sqrt(b2)`.
         eps: keeps `u` finite where the gradient is zero.
-        estim_lr0: where `d` begins: less than the distance.
+        estim_lr0: the initial `d`, smaller than the distance.
         estim_lr_coef: multiplies each new estimate of `d`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        safeguard_warmup: whether the learning rate and the bias correction are left out
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        safeguard_warmup: whether to leave the learning rate and the bias correction out
             of `s`, so that `d` does not grow too much while they are small.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib

@@ -1,4 +1,4 @@
-"""A learning rate that falls when the loss does not."""
+"""Reduce the learning rate when the loss stops improving."""
 
 from typing import Any, NamedTuple
 
@@ -20,13 +20,13 @@ from ..numerics import increment, scalar, zero_count
 
 @like_optax
 class ReduceLROnPlateauState(NamedTuple):
-    """What has been seen of the loss, and how far the learning rate has fallen."""
+    """State: the recent and best losses, and the current scale."""
 
     scale: Float[Array, ""]
     best_value: Float[Array, ""]
-    plateau_count: Int[Array, ""]  # averages in a row that were no better
-    cooldown_count: Int[Array, ""]  # averages to wait, after it has fallen
-    count: Int[Array, ""]  # values in the average
+    plateau_count: Int[Array, ""]  # averages in a row without improvement
+    cooldown_count: Int[Array, ""]  # averages left to wait after a reduction
+    count: Int[Array, ""]  # losses in the current average
     avg_value: Float[Array, ""]
 
 
@@ -48,12 +48,12 @@ def plateau_scale(
     min_scale: Real,
     value: Any,
 ) -> tuple[Any, ...]:
-    """The `scale` of this step, from the loss `value` and what was seen before."""
+    """The `scale` of this step, from the loss `value` and the state."""
     now = increment(count)
     (value,) = check.loss("reduce_on_plateau", value=value)
     sums = count.astype(avg_value.dtype) * avg_value + value
     average = sums / now.astype(avg_value.dtype)
-    # At first the best is infinite, and of that there is no fraction.
+    # At first the best is infinite, and with rtol = 1 the product would be NaN.
     bar = jnp.where(jnp.isinf(best_value), best_value, (1 - rtol) * best_value - atol)
     better = average < bar
     no_better = jnp.where(better, 0, increment(plateau_count))
@@ -91,21 +91,23 @@ def reduce_on_plateau(
     accumulation_size: Real = 1,
     min_scale: Real = 0.0,
 ) -> GradientTransformationExtraArgs:
-    """`u = scale g`, with a `scale` that falls when the loss has stopped falling.
+    """Multiply by a `scale` that is reduced when the loss stops improving.
 
-    Every `accumulation_size` steps their average loss is compared with the best:
+    `u = scale g`. Every `accumulation_size` steps, compare their average loss with the
+    best:
 
         better                  if average < (1 - rtol) best - atol
-        scale <- factor scale   if it was not, `patience` times in a row
+        scale <- factor scale   after `patience` averages in a row that are not better
 
-    After that, `scale` stays for `cooldown` averages. The loss is the extra argument
-    `value` of `update`.
+    Then `scale` does not change for `cooldown` averages. `update` needs the loss, as
+    `value=...`.
 
     Args:
-        factor: what `scale` is multiplied by, between 0 and 1.
-        patience: the number of averages without improvement, at least 1.
-        rtol: how much better an average must be, relative to the best; at most 1.
-        atol: the same, in the units of the loss. One of the two must be above 0.
+        factor: multiplies `scale` at a reduction; between 0 and 1.
+        patience: the number of averages without improvement before a reduction, at
+            least 1.
+        rtol: required improvement relative to the best; at most 1.
+        atol: required absolute improvement. One of `rtol` and `atol` must be above 0.
         cooldown: the number of averages to wait after a reduction.
         accumulation_size: the number of losses in an average.
         min_scale: the smallest `scale`.

@@ -1,4 +1,4 @@
-"""Sharpness-aware minimization: descend by the gradient at the worst point nearby.
+"""Sharpness-aware minimization: descend with the gradient at the worst nearby point.
 
 Foret et al., Sharpness-aware minimization for efficiently improving generalization,
 2021, arXiv:2010.01412
@@ -49,12 +49,12 @@ NormalizeState = EmptyState
 
 @like_optax
 class SAMState(NamedTuple):
-    """The position in a round, and where the round began."""
+    """State of SAM: the step within the round, both states, and the initial params."""
 
     steps_since_sync: Int[Array, ""]
     opt_state: OptState
     adv_state: OptState
-    cache: Params | None  # the params before the climb; none in opaque mode
+    cache: Params | None  # the params before the climb; `None` in opaque mode
 
 
 @gives("factor")
@@ -71,11 +71,11 @@ def normalize_formula(g: Array, *, factor: Array) -> Array:
 
 @transformation
 def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
-    """`u = g / |g|`, where `|g|` is the length of all leaves together; of zero, zero.
+    """Divide by the norm over all leaves: `u = g / |g|`, or 0 if `g` is zero.
 
     Args:
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
 
     >>> import steepest
     >>> tx = steepest.contrib.normalize()
@@ -104,24 +104,24 @@ def sam(
     opaque_mode: bool = False,
     batch_axis_name: str | None = None,
 ) -> GradientTransformationExtraArgs:
-    """Climb with `adv_optimizer`; then descend with the gradient found there.
+    """SAM: climb with `adv_optimizer`, then descend with the gradient at the top.
 
-        p <- p - u      u of `adv_optimizer`, at p              sync_period - 1 times;
-        p <- q + u      u of `optimizer`, with the gradient at p, and then this,
-                        where q is where the climb began
+        p <- p - u      u from `adv_optimizer`            sync_period - 1 times
+        p <- q + u      u from `optimizer`                once
 
-    Of every `sync_period` updates all but the last go up. In opaque mode each update
-    is a whole round, and the gradients within it come from the extra argument
-    `grad_fn(params, step)`. `adv_optimizer` is usually `chain(normalize(), sgd(0.05))`.
+    where `q` are the params before the climb, and both use the gradient at `p`. In
+    opaque mode each update is a whole round, and the gradients within it come from the
+    extra argument `grad_fn(params, step)`. `adv_optimizer` is usually
+    `chain(normalize(), sgd(0.05))`.
 
     Args:
-        optimizer: any transformation; it descends.
-        adv_optimizer: any transformation; its updates are subtracted.
-        sync_period: the number of gradients in a round, at least 1; 1 for no climb.
-        reset_state: whether the state of `adv_optimizer` is reset after each round.
-        opaque_mode: whether an update is a whole round. Then `sync_period` is an int.
-        batch_axis_name: in opaque mode, the name of a mapped axis to average the
-            gradients of `grad_fn` over.
+        optimizer: the transformation that descends.
+        adv_optimizer: the transformation that climbs; its updates are subtracted.
+        sync_period: the number of gradients per round, at least 1; 1 for no climb.
+        reset_state: whether to reset the state of `adv_optimizer` after each round.
+        opaque_mode: whether an update is a whole round; `sync_period` must be an int.
+        batch_axis_name: in opaque mode, the mapped axis over which to average the
+            gradients of `grad_fn`.
     """
     down = as_inner("sam", "optimizer", optimizer)
     up = as_inner("sam", "adv_optimizer", adv_optimizer)
@@ -133,8 +133,30 @@ def sam(
         cache = None if opaque_mode else jax.tree.map(copy_of, params)
         return SAMState(zero_count(), down.init(params), up.init(params), cache)
 
-    def after_climb(params: Params, adv_state: OptState) -> OptState:
-        return up.init(params) if reset_state else adv_state
+    parts = _Parts(down, up, sync_period, reset_state)
+    if opaque_mode:
+        update = _update_by_rounds(parts, batch_axis_name)
+        return GradientTransformationExtraArgs(init, update)
+    return wrapping(
+        init, _update_by_steps(parts), WrapperInfo("sam", down, "opt_state")
+    )
+
+
+class _Parts(NamedTuple):
+    """The options of `sam`."""
+
+    down: GradientTransformationExtraArgs
+    up: GradientTransformationExtraArgs
+    sync_period: Any
+    reset_state: bool
+
+    def after_climb(self, params: Params, adv_state: OptState) -> OptState:
+        return self.up.init(params) if self.reset_state else adv_state
+
+
+def _update_by_steps(parts: _Parts) -> Callable[..., tuple[Updates, SAMState]]:
+    """The `update` that takes one step of a round."""
+    down, up, sync_period, _ = parts
 
     def update(
         updates: Updates,
@@ -152,7 +174,7 @@ def sam(
             u, opt_state = down.update(updates, state.opt_state, cache, **extra_args)
             trees = {"cache": cache, "params": params, "updates": u}
             back = map_wide("sam", _return, [], **trees)
-            return back, opt_state, after_climb(params, state.adv_state)
+            return back, opt_state, parts.after_climb(params, state.adv_state)
 
         def climb() -> tuple[Any, ...]:
             u, adv_state = up.update(updates, state.adv_state, params, **extra_args)
@@ -161,7 +183,7 @@ def sam(
         last = state.steps_since_sync == sync_period - 1
 
         def climb_alike() -> tuple[Any, ...]:
-            """In the dtypes of `descend`: both branches of a `cond` must have them."""
+            """`climb` in the dtypes of `descend`, as the branches of a `cond` need."""
             cast = lambda x, like: x.astype(like.dtype)
             return jax.tree.map(cast, climb(), jax.eval_shape(descend))
 
@@ -172,7 +194,16 @@ def sam(
         steps = jnp.where(last, 0, state.steps_since_sync + 1)
         return u, SAMState(steps, opt_state, adv_state, cache)
 
-    def whole_round(
+    return update
+
+
+def _update_by_rounds(
+    parts: _Parts, batch_axis_name: str | None
+) -> Callable[..., tuple[Updates, SAMState]]:
+    """The `update` of opaque mode, which takes a whole round."""
+    down, up, sync_period, _ = parts
+
+    def update(
         updates: Updates,
         state: SAMState,
         params: Params | None = None,
@@ -194,12 +225,10 @@ def sam(
             if batch_axis_name is not None:
                 updates = jax.lax.pmean(updates, batch_axis_name)
         u, opt_state = down.update(updates, state.opt_state, params, **extra_args)
-        adv_state = after_climb(params, adv_state)
+        adv_state = parts.after_climb(params, adv_state)
         return u, SAMState(zero_count(), opt_state, adv_state, None)
 
-    if opaque_mode:
-        return GradientTransformationExtraArgs(init, whole_round)
-    return wrapping(init, update, WrapperInfo("sam", down, "opt_state"))
+    return update
 
 
 _choose = wide(lambda here, params, cache: jnp.where(here, params, cache))

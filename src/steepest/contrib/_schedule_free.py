@@ -1,4 +1,4 @@
-"""Schedule-Free: averaging instead of a falling learning rate.
+"""Schedule-Free: average the iterates instead of decaying the learning rate.
 
 Defazio et al., The road less scheduled, 2024, arXiv:2405.15682
 """
@@ -52,18 +52,18 @@ _ADVICE = "Pass the params that were trained with this state."
 
 @like_optax
 class ScheduleFreeState(NamedTuple):
-    """How the average is taken, and the state of the optimizer inside."""
+    """State of Schedule-Free: the averaging weights, and the base optimizer's state."""
 
     b1: Array
     weight_sum: Array  # the sum of the weights
     step_count: Int[Array, ""]  # t, from 1
     max_lr: Array  # the largest learning rate so far
     base_optimizer_state: OptState
-    z: Params  # where the optimizer inside stands
+    z: Params  # the iterate of the base optimizer
 
 
 class _Averages(NamedTuple):
-    """The part that is not the optimizer's."""
+    """The state without that of the base optimizer."""
 
     b1: Array
     weight_sum: Array
@@ -85,7 +85,7 @@ def averaging_weight(
     max_lr = jnp.maximum(max_lr, jnp.asarray(rate))
     weight = max_lr**weight_lr_power
     weight_sum = weight_sum + weight
-    # Until the learning rate rises above zero there is nothing to average.
+    # There is nothing to average until the learning rate is above zero.
     some = (weight_sum != 0) & ~jnp.isinf(weight_sum)
     c = jnp.where(some, weight / jnp.where(some, weight_sum, 1), 0)
     return {"c": c}, max_lr, increment(step_count), weight_sum
@@ -94,8 +94,8 @@ def averaging_weight(
 def averaging_formula(
     g: Array, p: Array, z: Array, *, b1: Real, c: Array
 ) -> tuple[Array, Array]:
-    """The update of `y`, which is `p`; `g` is the update of the optimizer inside."""
-    # Of the new `z`: XLA would copy the old one before it is overwritten.
+    """The update of `y`, the params `p`; `g` is the update of the base optimizer."""
+    # Use the new `z`: otherwise XLA copies the old one before overwriting it.
     z = z + g
     return c * (z - p) + (1 - b1) * (1 - c) * g, z
 
@@ -108,24 +108,25 @@ def schedule_free(
     weight_lr_power: Real = 2.0,
     state_dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """Average the iterates of `base_optimizer`, and train between the two.
+    """Average the iterates of `base_optimizer`, and train at a point in between.
 
         z <- z + base(gradient at y)
-        x <- (1 - c) x + c z                c = w / (sum of all w until now)
+        x <- (1 - c) x + c z                c = w / (sum of all w so far)
         y  = (1 - b1) z + b1 x              w = (largest learning rate)^weight_lr_power
 
-    The params are `y`. Evaluate at `x`, which `schedule_free_eval_params` finds. `x` is
-    not kept: with `u` from the optimizer, the update of `y` is
+    The params are `y`. Evaluate at `x`, which `schedule_free_eval_params` returns. `x`
+    is not stored: with `u` from the base optimizer, the update of `y` is
 
         c (z - y) + (1 - b1) (1 - c) u              with the new z
 
     Args:
-        base_optimizer: any transformation, without momentum: `b1` replaces it.
-        learning_rate: that of `base_optimizer`; a number, or a function of the count,
-            which begins at 1. Only the weights depend on it.
-        b1: the weight of the average in `y`, in [0, 1]; 0 for no averaging.
-        weight_lr_power: the larger, the less the steps of a warm-up count.
-        state_dtype: the dtype of `z`; by default that of the params.
+        base_optimizer: any transformation without momentum; `b1` replaces momentum.
+        learning_rate: that of `base_optimizer`: a number, or a schedule, whose count
+            starts at 1. It only affects the weights of the average.
+        b1: weight of the average in `y`, in [0, 1]; 0 for no averaging.
+        weight_lr_power: power of the learning rate in the weights; larger values give
+            warm-up steps less weight.
+        state_dtype: dtype of `z`; by default that of the params.
 
     >>> import steepest
     >>> tx = steepest.contrib.schedule_free(steepest.sgd(0.1), learning_rate=0.1)
@@ -175,25 +176,25 @@ def schedule_free(
 
 
 def schedule_free_eval_params(state: OptState, params: Params) -> Params:
-    """The average `x`, at which to evaluate: `(y - (1 - b1) z) / b1`.
+    """The average `x` for evaluation: `(y - (1 - b1) z) / b1`.
 
     Args:
-        state: that of `schedule_free`, or one that has it inside: of a chain, a mask,
-            a partition, `MultiSteps`.
-        params: `y`, the params in training. Leaves that no `schedule_free` has seen
-            come back as they are; so do all with `b1 = 0`, where nothing is averaged.
+        state: the state of `schedule_free`, or of a chain, mask, partition or
+            `MultiSteps` that contains it.
+        params: `y`, the params in training. Leaves that are not under a
+            `schedule_free` are returned unchanged, as are all leaves if `b1 = 0`.
     """
     name = "schedule_free_eval_params"
     inside = jax.tree.leaves(state, is_leaf=_is_schedule_free)
-    found = [part for part in inside if _is_schedule_free(part)]
-    if not found:
+    parts = [part for part in inside if _is_schedule_free(part)]
+    if not parts:
         raise TypeError(
-            f"{name}: there is no ScheduleFreeState in the state, a "
-            f"{type(state).__name__}. Pass the state of `schedule_free`."
+            f"{name}: the state is a {type(state).__name__} without a "
+            "ScheduleFreeState. Pass the state of `schedule_free`."
         )
     leaves, treedef = jax.tree.flatten(params, is_leaf=lambda x: x is None)
     averaged = list(leaves)
-    for part in found:
+    for part in parts:
         try:
             zs = treedef.flatten_up_to(part.z)
         except (KeyError, TypeError, ValueError):
@@ -205,7 +206,8 @@ def schedule_free_eval_params(state: OptState, params: Params) -> Params:
             if averaged[k] is not leaves[k]:
                 raise ValueError(
                     f"{name}: the state holds two averages of leaf "
-                    f"{leaf_paths(params)[k]}. Pass the one that is meant."
+                    f"{leaf_paths(params)[k]}, expected one. Pass the state of one "
+                    "`schedule_free`."
                 )
             y = jnp.asarray(leaves[k])
             if y.shape != z.shape:
@@ -231,16 +233,17 @@ def schedule_free_adamw(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Schedule-Free AdamW: `schedule_free` around RMSProp with weight decay.
+    """Schedule-Free AdamW: `schedule_free` of RMSProp with weight decay.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        warmup_steps: the number of steps in which it rises from zero; by default there
-            is no warm-up.
-        b1: as for `schedule_free`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        warmup_steps: the number of steps in which the learning rate rises from zero; by
+            default there is no warm-up.
+        b1: weight of the average in the params in training, in [0, 1]; it replaces
+            momentum.
         b2: decay rate of the mean square of the gradients, in [0, 1).
         eps: keeps a step finite where the gradient is zero.
-        weight_decay: the pull towards zero, at the params in training.
+        weight_decay: weight decay coefficient, applied at the params in training.
         weight_lr_power, state_dtype: as for `schedule_free`.
         memory_dtype, keep_count: as for `keeping`.
     """
@@ -268,14 +271,16 @@ def schedule_free_sgd(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Schedule-Free gradient descent: `schedule_free` around `sgd`.
+    """Schedule-Free gradient descent: `schedule_free` of `sgd`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        warmup_steps: the number of steps in which it rises from zero; by default there
-            is no warm-up.
-        b1: as for `schedule_free`.
-        weight_decay: the pull towards zero, at the params in training; `None` for none.
+        learning_rate: a number, or a schedule (a function of the step count).
+        warmup_steps: the number of steps in which the learning rate rises from zero; by
+            default there is no warm-up.
+        b1: weight of the average in the params in training, in [0, 1]; it replaces
+            momentum.
+        weight_decay: weight decay coefficient, applied at the params in training;
+            `None` for no decay.
         weight_lr_power, state_dtype: as for `schedule_free`.
         memory_dtype, keep_count: as for `keeping`.
     """
@@ -287,7 +292,7 @@ def schedule_free_sgd(
 
 
 def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
-    """The learning rate, from zero over this many steps."""
+    """The learning rate, with a linear warm-up from zero."""
     if not callable(learning_rate):
         check.finite(name, learning_rate=learning_rate)
     if warmup_steps is None:
@@ -295,8 +300,8 @@ def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     (steps,) = check.whole(name, warmup_steps=warmup_steps)
     if callable(learning_rate):
         raise TypeError(
-            f"{name}: learning_rate is a function and warmup_steps is {steps}. Put the "
-            "warm-up into the function."
+            f"{name}: learning_rate is a schedule and warmup_steps is {steps}, "
+            "expected only one of them. Put the warm-up into the schedule."
         )
     if steps < 1:
         return constant_schedule(learning_rate)
@@ -304,22 +309,22 @@ def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
 
 
 def _first_z(p: Any, *, dtype: Any) -> Array:
-    """Where `z` begins: at the params."""
+    """The initial `z`: the params."""
     return copy_of(p).astype(dtype or p.dtype)
 
 
 def _kept_b1(*, b1: Real) -> Array:
-    """`b1` as it is kept in the state, for `schedule_free_eval_params`."""
+    """`b1` in the state, for `schedule_free_eval_params`."""
     return jnp.asarray(b1, float)
 
 
 def _first_count() -> Array:
-    """Where the count begins: at 1."""
+    """The initial count: 1."""
     return increment(zero_count())
 
 
 def _average(b1: Any, y: Array, z: Array) -> Array:
-    """`x`, in the wider of their dtypes."""
+    """`x`, in the wider dtype of `y` and `z`."""
     dtype = update_dtype(y, z)
     wide = wide_dtype([y, z])
     b1, y, z = check.number(b1), widen(y, wide), widen(z, wide)

@@ -38,10 +38,10 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 @like_optax
 class ScaleBySimplifiedAdEMAMixState(NamedTuple):
-    """What it remembers: a count for the tree, two arrays for each leaf."""
+    """State: a step count, and two arrays per leaf."""
 
-    t: Int[Array, ""]  # the steps taken
-    m: Updates  # fading sum of g
+    t: Int[Array, ""]  # number of steps taken
+    m: Updates  # decaying sum of g
     n: Updates  # mean of |g|^2
 
 
@@ -79,7 +79,7 @@ def scale_by_simplified_ademamix(
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
 ) -> GradientTransformationExtraArgs:
-    """AdEMAMix with one mean of the gradient, to which the last gradient is added.
+    """AdEMAMix with a single decaying sum, to which the current gradient is added.
 
         m <- b1 m + g
         n <- b2 n + (1 - b2) |g|^2
@@ -89,9 +89,9 @@ def scale_by_simplified_ademamix(
     Args:
         b1: decay rate of `m`, in [0, 1).
         b2: decay rate of `n`, in [0, 1).
-        alpha: the weight of the last gradient, or a function of the count.
+        alpha: weight of the current gradient, or a schedule.
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
+        eps_root: the same, added under the square root.
     """
     name = "scale_by_simplified_ademamix"
     b1, b2 = check.fraction(name, b1=b1, b2=b2)
@@ -128,13 +128,18 @@ def simplified_ademamix(
 ) -> GradientTransformationExtraArgs:
     """Simplified AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
 
-    `m` is a sum and not a mean: take the learning rate `1 - b1` times that of Adam.
+    `m` is a sum, not a mean. Use a learning rate of `1 - b1` times that of Adam.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, alpha, eps, eps_root: as for `scale_by_simplified_ademamix`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the sum of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        alpha: weight of the current gradient, or a schedule.
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp

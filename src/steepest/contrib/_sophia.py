@@ -48,16 +48,16 @@ from ..tree import random_like, size
 
 @like_optax
 class HutchinsonState(NamedTuple):
-    """The key of the next random signs."""
+    """State: the random key for the next step."""
 
     key: Any
 
 
 @like_optax
 class SophiaState(NamedTuple):
-    """What Sophia remembers: a count, two arrays for each leaf, and its estimator."""
+    """State of Sophia: a step count, two arrays per leaf, and the estimator's state."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g, in `mu_dtype`
     nu: Updates  # mean of the diagonal of the Hessian
     hessian_fn_state: OptState
@@ -67,15 +67,14 @@ class SophiaState(NamedTuple):
 def hutchinson_estimator_diag_hessian(
     random_seed: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """An estimate of the diagonal of the Hessian: `u = z * (H z)`.
+    """Estimate the diagonal of the Hessian: `u = z * (H z)`.
 
-    `z` are random signs, new ones in each step. The mean of `u` is the diagonal of `H`;
-    if `H` is diagonal, `u` is exact. `update` needs the params and `obj_fn=...`, the
-    function of the params whose Hessian it is. The gradients are not used.
+    `z` is a vector of random signs, drawn at each step. The expectation of `u` is the
+    diagonal of `H`; if `H` is diagonal, `u` is exact. `update` needs the params and
+    `obj_fn=...`, a function of the params with Hessian `H`. It ignores the gradients.
 
     Args:
-        random_seed: a key, as made by `jax.random.key`, or a seed for one; by default
-            0.
+        random_seed: a `jax.random` key, or an integer seed; by default 0.
     """
     name = "hutchinson_estimator_diag_hessian"
     seed: Any = 0 if random_seed is None else random_seed
@@ -86,7 +85,7 @@ def hutchinson_estimator_diag_hessian(
 
     def init(params: Params) -> HutchinsonState:
         del params
-        # Made or copied here, so that the state can be donated and `init` called again.
+        # A new array each time: the state can be donated, and `init` called again.
         return HutchinsonState(jax.random.PRNGKey(seed) if number else seed.copy())
 
     def update(
@@ -107,8 +106,9 @@ def hutchinson_estimator_diag_hessian(
         for k, p in enumerate(leaves.arrays):
             if p is not None and not is_inexact(p):
                 raise TypeError(
-                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, and a real one "
-                    "is wanted: there is no derivative by it. Put it under a mask."
+                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, expected a "
+                    "floating dtype: integers have no derivative. Exclude it with "
+                    "`masked`."
                 )
         rest, mine = jax.random.split(state.key)
         z = random_like(mine, params, jax.random.rademacher)
@@ -136,7 +136,7 @@ def sophia_formula(
     clip_threshold: Real | None,
     c1: Array,
 ) -> tuple[Array, Array, Array]:
-    """One step of Sophia for one array, where `c1 = 1 - b1^t`. `nu` stays as it is."""
+    """One step of Sophia for one array, where `c1 = 1 - b1^t`. `nu` does not change."""
     mu = ema(mu, g, b1)
     least = jnp.maximum(eps, jnp.finfo(nu.dtype).tiny)
     u = mu / c1 / jnp.maximum(gamma * nu, least)
@@ -164,7 +164,7 @@ def sophia(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Divide the mean of the gradient by the curvature, and clip what is left.
+    """Sophia: divide the mean of the gradients by the curvature, and clip the result.
 
         mu <- b1 mu + (1 - b1) g
         m   = mu / (1 - b1^t)
@@ -173,25 +173,27 @@ def sophia(
         p  <- p - learning_rate (u + weight_decay p)
 
     `h` is an estimate of the diagonal of the Hessian. The first step computes one, and
-    the second step is the first to use it. `update` needs what the estimator needs:
-    `obj_fn=...`.
+    the second step is the first to use it. `update` needs the arguments of the
+    estimator; by default `obj_fn=...`, the loss as a function of the params.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
         eps: the smallest divisor.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        weight_decay_mask: which leaves decay, as for `masked`; by default all.
-        gamma: scales the curvature. Choose it so that between a tenth and a half of
-            the weights are not clipped.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
+            the params that returns one; by default all.
+        gamma: scales the curvature. Choose it so that 10% to 50% of the weights are not
+            clipped.
         clip_threshold: the largest `u`; `None` for no clipping.
         update_interval: the number of steps from one estimate to the next.
-        hessian_diagonal_fn: a transformation whose updates are `h`; it is passed the
+        hessian_diagonal_fn: a transformation whose updates are `h`; it receives the
             params and the extra arguments.
-        mu_dtype: the dtype of `mu`; by default that of the params.
+        mu_dtype: dtype of `mu`; by default that of the params.
         verbose: whether to print the fraction of weights that are not clipped.
-        print_win_rate_every_n_steps: how often to print; by default in every step.
+        print_win_rate_every_n_steps: print every this many steps; by default every
+            step.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> from steepest import contrib
@@ -228,21 +230,21 @@ def sophia(
             raise missing("sophia", "params")
         state = check.state_of("sophia", SophiaState, state)
 
-        def look() -> tuple[Updates, OptState]:
+        def estimate() -> tuple[Updates, OptState]:
             h, kept = estimator.update(
                 updates, state.hessian_fn_state, params, **extra_args
             )
             trees = {"updates": updates, "hessian": h, "nu": state.nu}
             return map_wide("sophia", _follow, [jnp.asarray(b2)], **trees), kept
 
-        def hold() -> tuple[Updates, OptState]:
+        def keep() -> tuple[Updates, OptState]:
             return state.nu, state.hessian_fn_state
 
         old = _Direction(state.count, state.mu, state.nu)
         u, new = direction.update(updates, old, params)
         if verbose and clip_threshold is not None:
             _print_win_rate(u, clip_threshold, new.count, every)
-        nu, kept = branch(state.count % interval == 0, look, hold)
+        nu, kept = branch(state.count % interval == 0, estimate, keep)
         return u, SophiaState(new.count, new.mu, nu, kept)
 
     return chain(
@@ -261,7 +263,7 @@ class _Direction(NamedTuple):
 def _direction(
     b1: Real, eps: Real, gamma: Real, clip_threshold: Real | None, mu_dtype: Any
 ) -> GradientTransformationExtraArgs:
-    """`u`, from the `nu` of the last estimate."""
+    """The rule that computes `u` from the latest `nu`."""
     (b1,) = check.fraction("sophia", b1=b1)
     eps, gamma = check.nonnegative("sophia", eps=eps, gamma=gamma)
     top = None
@@ -282,7 +284,7 @@ def _direction(
     )
 
 
-# A leaf without a gradient keeps its nu: so the gradient is there too.
+# `g` is unused, but a leaf without a gradient then keeps its nu.
 _follow = wide(lambda b2, g, h, nu: ema(nu, h, b2))
 
 

@@ -1,4 +1,4 @@
-"""Complex params for optimizers that are made for real ones."""
+"""Use optimizers for real params on complex params."""
 
 from typing import Any, NamedTuple
 
@@ -39,13 +39,13 @@ class SplitRealAndImaginaryState(NamedTuple):
 def split_real_and_imaginary(
     inner: AnyTransformation,
 ) -> GradientTransformationExtraArgs:
-    """Give `inner` two real arrays in place of each complex one.
+    """Pass `inner` two real arrays instead of each complex one.
 
     Most optimizers treat a complex number as one number: Adam divides it by its
-    length. Here its real and imaginary parts are two separate numbers.
+    absolute value. Here its real and imaginary parts are separate numbers.
 
     Args:
-        inner: any transformation; it is passed the extra arguments unchanged.
+        inner: any transformation; it receives the extra arguments unchanged.
 
     >>> import steepest
     >>> tx = split_real_and_imaginary(steepest.adam(0.1))
@@ -69,20 +69,20 @@ def split_real_and_imaginary(
     ) -> tuple[Updates, SplitRealAndImaginaryState]:
         state = check.state_of(name, SplitRealAndImaginaryState, state)
         Leaves(updates).check(name)
-        found, inner_state = tx.update(
+        halves, inner_state = tx.update(
             jax.tree.map(_split, updates),
             state.inner_state,
             jax.tree.map(_split, params),
             **extra_args,
         )
-        joined = jax.tree.map(_join, found, is_leaf=_is_split)
+        joined = jax.tree.map(_join, halves, is_leaf=_is_split)
         return joined, SplitRealAndImaginaryState(inner_state)
 
     return Transformation(init, update, WrapperInfo(name, tx, "inner_state"))
 
 
 def _split(x: Any) -> Any:
-    """A complex array, or the shape of one, as two real ones; others as they are."""
+    """A complex array, or its shape, as two real ones; others unchanged."""
     if not jnp.issubdtype(jnp.result_type(x), jnp.complexfloating):
         return x
     if isinstance(x, jax.ShapeDtypeStruct):

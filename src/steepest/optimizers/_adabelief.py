@@ -36,9 +36,9 @@ from ._descend import descend
 
 @like_optax
 class ScaleByBeliefState(NamedTuple):
-    """What AdaBelief remembers: a count for the tree, two arrays for each leaf."""
+    """State of AdaBelief: a step count, and two arrays per leaf."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g
     nu: Updates  # mean of |g - mu|^2
 
@@ -74,7 +74,7 @@ def nesterov_adabelief_formula(
     c2: Array,
     next_c1: Array,
 ) -> tuple[Array, Array, Array]:
-    """One step of AdaBelief that looks one step ahead."""
+    """One step of AdaBelief with Nesterov momentum."""
     mu = ema(mu, g, b1)
     nu = spread(nu, g - mu, b2, eps_root)
     m = nesterov_mean(mu, g, b1, c1, next_c1)
@@ -90,7 +90,7 @@ def scale_by_belief(
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Divide the mean of the gradient by how far gradients are from it.
+    """Divide the mean of the gradients by their deviation from it.
 
         mu <- b1 mu + (1 - b1) g
         nu <- b2 nu + (1 - b2) |g - mu|^2 + eps_root
@@ -103,9 +103,9 @@ def scale_by_belief(
     Args:
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
-        eps: keeps `u` finite where gradients are as expected.
-        eps_root: the same, added to `nu` at every step, so it accumulates.
-        nesterov: whether `m` looks one step ahead.
+        eps: keeps `u` finite where all gradients equal their mean.
+        eps_root: the same, added to `nu` at every step, where it accumulates.
+        nesterov: whether to use Nesterov momentum.
     """
     b1, b2 = check.fraction("scale_by_belief", b1=b1, b2=b2)
     (eps,) = check.nonnegative("scale_by_belief", eps=eps)
@@ -139,8 +139,12 @@ def adabelief(
     """AdaBelief: `p <- p - learning_rate u`, with `u` from `scale_by_belief`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, nesterov: as for `scale_by_belief`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean squared deviation, in [0, 1).
+        eps: keeps `u` finite where all gradients equal their mean.
+        eps_root: the same, added to the mean squared deviation at every step.
+        nesterov: whether to use Nesterov momentum.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

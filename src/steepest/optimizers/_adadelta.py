@@ -25,7 +25,7 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 
 @like_optax
 class ScaleByAdaDeltaState(NamedTuple):
-    """What AdaDelta remembers: two arrays for each leaf."""
+    """State of AdaDelta: two arrays per leaf."""
 
     e_g: Updates  # mean of |g|^2
     e_x: Updates  # mean of |u|^2
@@ -36,7 +36,7 @@ def adadelta_formula(
 ) -> tuple[Array, Array, Array]:
     """One step of AdaDelta for one array."""
     e_g = ema(e_g, abs_sq(g), rho)
-    # The last operation is the costly one: XLA keeps `u`, and not both roots.
+    # The division comes last, so that XLA stores `u` instead of both roots.
     u = g / (root(e_g + eps) / root(e_x + eps))
     return u, e_g, ema(e_x, abs_sq(u), rho)
 
@@ -45,7 +45,7 @@ def adadelta_formula(
 def scale_by_adadelta(
     rho: Real = 0.9, eps: Real = 1e-6
 ) -> GradientTransformationExtraArgs:
-    """Give the gradient the size that the last updates had.
+    """Rescale the gradient to the size of the recent updates.
 
         e_g <- rho e_g + (1 - rho) |g|^2
         u    = g sqrt(e_x + eps) / sqrt(e_g + eps)
@@ -53,7 +53,7 @@ def scale_by_adadelta(
 
     Args:
         rho: decay rate of both averages, in [0, 1).
-        eps: its root is the size of the first updates.
+        eps: its square root is the size of the first updates.
     """
     (rho,) = check.fraction("scale_by_adadelta", rho=rho)
     (eps,) = check.nonnegative.must("scale_by_adadelta", eps=eps)
@@ -79,16 +79,18 @@ def adadelta(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """AdaDelta: `p <- p - learning_rate u`, with `u` of `g + weight_decay p`.
+    """AdaDelta: `p <- p - learning_rate u`, with `u` from `scale_by_adadelta`.
 
-    Without a learning rate `u` comes out as it is, and points up: subtract it.
+    Its input is `g + weight_decay p`. Without a learning rate the update is `u` itself,
+    which points uphill: subtract it.
 
     Args:
-        learning_rate: a number, or a function of the count; `None` for none. The paper
-            has 1.
-        rho, eps: as for `scale_by_adadelta`.
-        weight_decay: the pull towards zero, part of the gradient and scaled as it is.
-        weight_decay_mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, a schedule, or `None`. The paper uses 1.
+        rho: decay rate of the mean squares of gradients and updates, in [0, 1).
+        eps: its square root is the size of the first updates.
+        weight_decay: weight decay coefficient, added to the gradient before scaling.
+        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
+            the params that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

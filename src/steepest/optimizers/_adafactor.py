@@ -38,19 +38,19 @@ from ..transforms import (
 
 @like_optax
 class FactoredState(NamedTuple):
-    """A count for the tree; for each leaf two means, or one where it is not factored.
+    """State of Adafactor: a step count, and per leaf two factors or one full mean.
 
-    What a leaf does not use has the shape (1,).
+    Fields that a leaf does not use have shape (1,).
     """
 
-    count: Int[Array, ""]  # steps taken
+    count: Int[Array, ""]  # number of steps taken
     v_row: Updates  # mean of |g|^2, over the longest axis too
     v_col: Updates  # mean of |g|^2, over the second longest axis too
     v: Updates  # mean of |g|^2, for each element
 
 
 def _decay_rate_pow(i: Any, exponent: Real = 0.8) -> Array:
-    """`1 - (i + 1)^-exponent`: the mean of all, then ever slower. Before 0, 0."""
+    """`1 - (i + 1)^-exponent`, and 0 for negative `i`."""
     t = jnp.maximum(jnp.asarray(i).astype(float) + 1, 1)
     return 1 - t**-exponent
 
@@ -62,7 +62,7 @@ def _decay(
     decay_rate: Real,
     step_offset: Real,
 ) -> tuple[dict[str, Array], Array]:
-    """`b`, the decay of this step."""
+    """`b`, the decay rate at this step."""
     exact = isinstance(step_offset, int)
     i = (count if exact else count.astype(float)) - step_offset
     return {"b": jnp.asarray(decay_rate_fn(i, decay_rate), float)}, increment(count)
@@ -71,12 +71,12 @@ def _decay(
 def factored_axes(
     shape: tuple[int, ...], factored: bool, min_dim_size_to_factor: int
 ) -> tuple[int, int] | None:
-    """The second longest axis and the longest, if they are long enough.
+    """The second longest axis and the longest, or `None` if they are too short.
 
     Args:
-        shape: of a leaf.
+        shape: shape of a leaf.
         factored: whether to factor at all.
-        min_dim_size_to_factor: how long both axes must be at least.
+        min_dim_size_to_factor: smallest size of both axes for factoring.
     """
     if not factored or len(shape) < 2:
         return None
@@ -97,12 +97,12 @@ def begin_column(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Arra
 def _without(place: int, p: Any, axes: tuple[int, int] | None) -> Array:
     if axes is None:
         return jnp.zeros((1,), wide_dtype([p]))
-    # A sum, since it has the sharding that a mean of gradients will have.
+    # A sum gives it the same sharding as the mean of the gradients will have.
     return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axis=axes[place])
 
 
 def begin_whole(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Array:
-    """Zeros like a leaf that is not factored."""
+    """Zeros like the leaf if it is not factored, else of shape (1,)."""
     if factored_axes(p.shape, factored, min_dim_size_to_factor) is None:
         return jnp.zeros_like(p, dtype=wide_dtype([p]))
     return jnp.zeros((1,), wide_dtype([p]))
@@ -119,7 +119,7 @@ def factored_formula(
     epsilon: Real,
     b: Array,
 ) -> tuple[Array, Array, Array, Array]:
-    """One step of Adafactor for one array, where `b` is the decay of this step."""
+    """One step of Adafactor for one array, where `b` is the decay rate."""
     s = abs_sq(g) + epsilon
     axes = factored_axes(g.shape, factored, min_dim_size_to_factor)
     if axes is None:
@@ -129,7 +129,7 @@ def factored_formula(
     r = average(v_row, jnp.mean(s, d0), b)
     c = average(v_col, jnp.mean(s, d1), b)
     rows, columns = jnp.expand_dims(r, d0), jnp.expand_dims(c, d1)
-    # Roots first, one after the other: products of these squares leave float32.
+    # Take each root first: products of these squares overflow or underflow float32.
     per_column = root(columns) / root(jnp.mean(rows, d1, keepdims=True))
     return g / per_column / root(rows), r, c, v
 
@@ -143,27 +143,27 @@ def scale_by_factored_rms(
     epsilon: Real = 1e-30,
     decay_rate_fn: Callable[[Any, Any], Any] = _decay_rate_pow,
 ) -> GradientTransformationExtraArgs:
-    """Divide by the root of the mean square, kept as a row and a column.
+    """Divide by the root mean square, factored into row and column means.
 
         b  = decay_rate_fn(t - step_offset, decay_rate)
         s  = |g|^2 + epsilon
-        r <- b r + (1 - b) mean(s, d0)          d0, d1 the longest axis and the next
+        r <- b r + (1 - b) mean(s, d0)          d0, d1: the longest axis and the next
         c <- b c + (1 - b) mean(s, d1)
         u  = g / sqrt(r c / mean(r, d1))
 
-    A leaf with fewer than two long axes has `v <- b v + (1 - b) s`, `u = g / sqrt(v)`.
+    A leaf with fewer than two long axes uses `v <- b v + (1 - b) s`, `u = g / sqrt(v)`.
 
-    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
-    Gather the leaves before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device sees only the rows and columns of its shard.
+    Gather the leaves first, or let `jit` handle the mesh axes that shard them.
 
     Args:
         factored: whether to factor at all.
-        decay_rate: the second argument of `decay_rate_fn`: how fast `b` goes to 1.
-        step_offset: the step at which `b` begins anew, for fine-tuning.
-        min_dim_size_to_factor: how long both axes must be at least.
+        decay_rate: second argument of `decay_rate_fn`; it sets how fast `b` goes to 1.
+        step_offset: the step at which `b` restarts, for fine-tuning.
+        min_dim_size_to_factor: smallest size of both axes for factoring.
         epsilon: keeps `u` finite where the gradient is zero.
-        decay_rate_fn: of the count from 0 and `decay_rate`, the decay `b`; by default
-            `1 - t^-decay_rate` where `t` counts from 1.
+        decay_rate_fn: function of the count from 0 and `decay_rate` that returns `b`;
+            by default `1 - t^-decay_rate`, where `t` counts from 1.
     """
     name = "scale_by_factored_rms"
     (decay_rate,) = check.nonnegative(name, decay_rate=decay_rate)
@@ -212,23 +212,27 @@ def adafactor(
 ) -> GradientTransformationExtraArgs:
     """Adafactor: `p <- p - (learning_rate rms(p) clipped(u) + weight_decay_rate p)`.
 
-    With `u` from `scale_by_factored_rms`. Its memory is two vectors for a matrix.
+    `u` comes from `scale_by_factored_rms`. A matrix needs only two vectors of state.
 
-    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
-    Gather the leaves before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device sees only the rows and columns of its shard.
+    Gather the leaves first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count; `None` for 1.
-        min_dim_size_to_factor, decay_rate, factored: as for `scale_by_factored_rms`.
-        decay_offset: its `step_offset`.
-        multiply_by_parameter_scale: whether steps are in proportion to `rms(p)`.
-        clipping_threshold: the largest `rms(u)`; `None` for none.
-        momentum: the decay of a mean of the steps; `None` for none.
-        dtype_momentum: the dtype that mean is kept in.
-        weight_decay_rate: the pull towards zero, which the learning rate does not
-            multiply; `None` for none.
-        eps: its `epsilon`.
-        weight_decay_mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, a schedule (a function of the step count), or `None`
+            for 1.
+        min_dim_size_to_factor: smallest size of the two longest axes for factoring.
+        decay_rate: `b = 1 - t^-decay_rate` is the decay rate of the mean squares.
+        decay_offset: the step at which `b` restarts, for fine-tuning.
+        multiply_by_parameter_scale: whether to multiply the steps by `rms(p)`.
+        clipping_threshold: the largest `rms(u)`; `None` for no clipping.
+        momentum: decay rate of the mean of the steps; `None` for no momentum.
+        dtype_momentum: dtype of that mean.
+        weight_decay_rate: weight decay coefficient, not multiplied by the learning
+            rate; `None` for no decay.
+        eps: keeps `u` finite where the gradient is zero.
+        factored: whether to factor at all.
+        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
+            the params that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -27,9 +27,9 @@ from ._descend import descend
 
 @like_optax
 class ScaleByRssState(NamedTuple):
-    """What AdaGrad remembers: an array for each leaf."""
+    """State of AdaGrad: one array per leaf."""
 
-    sum_of_squares: Updates  # of all gradients, |g|^2
+    sum_of_squares: Updates  # sum of |g|^2 over all steps
 
 
 def initial_sum(p: Any, *, initial_accumulator_value: Real) -> Array:
@@ -42,7 +42,7 @@ def adagrad_formula(
 ) -> tuple[Array, Array]:
     """One step of AdaGrad for one array."""
     s = sum_of_squares + abs_sq(g)
-    # As in Optax, nothing moves unless the sum is above 0: NaN is not.
+    # As in Optax, nothing moves unless the sum is above 0; NaN is not above 0.
     return g / jnp.where(s > 0, root(s + eps), jnp.inf), s
 
 
@@ -50,14 +50,14 @@ def adagrad_formula(
 def scale_by_rss(
     initial_accumulator_value: Real = 0.1, eps: Real = 1e-7
 ) -> GradientTransformationExtraArgs:
-    """Divide by the root of the sum of all squares so far.
+    """Divide by the root of the sum of all squared gradients so far.
 
         s <- s + |g|^2
         u  = g / sqrt(s + eps)
 
     Args:
         initial_accumulator_value: `s` before the first step.
-        eps: keeps `u` finite where all gradients were zero.
+        eps: keeps `u` finite where all gradients have been zero.
     """
     name = "scale_by_rss"
     (start,) = check.amount(name, initial_accumulator_value=initial_accumulator_value)
@@ -85,9 +85,10 @@ def adagrad(
     """AdaGrad: `p <- p - learning_rate u`, with `u` from `scale_by_rss`.
 
     Args:
-        learning_rate: a number, or a function of the count. The sum never shrinks, so
-            the steps get smaller without a schedule.
-        initial_accumulator_value, eps: as for `scale_by_rss`.
+        learning_rate: a number, or a schedule (a function of the step count). The sum
+            never shrinks, so the steps get smaller even without a schedule.
+        initial_accumulator_value: the sum of squares before the first step.
+        eps: keeps `u` finite where all gradients have been zero.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

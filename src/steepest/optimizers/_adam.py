@@ -38,9 +38,9 @@ from ._descend import descend
 
 @like_optax
 class ScaleByAdamState(NamedTuple):
-    """What Adam remembers: a count for the tree, two arrays for each leaf."""
+    """State of Adam: a step count, and two arrays per leaf."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g, in `mu_dtype`
     nu: Updates  # mean of |g|^2, in `nu_dtype`
 
@@ -76,7 +76,7 @@ def nadam_formula(
     c2: Array,
     next_c1: Array,
 ) -> tuple[Array, Array, Array]:
-    """One step of Adam that looks one step ahead."""
+    """One step of Adam with Nesterov momentum."""
     mu = ema(mu, g, b1)
     nu = ema(nu, abs_sq(g), b2)
     m = nesterov_mean(mu, g, b1, c1, next_c1)
@@ -94,7 +94,7 @@ def scale_by_adam(
     nesterov: bool = False,
     nu_dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """Divide the mean of the gradient by the root of its mean square.
+    """Divide the mean of the gradients by their root mean square.
 
         mu <- b1 mu + (1 - b1) g
         nu <- b2 nu + (1 - b2) |g|^2
@@ -108,10 +108,10 @@ def scale_by_adam(
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
-        mu_dtype: the dtype of `mu`; by default that of the params.
-        nesterov: whether `m` looks one step ahead.
-        nu_dtype: the dtype of `nu`; by default that of the params, or float32 if they
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of `mu`; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        nu_dtype: dtype of `nu`; by default that of the params, or float32 if they
             are in half precision.
     """
     b1, b2 = check.fraction("scale_by_adam", b1=b1, b2=b2)
@@ -149,8 +149,15 @@ def adam(
     """Adam: `p <- p - learning_rate u`, with `u` from `scale_by_adam`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        nu_dtype: dtype of the mean square; by default that of the params, or float32 if
+            they are in half precision.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest
@@ -184,13 +191,21 @@ def adamw(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """AdamW: `p <- p - learning_rate (u + weight_decay p)`.
+    """AdamW: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_adam`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        nu_dtype: dtype of the mean square; by default that of the params, or float32 if
+            they are in half precision.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
     """
     return chain(
@@ -216,11 +231,18 @@ def nadam(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """NAdam: `adam` that looks one step ahead.
+    """NAdam: `adam` with Nesterov momentum.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        nu_dtype: dtype of the mean square; by default that of the params, or float32 if
+            they are in half precision.
         memory_dtype, keep_count: as for `keeping`.
     """
     return adam(
@@ -251,12 +273,21 @@ def nadamw(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """NAdamW: `adamw` that looks one step ahead.
+    """NAdamW: `adamw` with Nesterov momentum.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, mu_dtype, nesterov, nu_dtype: as for `scale_by_adam`.
-        weight_decay, mask: as for `adamw`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        nu_dtype: dtype of the mean square; by default that of the params, or float32 if
+            they are in half precision.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
     """
     return adamw(

@@ -1,4 +1,4 @@
-"""AdaMax: Adam with the largest gradient in the place of the mean square.
+"""AdaMax: Adam with a decaying maximum instead of the mean square.
 
 Kingma and Ba, Adam: a method for stochastic optimization, 2015, arXiv:1412.6980
 Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.05101
@@ -31,7 +31,7 @@ def adamax_formula(
     """One step of AdaMax for one array, where `c1 = 1 - b1^t`."""
     mu = ema(mu, g, b1)
     nu = jnp.maximum(b2 * nu, jnp.abs(g) + eps)
-    # Only with eps = 0 is there a nu of zero: then mu is zero as well, and so is u.
+    # nu is zero only if eps = 0. Then mu is zero as well, and so is u.
     largest = jnp.where(nu > 0, nu, 1)
     return mu / c1 / largest, mu, nu
 
@@ -40,7 +40,7 @@ def adamax_formula(
 def scale_by_adamax(
     b1: Real = 0.9, b2: Real = 0.999, eps: Real = 1e-8
 ) -> GradientTransformationExtraArgs:
-    """Divide the mean of the gradient by a decaying maximum of its size.
+    """Divide the mean of the gradients by a decaying maximum of their size.
 
         mu <- b1 mu + (1 - b1) g
         nu <- max(b2 nu, |g| + eps)
@@ -79,8 +79,10 @@ def adamax(
     """AdaMax: `p <- p - learning_rate u`, with `u` from `scale_by_adamax`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps: as for `scale_by_adamax`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of their maximum, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
@@ -108,13 +110,18 @@ def adamaxw(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """AdaMaxW: `p <- p - learning_rate (u + weight_decay p)`.
+    """AdaMaxW: `adamax` with decoupled weight decay.
+
+        p <- p - learning_rate (u + weight_decay p)
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps: as for `scale_by_adamax`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of their maximum, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
     """
     return chain(

@@ -39,13 +39,13 @@ from ._descend import descend
 
 @like_optax
 class ScaleByAdanState(NamedTuple):
-    """What Adan remembers: a count for the tree, four arrays for each leaf."""
+    """State of Adan: a step count, and four arrays per leaf."""
 
     m: Updates  # mean of g
-    v: Updates  # mean of the differences of g
+    v: Updates  # mean of the differences of successive g
     n: Updates  # mean of |g + (1 - b2) difference|^2
     g: Updates  # the last gradient
-    t: Int[Array, ""]  # the steps taken
+    t: Int[Array, ""]  # number of steps taken
 
 
 @gives("first", "c1", "c2", "c3")
@@ -73,14 +73,14 @@ def adan_formula(
     c2: Array,
     c3: Array,
 ) -> tuple[Array, ...]:
-    """One step of Adan for one array; the State calls `last_g` `g`."""
+    """One step of Adan for one array. `last_g` is `g` in the state."""
     d = jnp.where(first, 0, g - last_g)
     m = ema(m, g, b1)
     v = ema(v, d, b2)
     n = ema(n, abs_sq(g + (1 - b2) * d), b3)
     ahead = m / c1 + (1 - b2) * v / c2
     u = ahead / (root(n / c3 + eps_root) + eps)
-    last_g = after(g, v, n)  # the old one is read for both
+    last_g = after(g, v, n)  # v and n read the old value
     return u, m, v, n, last_g
 
 
@@ -92,23 +92,23 @@ def scale_by_adan(
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
 ) -> GradientTransformationExtraArgs:
-    """Means of the gradient and of its differences, divided by a root mean square.
+    """Divide the means of the gradients and of their changes by a root mean square.
 
-        d  = g - (the last g)                   the first time, d = 0
+        d  = g - (the last g)                   at the first step, d = 0
         m <- b1 m + (1 - b1) g
         v <- b2 v + (1 - b2) d
         n <- b3 n + (1 - b3) |g + (1 - b2) d|^2
         u  = (m' + (1 - b2) v') / (sqrt(n' + eps_root) + eps)     x' = x / (1 - b^t)
 
-    The paper writes `1 - b` for our `b`, and multiplies `d` and `v'` by `b2`. These
-    are Optax's factors.
+    The paper writes `1 - b` for our `b`, and multiplies `d` and `v'` by `b2`. The
+    factors here are Optax's.
 
     Args:
         b1: decay rate of `m`, in [0, 1).
         b2: decay rate of `v`, in [0, 1).
         b3: decay rate of `n`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
+        eps_root: the same, added under the square root.
     """
     b1, b2, b3 = check.fraction("scale_by_adan", b1=b1, b2=b2, b3=b3)
     (eps,) = check.nonnegative("scale_by_adan", eps=eps)
@@ -148,10 +148,15 @@ def adan(
     """Adan: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_adan`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, b3, eps, eps_root: as for `scale_by_adan`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their changes, in [0, 1).
+        b3: decay rate of the mean square, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -1,8 +1,8 @@
-"""A function along a direction: what the line searches look at.
+"""The objective restricted to a line: what the line searches evaluate.
 
     phi(a) = value_fn(p + a u)        phi'(a) = <u, gradient at p + a u>
 
-where `p` are the params and `u` the updates that come in.
+where `p` are the params and `u` the incoming updates.
 """
 
 import inspect
@@ -32,7 +32,7 @@ ValueFn = Callable[..., Any]  # (params, **some of the extra arguments) -> a num
 
 
 class Line:
-    """The line through `params` along `updates`, and a function on it."""
+    """The line through `params` along `updates`, and `value_fn` on it."""
 
     def __init__(
         self,
@@ -43,30 +43,30 @@ class Line:
         extra_args: Mapping[str, Any],
         axes: MeshAxes | None = None,
     ):
-        """Look along a direction.
+        """Define the line.
 
         Args:
             name: name used in error messages.
             updates: the direction.
-            params: where it begins.
-            value_fn: a function of the params and of some extra arguments.
-            extra_args: those; an error if it does not take one of them.
-            axes: the mesh axes over which the params are split.
+            params: the starting point.
+            value_fn: a function of the params and of the extra arguments.
+            extra_args: the extra arguments; `value_fn` must accept all of them.
+            axes: the mesh axes over which the params are sharded.
         """
         self._axes = axes
         self._updates = updates
         self._params = params
-        self._who = name
+        self._name = name
         self._real = number_dtype(params)
-        given = _taken_by(name, value_fn, extra_args)
+        arguments = _accepted_by(name, value_fn, extra_args)
 
         def value_at(params: Params) -> Float[Array, ""]:
-            return returned(name, value_fn(params, **given))
+            return returned(name, value_fn(params, **arguments))
 
         self._value_at = value_at
 
     def step(self, a: Array) -> Updates:
-        """`a u`, and 0 for `a = 0`, also where `u` is not finite."""
+        """`a u`; zero if `a = 0`, even where `u` is not finite."""
         return _times.update(self._updates, EmptyState(), self._params, a=a)[0]
 
     def value(self, a: Array) -> Float[Array, ""]:
@@ -74,42 +74,41 @@ class Line:
         return self._value_at(self._point(a)).astype(self._real)
 
     def pullback(self, a: Array) -> tuple[Float[Array, ""], Callable[[], Updates]]:
-        """`phi(a)`, and a function that returns the gradient there."""
+        """`phi(a)`, and a function that returns the gradient at that point."""
         value, pull = jax.vjp(self._value_at, self._point(a))
         return value.astype(self._real), lambda: pull(jnp.ones_like(value))[0]
 
     def value_and_grad(self, a: Array) -> tuple[Float[Array, ""], Updates]:
-        """`phi(a)`, and the gradient there."""
+        """`phi(a)`, and the gradient at that point."""
         value, grad = jax.value_and_grad(self._value_at)(self._point(a))
         return value.astype(self._real), grad
 
     def slope(self, grad: Updates, *, conjugate: bool = False) -> Float[Array, ""]:
-        """`<u, grad>`, where `grad` is as `jax.grad` gives it.
+        """`<u, grad>`, the derivative of `phi`.
 
         Args:
-            grad: the gradient at some point of the line.
-            conjugate: whether `grad` is the conjugate of what `jax.grad` gives, that is
-                the direction in which the function rises most. It matters for complex
-                params only.
+            grad: the gradient at some point of the line, as `jax.grad` returns it.
+            conjugate: whether `grad` is the conjugate of that, which is the direction
+                of steepest ascent. It matters only for complex params.
         """
         u = self._updates if conjugate else jax.tree.map(jnp.conj, self._updates)
-        return dot(self._who, u, grad, self._axes).astype(self._real)
+        return dot(self._name, u, grad, self._axes).astype(self._real)
 
     def _point(self, a: Array) -> Params:
         return apply_updates(self._params, self.step(a))
 
 
 def nothing_yet(params: Params) -> Params:
-    """Zeros like the params, before anything is known.
+    """Zeros like the params, without weak types.
 
-    Of their dtypes in earnest: those of `jnp.array(1.0)` are weak, and what is computed
-    is not, so a step would be compiled twice.
+    `jnp.array(1.0)` is weakly typed but computed values are not. Zeros of a weak type
+    would make the step compile twice.
     """
     return jax.tree.map(lambda p: jnp.zeros_like(p, jnp.result_type(p)), params)
 
 
 def number_dtype(params: Params) -> Any:
-    """The real dtype of values and steps: float32, or float64 where a param has it."""
+    """The real dtype of values and steps: float64 if any param has it, else float32."""
     leaves = jax.tree.leaves(params)
     return wide_dtype([x if hasattr(x, "dtype") else jnp.asarray(x) for x in leaves])
 
@@ -117,13 +116,13 @@ def number_dtype(params: Params) -> Any:
 def dot(
     name: str, x: Updates, y: Updates, axes: MeshAxes | None = None
 ) -> Float[Array, ""]:
-    """`<x, y>` over all leaves, its real part; without those where one is `None`.
+    """The real part of `<x, y>`, summed over all leaves that are not `None` in either.
 
     Args:
         name: name used in error messages.
         x: a tree.
         y: a tree of the same structure.
-        axes: the mesh axes over which they are split.
+        axes: the mesh axes over which they are sharded.
     """
     pairs: list[tuple[Any, Any]] = []
 
@@ -143,12 +142,12 @@ def dot(
 def asked(
     name: str, updates: Updates, params: Params | None, **arguments: Any
 ) -> Float[Array, ""]:
-    """The `value` that `update` was given; an error if anything is missing or odd.
+    """The `value` passed to `update`, after checking all arguments of a line search.
 
     Args:
         name: name used in error messages.
         updates: the direction.
-        params: where it begins.
+        params: the starting point.
         arguments: `value`, `grad` and `value_fn`.
     """
     absent = [k for k, x in {"params": params, **arguments}.items() if x is None]
@@ -161,51 +160,51 @@ def asked(
 
 
 def returned(name: str, x: Any) -> Float[Array, ""]:
-    """What `value_fn` returned, which must be something that has a gradient."""
+    """The result of `value_fn`; an error unless it is one real number."""
     dtype = getattr(x, "dtype", jnp.result_type(float))
     floating = _is_number(x) and jnp.issubdtype(dtype, jnp.floating)
     if not floating or np.shape(x) != ():
         raise TypeError(
             f"{name}: value_fn returned {_described(x)}, expected one real number. "
-            "Return the value alone, and sum or average over its axes."
+            "Return only the value, summed or averaged over its axes."
         )
     return jnp.asarray(x, dtype)
 
 
 def differentiable(name: str, params: Params) -> None:
-    """An error unless there is a gradient for every param: integers have none."""
+    """Raise an error unless every param is differentiable; integers are not."""
     leaves = jax.tree.leaves(params, is_leaf=lambda x: x is None)
     for path, x in zip(leaf_paths(params), leaves, strict=True):
         if x is None or is_inexact(x) or isinstance(x, float | complex):
             continue
         raise TypeError(
             f"{name}: leaf {path} of the params {check.said_of(x)}, expected an array "
-            "of floating or complex numbers. Put `None` in its place, or hide it with "
-            "`masked`."
+            "of real or complex floating-point numbers. Replace it with `None`, or "
+            "exclude it with `masked`."
         )
 
 
-def one_number(who: str, **value: Any) -> Float[Array, ""]:
-    """What was given by that name, as a number."""
-    ((name, x),) = value.items()
+def one_number(name: str, **value: Any) -> Float[Array, ""]:
+    """The value of one keyword argument, as a real number."""
+    ((argument, x),) = value.items()
     if not _is_number(x) or math.prod(np.shape(x)) != 1 or jnp.iscomplexobj(x):
         raise TypeError(
-            f"{who}: {name} is {_described(x)}, expected one real number. Pass what "
-            "the function returns, summed or averaged over its axes."
+            f"{name}: {argument} is {_described(x)}, expected one real number. Pass "
+            "the value of the function, summed or averaged over its axes."
         )
     return jnp.reshape(jnp.asarray(x), ()).astype(float)
 
 
 def beginning(learning_rate: Array) -> Array:
-    """The last step, as a guess for the next; 1 where the last search refused to move.
+    """The last step size as the next guess, or 1 if the last search did not move.
 
-    Otherwise one value that was not a number would stop the optimizer for ever.
+    Without the 1, a single NaN value would stop the optimizer for good.
     """
     return jnp.where(learning_rate > 0, learning_rate, jnp.ones_like(learning_rate))
 
 
 def line_formula(g: Array, *, a: Array) -> Array:
-    """`a g`, which is zero for `a = 0` even if `g` is infinite."""
+    """`a g`; zero if `a = 0`, even where `g` is infinite."""
     return jnp.where(a == 0, 0, a * g)
 
 
@@ -222,33 +221,33 @@ def _described(x: Any) -> str:
     return f"an array of {x.dtype} of shape {x.shape}"
 
 
-def _taken_by(
-    who: str, value_fn: ValueFn, extra_args: Mapping[str, Any]
+def _accepted_by(
+    name: str, value_fn: ValueFn, extra_args: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The extra arguments, all of which `value_fn` takes, or an error."""
+    """The extra arguments for `value_fn`; an error if it does not accept them all."""
     try:
         signature = inspect.signature(value_fn)
-    except ValueError:  # written in C: it will speak for itself
+    except ValueError:  # written in C: the call itself will raise
         return extra_args
     arguments = signature.parameters.values()
     takes_any = any(a.kind is a.VAR_KEYWORD for a in arguments)
     by_name = [a.name for a in arguments if a.kind is not a.POSITIONAL_ONLY]
-    others = [name for name in extra_args if name not in by_name]
+    others = [key for key in extra_args if key not in by_name]
     if not takes_any:
-        # Another optimizer of the chain or group may want a function of its own.
-        known = [name for name in others if name in FUNCTIONS_OF_PARAMS]
+        # Another optimizer in the chain or partition may need these functions.
+        known = [key for key in others if key in FUNCTIONS_OF_PARAMS]
         extra_args = {k: x for k, x in extra_args.items() if k not in known}
-        others = [name for name in others if name not in known]
+        others = [key for key in others if key not in known]
     if others and not takes_any:
         raise TypeError(
-            f"{who}: Unexpected keyword arguments {others}: value_fn takes {by_name}. "
-            "Pass only what it takes."
+            f"{name}: Unexpected keyword arguments {others}: value_fn takes {by_name}. "
+            "Pass only arguments that it takes."
         )
     try:
         signature.bind(None, **extra_args)
     except TypeError as error:
         raise TypeError(
-            f"{who}: value_fn is called with the params and, by name, with "
-            f"{list(extra_args)}: {error}. Pass what else it needs to `update` by name."
+            f"{name}: value_fn is called with the params and the keyword arguments "
+            f"{list(extra_args)}: {error}. Pass its arguments to `update` by name."
         ) from None
     return extra_args

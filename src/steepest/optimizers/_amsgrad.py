@@ -1,4 +1,4 @@
-"""AMSGrad: Adam whose steps can only become shorter.
+"""AMSGrad: Adam with a denominator that never decreases.
 
 Reddi, Kale and Kumar, On the convergence of Adam and beyond, 2018, arXiv:1904.09237
 """
@@ -34,9 +34,9 @@ from ._descend import descend
 
 @like_optax
 class ScaleByAmsgradState(NamedTuple):
-    """What AMSGrad remembers: a count for the tree, three arrays for each leaf."""
+    """State of AMSGrad: a step count, and three arrays per leaf."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g, in `mu_dtype`
     nu: Updates  # mean of |g|^2
     nu_max: Updates  # the largest v so far
@@ -76,7 +76,7 @@ def scale_by_amsgrad(
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
 ) -> GradientTransformationExtraArgs:
-    """Divide the mean of the gradient by the largest root mean square so far.
+    """Divide the mean of the gradients by their largest root mean square so far.
 
         mu     <- b1 mu + (1 - b1) g
         nu     <- b2 nu + (1 - b2) |g|^2
@@ -85,14 +85,14 @@ def scale_by_amsgrad(
         nu_max <- max(nu_max, v)
         u       = m / (sqrt(nu_max + eps_root) + eps)
 
-    The paper has neither correction, and writes `m = mu` and `v = nu`.
+    The paper has no bias corrections: there `m = mu` and `v = nu`.
 
     Args:
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
-        mu_dtype: the dtype of `mu`; by default that of the params.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of `mu`; by default that of the params.
         bias_correction_mu: whether `m` is divided by `1 - b1^t`.
         bias_correction_nu: whether `v` is divided by `1 - b2^t`.
     """
@@ -144,9 +144,14 @@ def amsgrad(
     """AMSGrad: `p <- p - learning_rate u`, with `u` from `scale_by_amsgrad`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, mu_dtype: as for `scale_by_amsgrad`.
-        bias_correction_mu, bias_correction_nu: as for `scale_by_amsgrad`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of the mean; by default that of the params.
+        bias_correction_mu: whether to correct the bias of the mean.
+        bias_correction_nu: whether to correct the bias of the mean square.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -1,9 +1,9 @@
-"""Backtracking line search: shorter and shorter steps, until one goes downhill.
+"""Backtracking line search: shorten the step until the function decreases enough.
 
 Armijo, Minimization of functions having Lipschitz continuous first partial derivatives,
 1966, doi:10.2140/pjm.1966.16.1
 Vaswani et al., Painless stochastic gradient: interpolation, line-search, and
-convergence rates, 2019, arXiv:1905.09997 (each search begins a little above the last
+convergence rates, 2019, arXiv:1905.09997 (each search starts a little above the last
 step)
 """
 
@@ -41,22 +41,22 @@ from ._along import (
 class BacktrackingLinesearchInfo(NamedTuple):
     """How the last search went."""
 
-    num_linesearch_steps: Int[Array, ""]  # how often the function was called
-    decrease_error: Float[Array, ""]  # by how much it missed the decrease; 0 is good
+    num_linesearch_steps: Int[Array, ""]  # number of calls of the function
+    decrease_error: Float[Array, ""]  # shortfall of the decrease; 0 if accepted
 
 
 @like_optax
 class ScaleByBacktrackingLinesearchState(NamedTuple):
-    """The last step, and the function where it ended."""
+    """The last step size, and the value and gradient at its end."""
 
     learning_rate: Float[Array, ""]
-    value: Float[Array, ""]  # infinite if it is not known
-    grad: Updates | None  # kept with `store_grad`
+    value: Float[Array, ""]  # infinite if unknown
+    grad: Updates | None  # stored with `store_grad`
     info: BacktrackingLinesearchInfo
 
 
 class _Trial(NamedTuple):
-    """A step that was tried, and what it gave."""
+    """A trial step and its result."""
 
     count: Array
     a: Array
@@ -66,12 +66,12 @@ class _Trial(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """The numbers of a search."""
+    """The options of a search."""
 
-    most: Real  # how often the step is made shorter, at most
-    slope: Real  # the part of the decrease promised by the slope that is wanted
-    shrink: Real  # from one trial to the next
-    grow: Real  # from the last step to the first trial
+    most: Real  # largest number of reductions of the step
+    slope: Real  # required fraction of the decrease predicted by the slope
+    shrink: Real  # factor from one trial to the next
+    grow: Real  # factor from the last step to the first trial
     longest: Real
     atol: Real
     rtol: Real
@@ -91,33 +91,33 @@ def scale_by_backtracking_linesearch(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Multiply the updates `u` by a step `a` along which the function falls enough.
+    """Multiply the updates `u` by a step size `a` that decreases the function enough.
 
         f(p + a u) <= (1 + rtol) f(p) + a slope_rtol <u, grad> + atol
 
-    The first `a` is `increase_factor` times the last, at most `max_learning_rate`; the
-    next ones are `decrease_factor` times the one before. If none is good the last is
-    taken, unless the function is not finite there: then `u = 0`, and the next search
-    begins at 1.
+    The first `a` is `increase_factor` times the last step size, at most
+    `max_learning_rate`. Each further `a` is `decrease_factor` times the one before. If
+    no `a` is accepted, the last one is used. If the function is not finite there, the
+    update is 0 and the next search starts at 1.
 
-    `update` wants the params, and by name `value`, `grad` and `value_fn`: the function
-    and, at the params, its value and its gradient, as `jax.grad` gives it. Other extra
-    arguments are passed on to `value_fn`, which must take them.
+    `update` needs the params and the keyword arguments `value`, `grad` and `value_fn`:
+    the function, its value at the params, and its gradient as `jax.grad` returns it.
+    Other extra arguments are passed to `value_fn`, which must accept them.
 
     Args:
-        max_backtracking_steps: how often the step is made shorter, at most.
-        slope_rtol: the part of the decrease promised by the slope that is wanted.
-        decrease_factor: how much shorter each step is than the one before.
-        increase_factor: how much longer the first step is than the last one taken;
-            infinite to begin with `max_learning_rate` always.
-        max_learning_rate: the longest step.
-        atol: how far the condition may be missed.
-        rtol: the same, as a part of `f(p)`.
-        store_grad: whether to keep the gradient where the step ended, which
-            `value_and_grad_from_state` finds there.
-        verbose: whether to print a line when no good step was found.
+        max_backtracking_steps: the largest number of reductions of the step size.
+        slope_rtol: required fraction of the decrease predicted by the slope.
+        decrease_factor: ratio of each trial step size to the one before, below 1.
+        increase_factor: ratio of the first trial to the last accepted step size;
+            infinite to always start at `max_learning_rate`.
+        max_learning_rate: the largest step size.
+        atol: absolute tolerance of the condition.
+        rtol: tolerance relative to `f(p)`.
+        store_grad: whether to store the gradient at the end of the step in the state,
+            for `value_and_grad_from_state`.
+        verbose: whether to print a message if no step size is accepted.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. `value` and `value_fn` must give the loss of all devices.
+            sharded. `value` and `value_fn` must give the loss over all devices.
     """
     name = "scale_by_backtracking_linesearch"
     (most,) = check.whole(name, max_backtracking_steps=max_backtracking_steps)
@@ -143,14 +143,14 @@ def scale_by_backtracking_linesearch(
         **extra_args: Any,
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
         check.state_of(name, ScaleByBacktrackingLinesearchState, state)
-        given = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
+        f0 = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
         assert value_fn is not None
         line = Line(name, updates, params, value_fn, extra_args, axes)
         last = jnp.asarray(state.learning_rate)
         start = _Trial(
             count=jnp.zeros((), int),
             a=last,
-            value=given.astype(last.dtype),
+            value=f0.astype(last.dtype),
             grad=state.grad,
             error=jnp.full((), jnp.inf, last.dtype),
         )
@@ -162,7 +162,7 @@ def scale_by_backtracking_linesearch(
             _say(name, end.error > atol, end, a, start.value, slope)
         return line.step(a), ScaleByBacktrackingLinesearchState(
             learning_rate=a,
-            # The value belongs to a point to which the params did not go.
+            # A finite value belongs to a point that the params did not move to.
             value=jnp.where(refused & jnp.isfinite(end.value), jnp.inf, end.value),
             grad=end.grad,
             info=BacktrackingLinesearchInfo(end.count, end.error),
@@ -190,14 +190,14 @@ def _init(
 def _search(
     line: Line, start: _Trial, slope: Array, want: _Wanted, store_grad: bool
 ) -> _Trial:
-    """The first step that falls enough, or the last that was tried.
+    """The first trial with enough decrease, or the last one tried.
 
     Args:
-        line: the function along a direction.
-        start: the last step of the search before, and the value at the params.
-        slope: along the direction, at the params.
-        want: the numbers of `scale_by_backtracking_linesearch`.
-        store_grad: whether to find the gradient too, where the search ends.
+        line: the function along the direction.
+        start: the last step size, and the value at the params.
+        slope: slope of the function along the direction, at the params.
+        want: the options of `scale_by_backtracking_linesearch`.
+        store_grad: whether to also compute the gradient where the search ends.
     """
     last, f0 = start.a, start.value
 
@@ -217,9 +217,8 @@ def _search(
         error = jnp.maximum(f - (1 + want.rtol) * f0 - a * want.slope * slope, 0)
         error = jnp.where(jnp.isnan(error), jnp.inf, error)
         new = _Trial(trial.count + 1, a, f, trial.grad, error)
-        # Backwards only where the search ends.
-        found = branch(goes_on(new), lambda: trial.grad, pull)
-        return new._replace(grad=found)
+        # The backward pass runs only where the search ends.
+        return new._replace(grad=branch(goes_on(new), lambda: trial.grad, pull))
 
     return loop(goes_on, shorter, start)
 
@@ -229,9 +228,9 @@ def _say(
 ) -> None:
     def line() -> None:
         jax.debug.print(
-            name + ": no good step in {n} trials. At the params the value is {value} "
-            "and the slope {slope}, which should be below 0; the last trial missed the "
-            "decrease by {error}. Taken: {a}.",
+            name + ": no step size was accepted in {n} trials. At the params the value "
+            "is {value} and the slope is {slope}, expected a slope below 0. The last "
+            "trial missed the decrease by {error}. Step size used: {a}.",
             n=end.count,
             value=value,
             slope=slope,

@@ -1,4 +1,4 @@
-"""The last link of an optimizer: down, by the learning rate."""
+"""The last link of an optimizer: a descent step, scaled by the learning rate."""
 
 from .. import check
 from ..core import GradientTransformationExtraArgs, ScalarOrSchedule
@@ -11,7 +11,7 @@ def descend(
     """`scale_by_learning_rate`, with a warning if the learning rate is `None`.
 
     Args:
-        name: the optimizer, named in the warning.
-        learning_rate: a number, or a function of the count.
+        name: name of the optimizer, used in the warning.
+        learning_rate: a number, a schedule, or `None`.
     """
     return scale_by_learning_rate(check.rate_given(name, learning_rate))

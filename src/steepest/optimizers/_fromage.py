@@ -41,15 +41,14 @@ def fromage(
 ) -> GradientTransformationExtraArgs:
     """Fromage: `p <- (p - learning_rate |p| g / |g|) / sqrt(1 + learning_rate^2)`.
 
-    Every leaf turns by the same angle. The root keeps its length: without it, steps
-    across `p` would make `p` ever longer.
+    Every leaf turns by the same angle. The root preserves its norm: without it, steps
+    orthogonal to `p` would make the norm of `p` grow at every step.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        min_norm: the least length a leaf is thought to have, or it could not leave
-            zero.
+        learning_rate: a number, or a schedule (a function of the step count).
+        min_norm: lower bound on `|p|` in the step, so that a leaf can leave zero.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
@@ -69,7 +68,7 @@ def fromage(
 
 
 def _at(schedule: Schedule, f: Callable[[Any], Any], count: Any) -> Any:
-    """`f` of the value of a schedule."""
+    """`f(schedule(count))`."""
     return f(jnp.asarray(schedule(count), float))
 
 
@@ -79,17 +78,17 @@ def _shorter(eta: Any) -> Any:
 
 
 def _growth(eta: Any) -> Any:
-    """`1 / sqrt(1 + eta^2) - 1`, written so that small `eta` keep their digits."""
+    """`1 / sqrt(1 + eta^2) - 1`, written to avoid cancellation for small `eta`."""
     r = (1 + eta * eta) ** 0.5
     return -(eta * eta) / (r * (1 + r))
 
 
 def growth_formula(g: Array, p: Array, *, weight_decay: Real) -> Array:
-    """`u = g + weight_decay p`, where the weight is negative."""
+    """`u = g + weight_decay p`, where `weight_decay` is negative."""
     return g + weight_decay * p
 
 
 def _add(growth: Any) -> GradientTransformationExtraArgs:
-    """`u = g + growth p`: a decay of negative weight is no mistake here."""
+    """`u = g + growth p`, without a warning that `growth` is negative."""
     numbers, counted = {"weight_decay": growth}, WeightDecaySchedule
     return lift(Rule("fromage", growth_formula, numbers=numbers, counted=counted))

@@ -31,18 +31,22 @@ def lamb(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """LAMB: AdamW, with each leaf's step scaled to the norm of the leaf.
+    """LAMB: AdamW with the step of each leaf scaled to the norm of the leaf.
 
         d  = u + weight_decay p                  u from `scale_by_adam`
         p <- p - learning_rate |p| d / |d|
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root: as for `scale_by_adam`.
-        weight_decay: the pull towards zero.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        weight_decay: weight decay coefficient.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

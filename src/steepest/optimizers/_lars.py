@@ -32,22 +32,24 @@ def lars(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """LARS: momentum, with each leaf's step in proportion to its norm.
+    """LARS: momentum with the step of each leaf proportional to its norm.
 
         d  = g + weight_decay p
         m <- momentum m - learning_rate trust_coefficient |p| d / (|d| + eps)
         p <- p + m
 
     Args:
-        learning_rate: a number, or a function of the count.
-        weight_decay: the pull towards zero, added to the gradient.
-        weight_decay_mask: which leaves decay, as for `masked`; by default all.
-        trust_coefficient, eps: as for `scale_by_trust_ratio`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        weight_decay: weight decay coefficient; the decay is added to the gradient.
+        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
+            the params that returns one; by default all.
+        trust_coefficient: ratio of the norm of a step to the norm of the leaf.
+        eps: added to `|d|` in the denominator.
         trust_ratio_mask: which leaves are scaled by the ratio; by default all.
-        momentum: the `decay` of `trace`.
-        nesterov: as for `trace`.
+        momentum: decay rate of `m`, in [0, 1).
+        nesterov: whether to use Nesterov momentum.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

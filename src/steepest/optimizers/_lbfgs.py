@@ -1,4 +1,4 @@
-"""L-BFGS: Newton's direction, from the last few steps and gradients.
+"""L-BFGS: a quasi-Newton direction from the last few steps and gradients.
 
 Liu and Nocedal, On the limited memory BFGS method for large scale optimization, 1989,
 doi:10.1007/BF01589116
@@ -56,14 +56,14 @@ _ZOOM = _zoom()
 class ScaleByLBFGSState(NamedTuple):
     """The last params and gradient, and their last few differences.
 
-    The memories have one axis more than the params, in front, and are written in turns.
+    The memories are circular buffers: they have an extra leading axis of `memory_size`.
     """
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     params: Params  # the last p
     updates: Updates  # the last g
-    diff_params_memory: Params  # s, the differences of params
-    diff_updates_memory: Updates  # y, the differences of gradients
+    diff_params_memory: Params  # s, differences of the params
+    diff_updates_memory: Updates  # y, differences of the gradients
     weights_memory: Float[Array, " memory_size"]  # rho = 1 / <s, y>
 
 
@@ -74,23 +74,23 @@ def scale_by_lbfgs(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Multiply the gradient by an estimate of the inverse of the Hessian.
+    """Multiply the gradient by an estimate of the inverse Hessian.
 
-    For each of the last `memory_size` steps, with `s` the difference of the params, `y`
-    that of the gradients and `rho = 1 / <s, y>`,
+    For each of the last `memory_size` steps, let `s` be the difference of the params,
+    `y` the difference of the gradients and `rho = 1 / <s, y>`. Starting with `q = g`:
 
-        q <- q - alpha y        alpha = rho <s, q>        from the last to the first
-        q <- gamma q            gamma = <s, y> / <y, y>   of the last step
-        q <- q + (alpha - rho <y, q>) s                   from the first to the last
+        q <- q - alpha y        alpha = rho <s, q>        from the newest to the oldest
+        q <- gamma q            gamma = <s, y> / <y, y>   of the newest step
+        q <- q + (alpha - rho <y, q>) s                   from the oldest to the newest
 
-    beginning with `q = g`; `u` is the `q` at the end. At the first step
-    `u = g / max(|g|, 1)`. Where `<s, y>` is 0, so is `rho`.
+    The final `q` is `u`. At the first step `u = g / max(|g|, 1)`. If `<s, y>` is 0,
+    `rho` is 0.
 
     Args:
-        memory_size: how many steps are remembered, at least 1.
-        scale_init_precond: whether to multiply by `gamma`; otherwise it is 1.
+        memory_size: the number of steps to remember, at least 1.
+        scale_init_precond: whether to multiply by `gamma`; otherwise `gamma` is 1.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
     """
     check.flag(_NAME, scale_init_precond=scale_init_precond)
     axes = mesh_axes(_NAME, axis_name)
@@ -100,7 +100,7 @@ def scale_by_lbfgs(
         differentiable(_NAME, params)
 
         def memory() -> Params:
-            # Repeated, not made anew, so that it lives where the params live.
+            # `repeat` keeps the sharding and device of the params; `zeros` would not.
             repeated = lambda zero: jnp.repeat(zero[None], memory_size, axis=0)
             return jax.tree.map(repeated, nothing_yet(params))
 
@@ -144,19 +144,22 @@ def lbfgs(
 ) -> GradientTransformationExtraArgs:
     """L-BFGS: `p <- p - a learning_rate u`, with `u` from `scale_by_lbfgs`.
 
-    The line search finds `a`. `update` wants the params, and for the line search, by
-    name, `value`, `grad` and `value_fn`: the function, and its value and gradient at
-    the params. After the first step `value_and_grad_from_state` has them already.
+    The line search chooses `a`. `update` needs the params and, for the line search, the
+    keyword arguments `value`, `grad` and `value_fn`: the function, and its value and
+    gradient at the params. After the first step, `value_and_grad_from_state` reads the
+    value and gradient from the state.
 
     Args:
-        learning_rate: a number, a function of the count, or `None` for 1.
-        memory_size, scale_init_precond: as for `scale_by_lbfgs`.
-        linesearch: a transformation that scales the updates; `None` for none. By
-            default `scale_by_zoom_linesearch`, at most 20 trials, the first of them 1.
+        learning_rate: a number, a schedule (a function of the step count), or `None`
+            for 1.
+        memory_size: the number of steps to remember, at least 1.
+        scale_init_precond: whether to scale the initial inverse Hessian by `gamma` of
+            `scale_by_lbfgs`; otherwise it is the identity.
+        linesearch: a transformation that scales the updates, or `None`. By default
+            `scale_by_zoom_linesearch` with at most 20 trials, starting at 1.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. The default line search sums over them too; another one needs an
-            `axis_name` of its own. `value` and `value_fn` must give the loss of all
-            devices.
+            sharded. The default line search uses them too; any other needs its own
+            `axis_name`. `value` and `value_fn` must give the loss over all devices.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> f = lambda p: jnp.sum((p - 1.0) ** 4)
@@ -181,7 +184,7 @@ def lbfgs(
     check.dtype("lbfgs", memory_dtype=memory_dtype)
     tx = scale_by_lbfgs(memory_size, scale_init_precond, axis_name=axis_name)
     tx = chain(
-        # Not the line search: it keeps a point and its gradient as they are.
+        # Not the line search: it must store the value and gradient exactly.
         keeping(tx, memory_dtype=memory_dtype),
         descend,
         identity() if linesearch is None else linesearch,
@@ -203,12 +206,12 @@ def _step(
     g, p = _wide(updates, updates), _wide(updates, params)
     t = jnp.asarray(state.count)
     begun = t > 0
-    k = (t - 1) % memory_size  # where the last step is remembered
+    k = (t - 1) % memory_size  # index of the newest step in the memory
     s = _minus(p, _wide(updates, state.params))
     y = _minus(g, _wide(updates, state.updates))
     sy, yy = dot(_NAME, s, y, axes), dot(_NAME, y, y, axes)
-    # 1 / <s, y> must be finite: below this number, where a device knows such small
-    # ones, it is not.
+    # 1 / <s, y> must be finite. For subnormal <s, y>, on devices that have them, it is
+    # not.
     tiny = jnp.finfo(sy.dtype).tiny
     rho = quotient(jnp.ones_like(sy), jnp.where(jnp.abs(sy) < tiny, 0, sy))
     keep = partial(_written, begun, k)
@@ -223,18 +226,18 @@ def _step(
     gamma = jnp.ones_like(sy)
     if scale_init_precond:
         later = jnp.where(yy > 0, quotient(sy, yy), 1)
-        # At the first step nothing is kept, and `y` is `g`.
+        # At the first step the memory is empty and `y` is `g`.
         gamma = jnp.where(begun, later, 1 / jnp.sqrt(jnp.maximum(yy, 1)))
     return _out(_two_loops(new, g, gamma, k, axes), updates, params), new
 
 
 def _written(begun: Array, k: Array, memory: Updates, new: Updates) -> Updates:
-    """`memory` with `new` in place `k`; zeros if there was no step before this one."""
+    """`memory` with `new` at index `k`, or with zeros at the first step."""
 
     def leaf(kept: Any, x: Any) -> Any:
         if x is None:
             return kept
-        # The first step has no other to differ from.
+        # The first step has no differences.
         x = jnp.where(begun, restore(x, kept.dtype), 0)
         return jax.lax.dynamic_update_index_in_dim(kept, x, k, 0)
 
@@ -246,13 +249,13 @@ def _whole(memory_size: Any) -> int:
         memory_size = index(memory_size)
     except TypeError:
         raise TypeError(
-            f"{_NAME}: memory_size is {memory_size!r}, expected a whole number of at "
-            "least 1, known before tracing."
+            f"{_NAME}: memory_size is {memory_size!r}, expected an integer of at "
+            "least 1, not a traced value."
         ) from None
     if memory_size < 1:
         raise ValueError(
-            f"{_NAME}: memory_size must be >= 1, and is {memory_size}. To remember "
-            "nothing, use `sgd`."
+            f"{_NAME}: memory_size must be >= 1, got {memory_size}. For an optimizer "
+            "without memory, use `sgd`."
         )
     return memory_size
 
@@ -260,11 +263,11 @@ def _whole(memory_size: Any) -> int:
 def _two_loops(
     state: ScaleByLBFGSState, g: Updates, gamma: Array, k: Array, axes: MeshAxes | None
 ) -> Updates:
-    """`u`, by the formulas of `scale_by_lbfgs`; `k` says where the last step is."""
+    """`u`, by the formulas of `scale_by_lbfgs`; `k` is the index of the newest step."""
     size = len(state.weights_memory)
 
     def remembered(j: Array) -> tuple[Updates, Updates, Array]:
-        """Of the step before the last by `j`."""
+        """`s`, `y` and `rho` of the step `j` steps before the newest."""
         at = lambda memory: jax.tree.map(lambda x: x[(k - j) % size], memory)
         s = _wide(g, at(state.diff_params_memory))
         y = _wide(g, at(state.diff_updates_memory))
@@ -287,7 +290,7 @@ def _two_loops(
 
 
 def _wide(updates: Updates, tree: Any) -> Any:
-    """The leaves for which there is an update, in float32 or wider."""
+    """The leaves of `tree` that have an update, in float32 or wider."""
 
     def leaf(g: Any, x: Any) -> Any:
         return None if g is None or x is None else at_least_float32(x)
@@ -304,7 +307,7 @@ def _plus(x: Updates, a: Array, y: Updates) -> Updates:
 
 
 def _in_step(f: Callable[[Array, Array], Array], x: Updates, y: Updates) -> Updates:
-    """`f` of the leaves of two trees, in the dtype in which they meet."""
+    """Map `f` over two trees, in the promoted dtype of each pair of leaves."""
 
     def leaf(x: Array, y: Array) -> Array:
         dtype = promoted(x, y)
@@ -314,7 +317,7 @@ def _in_step(f: Callable[[Array, Array], Array], x: Updates, y: Updates) -> Upda
 
 
 def _kept(old: OptState, new: Updates) -> Updates:
-    """`new` in the dtypes of `old`, and `old` where there is nothing new."""
+    """`new` in the dtypes of `old`; `old` where `new` is `None`."""
 
     def leaf(old: Any, x: Any) -> Any:
         return old if x is None else restore(x, old.dtype)
@@ -323,7 +326,7 @@ def _kept(old: OptState, new: Updates) -> Updates:
 
 
 def _out(u: Updates, updates: Updates, params: Params) -> Updates:
-    """`u` in the dtype of the gradient, or of the param where that is wider."""
+    """`u` in the dtype of the gradient, or of the param if it is wider."""
 
     def leaf(g: Any, u: Any, p: Any) -> Any:
         return None if u is None else restore(u, update_dtype(g, p))

@@ -30,9 +30,9 @@ Mode = Literal["hard", "smooth", "refined"]
 
 @like_optax
 class ScaleByLionState(NamedTuple):
-    """What Lion remembers: a count for the tree, one array for each leaf."""
+    """State of Lion: a step count, and one array per leaf."""
 
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
     mu: Updates  # mean of g, in `mu_dtype`
 
 
@@ -46,10 +46,10 @@ def lion_formula(
 def in_place_formula(
     g: Array, mu: Array, *, b1: Real, b2: Real, mode: Mode, smooth_beta: Real
 ) -> tuple[Array, Array]:
-    """The same, with `c` computed from the new `mu`.
+    """The same step, with `c` computed from the new `mu`.
 
-    The old one is not read after it has been overwritten, so XLA need not copy it (40M
-    params on a CPU: half the time).
+    The old `mu` is not read after it is overwritten, so XLA does not copy it. With 40M
+    params on a CPU this halves the time.
     """
     mu = ema(mu, g, b2)
     share = b1 / b2
@@ -73,27 +73,27 @@ def scale_by_lion(
     mode: Mode = "hard",
     smooth_beta: Real = 1.0,
 ) -> GradientTransformationExtraArgs:
-    """The sign of a mean of the gradients, with more weight on the last one.
+    """Take the sign of the mean of the gradients, with extra weight on the last one.
 
         c   = b1 mu + (1 - b1) g
         mu <- b2 mu + (1 - b2) g
         u   = sign(c)
 
     Args:
-        b1: the weight of `mu` in `c`, in [0, 1).
+        b1: weight of `mu` in `c`, in [0, 1).
         b2: decay rate of `mu`, in [0, 1).
-        mu_dtype: the dtype of `mu`; by default that of the params.
-        mode: which sign: `hard`, `sign(c)`; `smooth`, `tanh(smooth_beta c)`;
-            `refined`, `c` clipped to [-1, 1].
-        smooth_beta: how steep the smooth sign is.
+        mu_dtype: dtype of `mu`; by default that of the params.
+        mode: how to compute `u`: `hard` is `sign(c)`, `smooth` is
+            `tanh(smooth_beta c)`, and `refined` clips `c` to [-1, 1].
+        smooth_beta: steepness of the smooth sign.
     """
     b1, b2 = check.fraction("scale_by_lion", b1=b1, b2=b2)
     (smooth_beta,) = check.measurable.must("scale_by_lion", smooth_beta=smooth_beta)
     check.dtype("scale_by_lion", mu_dtype=mu_dtype)
     check.choice("scale_by_lion", get_args(Mode), mode=mode)
-    in_place = isinstance(b2, int | float) and b2 > 0  # it divides by b2
-    # With b1 = 1, c is the old mu. The other form rounds, and where mu is 0 the sign of
-    # that would be taken.
+    in_place = isinstance(b2, int | float) and b2 > 0  # the formula divides by b2
+    # With b1 = 1, c is the old mu. The in-place form would round it, and where mu is 0
+    # the sign of the rounding error would become the update.
     in_place &= not (isinstance(b1, int | float) and b1 == 1)
     return lift(
         Rule(
@@ -122,14 +122,17 @@ def lion(
 ) -> GradientTransformationExtraArgs:
     """Lion: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_lion`.
 
-    Every weight moves by the learning rate: take it 3 to 10 times smaller than for
-    AdamW, and the weight decay as much larger.
+    Every weight moves by the full learning rate. Use one 3 to 10 times smaller than for
+    AdamW, and a weight decay larger by the same factor.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, mu_dtype: as for `scale_by_lion`.
-        weight_decay: the pull towards zero; the learning rate multiplies it too.
-        mask: which leaves decay, as for `masked`; by default all.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: weight of the mean against the current gradient in `u`, in [0, 1).
+        b2: decay rate of the mean of the gradients, in [0, 1).
+        mu_dtype: dtype of the mean; by default that of the params.
+        weight_decay: weight decay coefficient, multiplied by the learning rate.
+        mask: the leaves to decay, as a tree of booleans or a function of the params
+            that returns one; by default all.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -1,4 +1,4 @@
-"""Which leaves are the matrices of hidden layers: their paths and shapes say it."""
+"""Decide from its path and shape whether a leaf is the matrix of a hidden layer."""
 
 import re
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from ..core import Params, Recent
 from ..tree import as_patterns, key_paths
 
 MUON, ADAM = "muon", "adam"
-PLAIN = ("in", "out")  # the axes of a matrix, where nobody says otherwise
+PLAIN = ("in", "out")  # the axes of a matrix, unless `routes` says otherwise
 
-# What a path says, in the order it is asked. Keys are as flax, Equinox, Haiku and
-# torch write them; in flax's NNX a path ends in `value`.
+# Patterns for paths, in order of priority. They match the key names of flax, Equinox,
+# Haiku and torch; in flax's NNX a path ends in `value`.
 _NAMES = [
     (re.compile(pattern, re.IGNORECASE), what, decays)
     for pattern, what, decays in (
@@ -37,31 +37,31 @@ _NAMES = [
         (r"router", "a router", True),
     )
 ]
-# Sides of 50257 x 768 are those of a vocabulary, and of 28672 x 8192 are not.
+# 50257 x 768 is the shape of a vocabulary; 28672 x 8192 is not.
 _LONG, _TIMES = 10_000, 10
-_TREES = 256  # trees remembered
+_TREES = 256  # number of trees to cache
 
 
 class Place(NamedTuple):
-    """Where a leaf goes."""
+    """The group of a leaf."""
 
-    label: str  # of its group
+    label: str  # label of the group
     decays: bool
     why: str
 
 
 class Sorting:
-    """Who takes which leaf."""
+    """Assigns each leaf to a group."""
 
     def __init__(
         self, name: str, stacked: str | None, routes: Mapping[str, str] | None
     ):
-        """Take what the user says, or refuse it.
+        """Check the options.
 
         Args:
             name: name used in error messages.
-            stacked: a pattern for the leaves whose first axis counts layers.
-            routes: pattern -> "muon", "adam", or words for the axes.
+            stacked: a pattern for leaves whose first axis indexes layers.
+            routes: maps a pattern to "muon", "adam", or a word for each axis.
         """
         if routes is not None and not isinstance(routes, Mapping):
             raise TypeError(
@@ -76,32 +76,32 @@ class Sorting:
 
     @property
     def sides(self) -> dict[str, tuple[str, ...]]:
-        """Label -> the words for the axes, for each group of matrices."""
-        found = {MUON: PLAIN}
-        return found | {_label(words): words for words in self._words if words}
+        """The words for the axes of each group of matrices, by label."""
+        plain = {MUON: PLAIN}
+        return plain | {_label(words): words for words in self._words if words}
 
     def places(self, params: Params) -> list[Place]:
-        """For each leaf, where it goes; remembered for a structure and its shapes."""
+        """The group of each leaf, cached by structure and shapes."""
         leaves, treedef = jax.tree.flatten(params)
         shapes = tuple(map(jnp.shape, leaves))
         make = lambda: list(map(self._place, key_paths(params), shapes))
         try:
             return self._known((treedef, shapes), make)
-        except (TypeError, ValueError):  # a node holds what cannot be compared
+        except (TypeError, ValueError):  # not hashable or comparable
             return make()
 
     def __call__(self, params: Params) -> Params:
         """The label of each leaf, in the structure of the params."""
-        found = [place.label for place in self.places(params)]
-        return jax.tree.structure(params).unflatten(found)
+        labels = [place.label for place in self.places(params)]
+        return jax.tree.structure(params).unflatten(labels)
 
     def decaying(self, params: Params) -> Params:
         """Whether each leaf decays, in the structure of the params."""
-        found = [place.decays for place in self.places(params)]
-        return jax.tree.structure(params).unflatten(found)
+        decays = [place.decays for place in self.places(params)]
+        return jax.tree.structure(params).unflatten(decays)
 
     def reasons(self, params: Params) -> list[str]:
-        """For each leaf, why it goes where it goes."""
+        """The reason for the group of each leaf."""
         return [place.why for place in self.places(params)]
 
     def _place(self, path: str, shape: tuple[int, ...]) -> Place:
@@ -113,9 +113,9 @@ class Sorting:
                 label = _label(words) if words else ADAM
                 return Place(label, len(shape) > 1, f"routes: {said!r}")
         for pattern, what, decays in _NAMES:
-            found = pattern.search(path)
-            if found and len(shape) > 1:
-                text = found[0].strip("/_")
+            match = pattern.search(path)
+            if match and len(shape) > 1:
+                text = match[0].strip("/_")
                 return Place(ADAM, decays, f"{what}: {text!r} in its path")
         label, why = _of_shape(shape)
         if stack and label == MUON:
@@ -124,11 +124,11 @@ class Sorting:
 
 
 def _of_shape(shape: tuple[int, ...]) -> tuple[str, str]:
-    """Who takes a leaf that only its shape speaks for, and why."""
+    """The group of a leaf that no pattern matches, and the reason."""
     if len(shape) < 2:
         return ADAM, "a vector" if shape else "a number"
     if len(shape) > 2:
-        return ADAM, f"{len(shape)} axes, and no word in `routes` or `stacked`"
+        return ADAM, f"{len(shape)} axes, and no match in `routes` or `stacked`"
     short, long = sorted(shape)
     if short < 2:
         return ADAM, f"a side of {short}"
@@ -142,7 +142,7 @@ def _label(words: tuple[str, ...]) -> str:
 
 
 def _words(name: str, pattern: str, said: Any) -> tuple[str, ...]:
-    """The words for the axes, of what stands in `routes`; none for Adam."""
+    """The words for the axes in one entry of `routes`; empty for Adam."""
     if said == ADAM:
         return ()
     if said == MUON:
@@ -153,6 +153,7 @@ def _words(name: str, pattern: str, said: Any) -> tuple[str, ...]:
         raise ValueError(
             f"{name}: routes[{pattern!r}] is {said!r}, expected 'muon', 'adam', or a "
             "word for each of the last axes: 'in' for those that the layer sums over "
-            "and 'out' for the others, side by side, such as 'in in in out'."
+            "and 'out' for the others. Keep equal words together, such as "
+            "'in in in out'."
         )
     return words

@@ -1,4 +1,4 @@
-"""Muon: momentum, made orthogonal, for the hidden layers; AdamW for the rest.
+"""Muon: orthogonalized momentum for the hidden layers, AdamW for the rest.
 
 Jordan et al., Muon: an optimizer for hidden layers in neural networks, 2024,
 kellerjordan.github.io/posts/muon
@@ -45,7 +45,7 @@ Scale = Literal["rms", "original", "spectral"]
 
 
 class ScaleByPolarState(NamedTuple):
-    """What Muon remembers: one array for each leaf."""
+    """State of Muon: one array per leaf."""
 
     mu: Updates  # mean of g, in `mu_dtype`
 
@@ -57,7 +57,7 @@ def mean_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
 
 
 def nesterov_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
-    """The mean of the gradients, one step ahead."""
+    """The mean of the gradients, with Nesterov momentum."""
     mu = ema(mu, g, beta)
     return ema(mu, g, beta), mu
 
@@ -65,16 +65,16 @@ def nesterov_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
 def polar_formula(
     g: Array, *, eps: Real, polynomials: Polynomials, dtype: Any
 ) -> Array:
-    """`U V^T`, where `g = U S V^T`: for one matrix."""
+    """`U V^T` for one matrix `g = U S V^T`."""
     return orthogonal(g, polynomials, dtype=dtype or quick_dtype(g), eps=eps)
 
 
 def folded(shape: tuple[int, ...], *, words: Words) -> tuple[int, ...]:
-    """The shape of the matrices in a tensor whose last axes have these words.
+    """The shape of a tensor viewed as a stack of matrices.
 
     Args:
-        shape: of the tensor.
-        words: `in` or `out`, for each of its last axes.
+        shape: shape of the tensor.
+        words: `in` or `out` for each of the last axes.
     """
     first = len(shape) - len(words)
     second = first + words.count(words[0])
@@ -92,30 +92,31 @@ def scale_by_polar(
     steps: int | None = None,
     dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """The polar factor of a mean of the gradients: the nearest orthogonal matrix.
+    """Orthogonalize the mean of the gradients: take its polar factor.
 
         mu <- beta mu + (1 - beta) g
         m   = beta mu + (1 - beta) g      with `nesterov`, else m = mu
         u   = U V^T                       where m = U S V^T
 
-    `u` comes from `steps` matrix polynomials, and its singular values are not all 1:
-    with `polar_express` they are in [0.84, 1.13] where those of `m` are above a
-    hundredth of `|m|`, the root of its sum of squares.
+    `u` is computed by `steps` matrix polynomials, so its singular values are only close
+    to 1: with `polar_express` they are in [0.84, 1.13] where those of `m` are above 1%
+    of `|m|`, its Frobenius norm.
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
         beta: decay rate of `mu`, in [0, 1).
-        eps: added to `|m|`, by which `m` is divided first.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
-        nesterov: whether `m` looks one step ahead.
-        coefficients: the polynomials by name: `polar_express`, `dion`, `cans`,
-            `standard` (the first ones), `deepseek` (ten steps, nearest to 1); or
-            `(a, b, c)` for every step; or one such triple for each.
-        steps: how many; by default as many as there are polynomials. More polish.
-        dtype: what they are computed in. By default float16 on a GPU, bfloat16 on a TPU
-            and float32 elsewhere; float64 and complex matrices as they are.
+        eps: added to `|m|`, which `m` is divided by first.
+        mu_dtype: dtype of `mu`; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
+            `standard` (the original ones) or `deepseek` (ten steps, closest to 1); or
+            one triple `(a, b, c)` for all steps; or one triple for each step.
+        steps: the number of steps; by default the number of polynomials. Extra steps
+            bring the singular values closer to 1.
+        dtype: dtype of the polynomials. By default float16 on a GPU, bfloat16 on a TPU
+            and float32 elsewhere; float64 and complex matrices keep their dtype.
     """
     return _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype)
 
@@ -145,49 +146,57 @@ def muon(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Muon for the matrices of hidden layers, AdamW for all else.
+    """Muon for the matrices of hidden layers, AdamW for all other leaves.
 
         p <- p - learning_rate (c u + weight_decay p)       u from `scale_by_polar`
         c  = rms sqrt(max(rows, columns))
 
-    So the mean square of `c u` is about that of AdamW's updates, whatever the shape,
-    and what is known of its learning rate and decay can be used again.
+    The mean square of `c u` is then about the same as that of AdamW's updates for every
+    shape, so a learning rate and weight decay tuned for AdamW carry over.
 
-    A leaf goes to AdamW if it has less than two axes, or if its path says that it is a
-    norm, a bias, an embedding, a head or a router, or if one of its sides is as long as
-    a vocabulary. `print(steepest.describe(tx, params))` shows which leaf goes where,
-    and why. Of more than two axes AdamW is safe; to have Muon, say what they are:
+    A leaf goes to AdamW if it has fewer than two axes, if its path names a norm, bias,
+    embedding, head or router, or if one of its axes is as long as a vocabulary.
+    `print(steepest.describe(tx, params))` shows the group of each leaf and the reason.
+    Leaves with more than two axes go to AdamW by default. To use Muon for them, say
+    what their axes are:
 
-        muon(1e-3, stacked="^layers/")                      # of `scan`: layers first
+        muon(1e-3, stacked="^layers/")                      # `scan`: layers come first
         muon(1e-3, routes={
             "(query|key|value)/kernel": "in out out",       # flax's heads
             "conv": "in in in out",                         # Equinox: "out in in in"
             "experts": "in out",                            # a stack of matrices
             "adapter": "adam",
-            "embed": "muon",                                # although it embeds
+            "embed": "muon",                                # overrides the default
         })
 
-    Inside `jax.shard_map` each device would take its own part for a whole matrix.
-    Gather matrices before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
+    the matrices first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        beta, mu_dtype, nesterov, eps, coefficients, steps, dtype: as for
-            `scale_by_polar`.
-        weight_decay: the pull towards zero, of matrices; the learning rate multiplies
-            it too.
-        weight_decay_mask: which leaves decay, as for `masked`; by default all but
-            vectors, norms and biases.
-        scale: what `c` is: `rms` as above; `original`, `sqrt(max(1, out / in))`;
-            `spectral`, `sqrt(out / in)`, where `in` is what the layer sums over.
-        rms: see above; for `scale="rms"`.
-        stacked: a regular expression for the leaves whose first axis counts layers.
-        routes: pattern -> `"muon"`, `"adam"`, or a word for each of the last axes; what
-            stands before those is a stack of matrices. The first pattern that is found
-            in a path decides, before anything above. Patterns are as for `route`.
-        adam_learning_rate: AdamW's; by default the same.
-        adam_b1, adam_b2, adam_eps: as for `adamw`.
-        adam_weight_decay: AdamW's; by default the same.
+        learning_rate: a number, or a schedule (a function of the step count).
+        beta: decay rate of the mean of the gradients, in [0, 1).
+        weight_decay: weight decay coefficient of the matrices, multiplied by the
+            learning rate.
+        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
+            the params that returns one; by default all but vectors, norms and biases.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        eps: added to the Frobenius norm, which the matrix is divided by first.
+        coefficients, steps, dtype: as for `scale_by_polar`.
+        scale: how `c` is computed: `rms`, as above; `original`,
+            `sqrt(max(1, out / in))`; `spectral`, `sqrt(out / in)`, where `in` is the
+            size of the axes that the layer sums over.
+        rms: root mean square of `c u`, for `scale="rms"`.
+        stacked: a regular expression for leaves whose first axis indexes layers.
+        routes: maps a pattern to `"muon"`, `"adam"`, or a word for each of the last
+            axes; the axes before those index a stack of matrices. The first pattern
+            found in a path decides, and overrides all rules above. Patterns are as for
+            `route`.
+        adam_learning_rate: learning rate of AdamW; by default `learning_rate`.
+        adam_b1: decay rate of AdamW's mean of the gradients, in [0, 1).
+        adam_b2: decay rate of AdamW's mean of their squares, in [0, 1).
+        adam_eps: `eps` of AdamW.
+        adam_weight_decay: weight decay of AdamW; by default `weight_decay`.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax, jax.numpy as jnp, steepest
@@ -250,7 +259,7 @@ def _polar(
     dtype: Any,
     words: Words = PLAIN,
 ) -> GradientTransformationExtraArgs:
-    """`scale_by_polar` of tensors whose last axes have these words."""
+    """`scale_by_polar` for tensors whose last axes have these words."""
     name = "scale_by_polar"
     (beta,) = check.fraction(name, beta=beta)
     (eps,) = check.nonnegative(name, eps=eps)
@@ -276,17 +285,17 @@ def _polar(
 
 
 def _no_matrix(ndim: int, g: Any) -> str | None:
-    """What is wrong with a leaf that has too few axes."""
+    """The error message for a leaf with too few axes, or `None`."""
     if g.ndim >= ndim:
         return None
     return (
-        f"has shape {g.shape}, expected a matrix. Use `muon`, which gives the others "
-        "to AdamW."
+        f"has shape {g.shape}, expected a matrix. Use `muon`, which passes other "
+        "leaves to AdamW."
     )
 
 
 def shape_formula(g: Array, *, scale: str, rms: Real, words: Words) -> Array:
-    """`u = c g`, where `c` depends on the shape of the matrices: see `muon`."""
+    """`u = c g`, where `c` depends on the shape of the matrices; see `muon`."""
     rows, columns = folded(g.shape, words=words)[-2:]
     if scale == "rms":
         return rms * max(rows, columns) ** 0.5 * g
@@ -298,6 +307,6 @@ def shape_formula(g: Array, *, scale: str, rms: Real, words: Words) -> Array:
 def _scale_by_shape(
     scale: str, rms: Real, words: Words
 ) -> GradientTransformationExtraArgs:
-    """Steps of one size for matrices of all sizes: see `muon`."""
+    """Give matrices of all shapes steps of the same size; see `muon`."""
     numbers = {"scale": scale, "rms": rms, "words": words}
     return lift(Rule("scale_by_shape", shape_formula, numbers=numbers, kind="whole"))

@@ -1,4 +1,4 @@
-"""Nesterov's accelerated gradient, with its second sequence written out.
+"""Nesterov's accelerated gradient, with its second sequence kept explicitly.
 
 Nesterov, A method for solving the convex programming problem with convergence rate
 O(1/k^2), 1983
@@ -23,15 +23,15 @@ from ..numerics import first_moment, increment, number_or_schedule, zero_count
 
 
 class NagState(NamedTuple):
-    """What NAG remembers: a count for the tree, a second point for each leaf."""
+    """State of NAG: a step count, and one array per leaf."""
 
-    count: Num[Array, ""]  # steps taken
-    phi: Params  # where the last plain gradient step led
+    count: Num[Array, ""]  # number of steps taken
+    phi: Params  # where the last plain gradient step ended
 
 
 @gives("carry")
 def momentum_after_the_first(count: Array, *, momentum: Real) -> Any:
-    """The momentum; 0 in the first step, which has no earlier `phi`."""
+    """The momentum, or 0 at the first step, which has no earlier `phi`."""
     carry = jnp.where(count > 0, jnp.asarray(momentum, float), 0)
     return {"carry": carry}, increment(count)
 
@@ -52,18 +52,18 @@ def nag(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Step down to `phi`, then on along the line from the last `phi` to this one.
+    """NAG: take a gradient step to `phi`, then extrapolate from the previous `phi`.
 
         phi' = p - learning_rate g
-        p   <- phi' + momentum (phi' - phi)       the first time, p <- phi'
+        p   <- phi' + momentum (phi' - phi)       at the first step, p <- phi'
         phi <- phi'
 
-    It is `sgd` with Nesterov momentum, except that the first step builds up no
-    momentum: there is no earlier `phi`.
+    This is `sgd` with Nesterov momentum, except that the first step builds up no
+    momentum, because there is no earlier `phi`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        momentum: a number in [0, 1), or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
+        momentum: a number in [0, 1), or a schedule.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

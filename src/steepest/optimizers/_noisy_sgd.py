@@ -24,11 +24,14 @@ def noisy_sgd(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Noisy descent: `p <- p - learning_rate u`, with `u` from `add_noise`.
+    """Noisy gradient descent: `p <- p - learning_rate u`, with `u` from `add_noise`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        eta, gamma, key, seed: as for `add_noise`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        eta: variance of the noise at the first step.
+        gamma: how fast the noise decays: the variance is `eta / t^gamma`.
+        key: a `jax.random` key, or an integer seed.
+        seed: an integer `key`; deprecated, as in Optax.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

@@ -39,15 +39,15 @@ from ._descend import descend
 
 @like_optax
 class ScaleByNovogradState(NamedTuple):
-    """What NovoGrad remembers: a count; an array and a number for each leaf."""
+    """State of NovoGrad: a step count, and an array and a number per leaf."""
 
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # number of steps taken
     mu: Updates  # decayed sum of the directions, in `mu_dtype`
-    nu: Updates  # for each leaf one number, the mean of |g|^2
+    nu: Updates  # mean of |g|^2, one number per leaf
 
 
 def begin_nu(p: Any) -> Array:
-    """One number for each leaf."""
+    """`nu` before the first step: one number."""
     return jnp.zeros((), wide_dtype([p]))
 
 
@@ -90,23 +90,23 @@ def scale_by_novograd(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Divide each leaf by the root mean square of its length, then add momentum.
+    """Divide each leaf by the root mean square of its norm, then add momentum.
 
-        nu <- b2 nu + (1 - b2) |g|^2            |g| is the length of the leaf
+        nu <- b2 nu + (1 - b2) |g|^2            |g| is the norm of the leaf
         mu <- b1 mu + g / (sqrt(nu + eps_root) + eps) + weight_decay p
         u   = mu
 
-    The first time, `nu <- |g|^2`, and `mu` is what is added to it.
+    At the first step `nu <- |g|^2`, and `mu` starts at the term added to it.
 
     Args:
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
-        eps: keeps `u` finite where the leaf has no gradient.
-        eps_root: the same, under the root.
-        weight_decay: the pull towards zero; it takes part in the momentum.
-        mu_dtype: the dtype `mu` is kept in; by default that of the params.
+        eps: keeps `u` finite where the gradient of the leaf is zero.
+        eps_root: the same, added under the square root.
+        weight_decay: weight decay coefficient; the decay is part of the momentum.
+        mu_dtype: dtype of `mu`; by default that of the params.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
     """
     name = "scale_by_novograd"
     b1, b2 = check.fraction(name, b1=b1, b2=b2)
@@ -151,10 +151,14 @@ def novograd(
     """NovoGrad: `p <- p - learning_rate u`, with `u` from `scale_by_novograd`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, weight_decay: as for `scale_by_novograd`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the momentum, in [0, 1).
+        b2: decay rate of the mean squared norm, in [0, 1).
+        eps: keeps `u` finite where the gradient of the leaf is zero.
+        eps_root: the same, added under the square root.
+        weight_decay: weight decay coefficient; the decay is part of the momentum.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

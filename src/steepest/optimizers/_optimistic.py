@@ -1,4 +1,4 @@
-"""Optimism: expect the last gradient again, and correct for the one that came.
+"""Optimistic gradient methods: predict that the last gradient repeats.
 
 Mokhtari, Ozdaglar and Pattathil, A unified analysis of extra-gradient and optimistic
 gradient methods for saddle point problems, 2020, arXiv:1901.08511
@@ -30,7 +30,7 @@ from ._descend import descend
 
 @like_optax
 class ScaleByOptimisticGradientState(NamedTuple):
-    """What optimism remembers: a flag for the tree, an array for each leaf."""
+    """State: whether this is the first step, and one array per leaf."""
 
     is_initial_step: Bool[Array, ""]
     previous_gradient: Updates
@@ -45,12 +45,12 @@ def yes() -> Bool[Array, ""]:
 def optimistic_weights(is_initial_step: Array, *, alpha: Real, beta: Real) -> Any:
     """Whether this is the first step, and the weights of this and the last gradient.
 
-    The weights are arrays, so that `optimistic_adam`, which has its learning rate in
-    both, is not compiled for each value of it.
+    The weights are arrays because both depend on the learning rate of
+    `optimistic_adam`: a new value of it does not compile a new step.
     """
     now, before = jnp.asarray(alpha + beta, float), jnp.asarray(beta, float)
-    given = {"first": is_initial_step, "now": now, "before": before}
-    return given, jnp.zeros_like(is_initial_step)
+    numbers = {"first": is_initial_step, "now": now, "before": before}
+    return numbers, jnp.zeros_like(is_initial_step)
 
 
 def optimistic_formula(
@@ -65,13 +65,13 @@ def optimistic_formula(
 def scale_by_optimistic_gradient(
     alpha: Real = 1.0, beta: Real = 1.0
 ) -> GradientTransformationExtraArgs:
-    """The gradient, and how much it has changed.
+    """Add the change of the gradient to the gradient.
 
-        u = alpha g + beta (g - previous_gradient)      the first time, u = alpha g
+        u = alpha g + beta (g - previous_gradient)      at the first step, u = alpha g
 
     Args:
-        alpha: the weight of the gradient.
-        beta: the weight of its change. With `beta = 0` this is `scale(alpha)`.
+        alpha: weight of the gradient.
+        beta: weight of its change. With `beta = 0` this is `scale(alpha)`.
     """
     alpha, beta = check.finite("scale_by_optimistic_gradient", alpha=alpha, beta=beta)
     return lift(
@@ -96,13 +96,15 @@ def optimistic_gradient_descent(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """`p <- p - learning_rate u`, with `u` from `scale_by_optimistic_gradient`.
+    """Optimistic gradient descent: `p <- p - learning_rate u`.
 
-    In a game of two players plain descent may walk in circles; this one does not.
+    `u` comes from `scale_by_optimistic_gradient`. In a two-player game plain gradient
+    descent may cycle; this method does not.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        alpha, beta: as for `scale_by_optimistic_gradient`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        alpha: weight of the gradient.
+        beta: weight of its change.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest
@@ -133,17 +135,24 @@ def optimistic_adam(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """`p <- p - learning_rate u - optimism (u - previous u)`, `u` from `scale_by_adam`.
+    """Optimistic Adam, with `u` from `scale_by_adam`.
+
+        p <- p - learning_rate u - optimism (u - previous u)
 
     Args:
-        learning_rate: a number. For a function of the count take `optimistic_adam_v2`.
-        optimism: the weight of the change of `u`; by default the learning rate.
-        b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
+        learning_rate: a number. For a schedule, use `optimistic_adam_v2`.
+        optimism: weight of the change of `u`; by default the learning rate.
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
         memory_dtype, keep_count: as for `keeping`.
     """
     if callable(learning_rate):
         raise ValueError(
-            "optimistic_adam: learning_rate is a function, expected a number. Use "
+            "optimistic_adam: learning_rate is a schedule, expected a number. Use "
             "`optimistic_adam_v2`, which takes schedules."
         )
     (learning_rate,) = check.finite("optimistic_adam", learning_rate=learning_rate)
@@ -175,12 +184,20 @@ def optimistic_adam_v2(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """`p <- p - learning_rate (alpha u + beta (u - previous u))`, Adam's `u`.
+    """Optimistic Adam, with `u` from `scale_by_adam`.
+
+        p <- p - learning_rate (alpha u + beta (u - previous u))
 
     Args:
-        learning_rate: a number, or a function of the count.
-        alpha, beta: as for `scale_by_optimistic_gradient`.
-        b1, b2, eps, eps_root, mu_dtype, nesterov: as for `scale_by_adam`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        alpha: weight of `u`.
+        beta: weight of its change.
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
         memory_dtype, keep_count: as for `keeping`.
     """
     return chain(

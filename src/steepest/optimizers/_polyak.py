@@ -1,4 +1,4 @@
-"""Gradient descent with Polyak's step.
+"""Gradient descent with the Polyak step size.
 
 Polyak, Introduction to optimization, 1987
 Loizou et al., Stochastic Polyak step-size for SGD: an adaptive learning rate for fast
@@ -64,20 +64,20 @@ def scale_by_polyak(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Multiply by the step that would reach `f_min`, if the function were a plane.
+    """Multiply by the step that would reach `f_min` if the function were linear.
 
         u = g min((value - f_min) / (|g|^2 + eps), max_learning_rate)
 
-    and 0 where `g` is 0. `update` wants the value of the function by name, `value=`.
+    and `u = 0` if `g = 0`. `update` needs the value of the function, as `value=...`.
 
     Args:
-        f_min: the smallest value of the function, or a guess of it.
-        max_learning_rate: the longest step.
-        eps: keeps the step short where the gradient is small.
-        variant: with `sps`, a value below `f_min` makes a step uphill; with `sps+`,
-            none.
+        f_min: the smallest value of the function, or an estimate of it.
+        max_learning_rate: the largest step size.
+        eps: keeps the step small where the gradient is small.
+        variant: if the value is below `f_min`, `sps` steps uphill and `sps+` does not
+            move.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
     """
     (f_min,) = check.real(_NAME, f_min=f_min)
     most, eps = check.nonnegative(_NAME, max_learning_rate=max_learning_rate, eps=eps)
@@ -111,15 +111,18 @@ def polyak_sgd(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Polyak's step: `p <- p - u`, with `u` from `scale_by_polyak` of `scaling g`.
+    """SGD with the Polyak step: `p <- p - u`, `u = scale_by_polyak(scaling g)`.
 
     Args:
-        max_learning_rate: the longest step.
-        scaling: multiplies the gradient before its length is taken: without the bound
-            on the step it divides the step. A number, or a function of the count.
-        f_min, eps, variant: as for `scale_by_polyak`.
+        max_learning_rate: the largest step size.
+        scaling: multiplies the gradient before its norm is taken, so it divides the
+            step unless the step is at its bound. A number, or a schedule.
+        f_min: the smallest value of the function, or an estimate of it.
+        eps: keeps the step small where the gradient is small.
+        variant: if the value is below `f_min`, `sps` steps uphill and `sps+` does not
+            move.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device measures only its own shard.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -1,4 +1,4 @@
-"""RAdam: Adam that waits until its mean square can be trusted.
+"""RAdam: Adam that waits until its mean square is reliable.
 
 Liu et al., On the variance of the adaptive learning rate and beyond, 2020,
 arXiv:1908.03265
@@ -37,9 +37,9 @@ from ._descend import descend
 
 @gives("c1", "c2", "trusted", "r")
 def radam_corrections(count: Array, *, b1: Real, b2: Real, threshold: Real) -> Any:
-    """`c = 1 - b^t`, whether `v` is used, and the factor `r`."""
-    given, t = bias_corrections.function(count, b1=b1, b2=b2)
-    return {**given, **rectification(t, b2, threshold)}, t
+    """`c = 1 - b^t`, whether to use `v`, and the factor `r`."""
+    corrections, t = bias_corrections.function(count, b1=b1, b2=b2)
+    return {**corrections, **rectification(t, b2, threshold)}, t
 
 
 @gives("c1", "c2", "next_c1", "trusted", "r")
@@ -47,15 +47,15 @@ def nesterov_radam_corrections(
     count: Array, *, b1: Real, b2: Real, threshold: Real
 ) -> Any:
     """The same, and `next_c1 = 1 - b1^(t+1)`."""
-    given, t = nesterov_corrections.function(count, b1=b1, b2=b2)
-    return {**given, **rectification(t, b2, threshold)}, t
+    corrections, t = nesterov_corrections.function(count, b1=b1, b2=b2)
+    return {**corrections, **rectification(t, b2, threshold)}, t
 
 
 def rectification(t: Array, b2: Real, threshold: Real) -> dict[str, Array]:
-    """Whether `v` can be trusted after `t` steps, and the factor `r`."""
+    """Whether `v` is reliable after `t` steps, and the factor `r`."""
     top = 2 / (1 - b2) - 1
-    # As Optax rounds it: for b2 near 1 the two terms are large and nearly equal,
-    # and in float32 another order of the same operations moves r by a percent.
+    # In the order of Optax: for b2 near 1 the two terms are large and nearly equal, and
+    # in float32 another order of the same operations changes r by a percent.
     decayed = b2 ** t.astype(float)
     rho = top - 2 * t.astype(float) * decayed / (1 - decayed)
     trusted = (rho >= threshold) & (rho > 4)
@@ -101,7 +101,7 @@ def nesterov_radam_formula(
     trusted: Array,
     r: Array,
 ) -> tuple[Array, Array, Array]:
-    """One step of RAdam that looks one step ahead."""
+    """One step of RAdam with Nesterov momentum."""
     mu = ema(mu, g, b1)
     nu = ema(nu, abs_sq(g), b2)
     m = nesterov_mean(mu, g, b1, c1, next_c1)
@@ -119,7 +119,7 @@ def scale_by_radam(
     *,
     nesterov: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Adam once enough has been seen, and the mean of the gradient until then.
+    """Use the mean of the gradients until their mean square is reliable, then Adam.
 
         mu <- b1 mu + (1 - b1) g
         nu <- b2 nu + (1 - b2) |g|^2
@@ -138,10 +138,10 @@ def scale_by_radam(
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
-        threshold: the smallest `rho` at which `v` is used. At 4 or below its variance
-            is infinite, and it is never used.
-        nesterov: whether `m` looks one step ahead.
+        eps_root: the same, added under the square root.
+        threshold: the smallest `rho` at which `v` is used. It is never used at 4 or
+            below, where its variance is infinite.
+        nesterov: whether to use Nesterov momentum.
     """
     name = "scale_by_radam"
     b1, b2 = check.fraction(name, b1=b1, b2=b2)
@@ -184,8 +184,14 @@ def radam(
     """RAdam: `p <- p - learning_rate u`, with `u` from `scale_by_radam`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps, eps_root, threshold, nesterov: as for `scale_by_radam`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of the mean of their squares, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        eps_root: the same, added under the square root.
+        threshold: how many gradients the mean square needs before it is used, as the
+            effective number `rho` of `scale_by_radam`.
+        nesterov: whether to use Nesterov momentum.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -40,22 +40,22 @@ from ._descend import descend
 
 @like_optax
 class ScaleByRmsState(NamedTuple):
-    """What RMSProp remembers: an array for each leaf."""
+    """State of RMSProp: one array per leaf."""
 
     nu: Updates  # mean of |g|^2
 
 
 @like_optax
 class ScaleByRmsWithCountState(NamedTuple):
-    """The same, with the count that a bias correction needs."""
+    """The same, with the step count for the bias correction."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     nu: Updates  # mean of |g|^2
 
 
 @like_optax
 class ScaleByRStdDevState(NamedTuple):
-    """What centered RMSProp remembers: two arrays for each leaf."""
+    """State of centered RMSProp: two arrays per leaf."""
 
     mu: Updates  # mean of g
     nu: Updates  # mean of |g|^2
@@ -63,9 +63,9 @@ class ScaleByRStdDevState(NamedTuple):
 
 @like_optax
 class ScaleByRStdDevWithCountState(NamedTuple):
-    """The same, with the count that a bias correction needs."""
+    """The same, with the step count for the bias correction."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     mu: Updates  # mean of g
     nu: Updates  # mean of |g|^2
 
@@ -117,7 +117,7 @@ def scale_by_rms(
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Divide by the root of the mean square.
+    """Divide the gradient by the root mean square of the gradients.
 
         nu <- decay nu + (1 - decay) |g|^2
         v   = nu                        or, with `bias_correction`, nu / (1 - decay^t)
@@ -126,8 +126,8 @@ def scale_by_rms(
     Args:
         decay: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        initial_scale: where `nu` begins.
-        eps_in_sqrt: whether `eps` stands under the root.
+        initial_scale: `nu` before the first step.
+        eps_in_sqrt: whether to add `eps` under the square root.
         bias_correction: whether to correct for `nu` starting at zero.
     """
     States = ScaleByRmsState, ScaleByRmsWithCountState
@@ -151,19 +151,19 @@ def scale_by_stddev(
     eps_in_sqrt: bool = True,
     bias_correction: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Divide by the standard deviation.
+    """Divide the gradient by the standard deviation of the gradients.
 
         mu <- decay mu + (1 - decay) g
         nu <- decay nu + (1 - decay) |g|^2
-        v   = nu - |mu|^2               or, with `bias_correction`, of both over
-                                        1 - decay^t
+        v   = nu - |mu|^2               or, with `bias_correction`, both divided by
+                                        1 - decay^t first
         u   = g / sqrt(v + eps)         or, without `eps_in_sqrt`, g / (sqrt(v) + eps)
 
     Args:
         decay: decay rate of `mu` and `nu`, in [0, 1).
         eps: keeps `u` finite where all gradients are equal.
-        initial_scale: where `nu` begins.
-        eps_in_sqrt: whether `eps` stands under the root.
+        initial_scale: `nu` before the first step.
+        eps_in_sqrt: whether to add `eps` under the square root.
         bias_correction: whether to correct for `mu` and `nu` starting at zero.
     """
     States = ScaleByRStdDevState, ScaleByRStdDevWithCountState
@@ -189,7 +189,7 @@ def _divided(
     eps_in_sqrt: bool,
     bias_correction: bool,
 ) -> GradientTransformationExtraArgs:
-    """The rule of both. The second of the two `States` has a count."""
+    """The rule of both transformations. The second of `States` has a count."""
     (decay,) = check.fraction(name, decay=decay)
     (eps,) = (check.nonnegative.must if eps_in_sqrt else check.nonnegative)(
         name, eps=eps
@@ -236,12 +236,16 @@ def rmsprop(
     """RMSProp: `p <- p - learning_rate u`, with `u` from `scale_by_rms`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        decay, eps, initial_scale, eps_in_sqrt: as for `scale_by_rms`.
-        centered: whether `u` is from `scale_by_stddev` instead.
-        momentum: the `decay` of a `trace` of the finished steps; `None` for none.
-        nesterov: as for `trace`; without momentum it does nothing.
-        bias_correction: as for `scale_by_rms`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        decay: decay rate of the mean square, in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
+        initial_scale: the mean square before the first step.
+        eps_in_sqrt: whether to add `eps` under the square root.
+        centered: whether to divide by the standard deviation, as `scale_by_stddev`.
+        momentum: decay rate of the momentum, which accumulates the steps after the
+            learning rate; `None` for no momentum.
+        nesterov: whether to use Nesterov momentum; no effect without `momentum`.
+        bias_correction: whether to correct for the mean square starting at zero.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -1,4 +1,4 @@
-"""Rprop: only the sign of the gradient counts, and each weight has its own step size.
+"""Rprop: uses only the sign of the gradient, with a step size for each weight.
 
 Riedmiller and Braun, A direct adaptive method for faster backpropagation learning: the
 RPROP algorithm, 1993, doi:10.1109/ICNN.1993.298623
@@ -30,17 +30,17 @@ from ..transforms import scale
 
 @like_optax
 class ScaleByRpropState(NamedTuple):
-    """What Rprop remembers: two arrays for each leaf."""
+    """State of Rprop: two arrays per leaf."""
 
     step_sizes: Updates
-    prev_updates: Updates  # the step to be taken next, if the sign stays
+    prev_updates: Updates  # the next step, if the sign does not change
 
 
 def initial_steps(p: Any, *, initial_step_size: Real) -> Array:
     """The step sizes before the first step.
 
-    Wide, as a mean square is: the smallest float16 with all its digits is 60 times the
-    smallest step.
+    In float32 or wider, like a mean square: the smallest normal float16 is 60 times the
+    default `min_step_size`.
     """
     return second_moment()(p) + initial_step_size
 
@@ -73,7 +73,7 @@ def scale_by_rprop(
     min_step_size: Real = 1e-6,
     max_step_size: Real = 50.0,
 ) -> GradientTransformationExtraArgs:
-    """Step sizes that grow while the sign stays, and shrink when it turns.
+    """Grow the step size while the sign of the gradient stays, shrink it on a flip.
 
         turn = sign(g) sign(prev)
         step <- step eta_plus             where turn > 0, at most max_step_size
@@ -81,12 +81,12 @@ def scale_by_rprop(
         u     = prev                      where turn < 0, u = 0
         prev <- step sign(g)              where turn < 0, prev <- 0
 
-    As in Optax, a step is taken one update later than it is found: the first `u` is 0.
+    As in Optax, each step is taken one update after it is computed: the first `u` is 0.
 
     Args:
-        learning_rate: the step sizes before the first step.
-        eta_minus: factor of a step size whose sign has turned.
-        eta_plus: factor of one whose sign has stayed.
+        learning_rate: the initial step size of every weight.
+        eta_minus: factor for a step size after the sign has flipped.
+        eta_plus: factor for a step size while the sign stays.
         min_step_size: the smallest step size.
         max_step_size: the largest step size.
     """
@@ -100,7 +100,7 @@ def scale_by_rprop(
     if known and shortest > longest:
         unusual(
             f"{name}: min_step_size is {shortest}, above max_step_size {longest}. "
-            "Every step that changes becomes the largest."
+            "Every step size that changes becomes max_step_size."
         )
     return lift(
         Rule(
@@ -131,11 +131,14 @@ def rprop(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Rprop: `p <- p - u`, with `u` from `scale_by_rprop`. For full batches.
+    """Rprop: `p <- p - u`, with `u` from `scale_by_rprop`. Use it with full batches.
 
     Args:
-        learning_rate: the step sizes before the first step.
-        eta_minus, eta_plus, min_step_size, max_step_size: as for `scale_by_rprop`.
+        learning_rate: the initial step size of every weight.
+        eta_minus: factor for a step size after the sign has flipped.
+        eta_plus: factor for a step size while the sign stays.
+        min_step_size: the smallest step size.
+        max_step_size: the largest step size.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -24,13 +24,16 @@ def sgd(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Gradient descent: `p <- p - learning_rate u`, with `u = g` or from `trace`.
+    """Gradient descent: `p <- p - learning_rate u`.
+
+    `u` is the gradient `g`, or `trace(g)` with momentum.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        momentum: the `decay` of `trace`; `None` for no momentum, and then nothing is
-            remembered.
-        nesterov, accumulator_dtype: as for `trace`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        momentum: decay rate of the momentum, the `decay` of `trace`; `None` for no
+            momentum and no state.
+        nesterov: whether to use Nesterov momentum.
+        accumulator_dtype: dtype of the momentum; by default that of the params.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

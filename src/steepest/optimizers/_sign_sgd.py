@@ -27,7 +27,7 @@ def sign_formula(g: Array) -> Array:
 
 @transformation
 def scale_by_sign() -> GradientTransformationExtraArgs:
-    """`u = sign(g)`, element by element; of a complex `g`, `g / |g|`."""
+    """Take the elementwise sign: `u = sign(g)`, or `g / |g|` if `g` is complex."""
     return lift(Rule("scale_by_sign", sign_formula))
 
 
@@ -41,7 +41,7 @@ def sign_sgd(
     """SignSGD: `p <- p - learning_rate sign(g)`.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -23,12 +23,12 @@ def signum(
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Signum: `p <- p - learning_rate sign(m)`, where `m` is a mean of the gradients.
+    """Signum: `p <- p - learning_rate sign(m)`, where `m` is the mean of the gradients.
 
     Args:
-        learning_rate: a number, or a function of the count.
+        learning_rate: a number, or a schedule (a function of the step count).
         beta: decay rate of `m`, in [0, 1): the `decay` of `ema`.
-        accumulator_dtype: the dtype of `m`; by default that of the params.
+        accumulator_dtype: dtype of `m`; by default that of the params.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import jax.numpy as jnp, steepest

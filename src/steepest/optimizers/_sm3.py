@@ -27,14 +27,14 @@ from ._descend import descend
 
 @like_optax
 class ScaleBySM3State(NamedTuple):
-    """What SM3 remembers of each leaf."""
+    """State of SM3: per leaf, a vector for each axis and one array."""
 
-    mu: Updates  # for each axis a vector: the largest sum of |g|^2 in its slices
+    mu: Updates  # a vector per axis: the largest sum of |g|^2 in each slice
     nu: Updates  # mean of the updates
 
 
 def begin_mu(p: Any) -> list[Array]:
-    """For each axis, a vector of zeros."""
+    """A vector of zeros for each axis."""
     zeros = jnp.zeros_like(p, dtype=wide_dtype([p]))
     return [jnp.sum(zeros, axis=others) for others in _others(zeros)]
 
@@ -45,7 +45,7 @@ def sm3_formula(
     """One step of SM3 for one array."""
     square = abs_sq(g)
     slices = zip(mu, _others(g), strict=True)
-    # Each spread over `g` by itself: so each has the sharding of `g`.
+    # Broadcast each to `g` separately, so that each has the sharding of `g`.
     bounds = [jnp.expand_dims(m, o) + jnp.zeros_like(square) for m, o in slices]
     v = b2 * _least(bounds) + jnp.where(b2 == 1, 1, 1 - b2) * square
     nu = ema(nu, jnp.where(v > 0, g / root(v + eps), 0), b1)
@@ -56,23 +56,23 @@ def sm3_formula(
 def scale_by_sm3(
     b1: Real = 0.9, b2: Real = 1.0, eps: Real = 1e-8
 ) -> GradientTransformationExtraArgs:
-    """AdaGrad with a vector for each axis in place of the matrix of sums.
+    """AdaGrad that stores one vector per axis instead of a full array of sums.
 
         v    = b2 min_i mu_i + (1 - b2) |g|^2        with b2 = 1, min_i mu_i + |g|^2
         nu  <- b1 nu + (1 - b1) g / sqrt(v + eps)    0 where v is 0
         mu_i <- max of v over all axes but i
         u    = nu
 
-    An element belongs to one slice of every axis. Their vectors each bound its sum, and
-    the smallest of them is used. Of a vector this is AdaGrad, of a scalar too.
+    Each element belongs to one slice of every axis. Each slice gives an upper bound on
+    its sum, and the smallest bound is used. For vectors and scalars this is AdaGrad.
 
-    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
-    Gather the leaves before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device sees only the rows and columns of its shard.
+    Gather the leaves first, or let `jit` handle the mesh axes that shard them.
 
     Args:
         b1: decay rate of `nu`, in [0, 1).
         b2: decay rate of `mu`, in [0, 1]; 1 for a sum.
-        eps: keeps `u` small where the gradient is.
+        eps: keeps `u` small where the gradient is small.
     """
     (b1,) = check.fraction("scale_by_sm3", b1=b1)
     (b2,) = check.fraction("scale_by_sm3", b2=b2)
@@ -91,7 +91,7 @@ def scale_by_sm3(
 
 
 def _others(x: Array) -> list[tuple[int, ...]]:
-    """For each axis, all the others; of a scalar, one slice that is all of it."""
+    """For each axis, the other axes; a scalar has a single slice."""
     axes = range(x.ndim)
     return [tuple(j for j in axes if j != i) for i in axes] or [()]
 
@@ -113,12 +113,12 @@ def sm3(
 ) -> GradientTransformationExtraArgs:
     """SM3: `p <- p - learning_rate u`, with `u` from `scale_by_sm3`.
 
-    Inside `jax.shard_map` each device sees the rows and columns of its own part alone.
-    Gather the leaves before, or leave the mesh axes that split them to `jit`.
+    Inside `jax.shard_map`, each device sees only the rows and columns of its shard.
+    Gather the leaves first, or let `jit` handle the mesh axes that shard them.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        momentum: its `b1`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        momentum: decay rate of the mean of the updates, in [0, 1).
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

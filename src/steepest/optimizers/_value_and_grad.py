@@ -1,4 +1,4 @@
-"""The value and the gradient that a line search has computed already."""
+"""Reuse the value and gradient that a line search has already computed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,21 +16,21 @@ from ._along import differentiable, returned, ValueFn
 def value_and_grad_from_state(
     value_fn: ValueFn, *, must_be_there: bool = True
 ) -> Callable[..., tuple[Any, Updates]]:
-    """`jax.value_and_grad(value_fn)`, taken from the state where it is there.
+    """Like `jax.value_and_grad(value_fn)`, but reads the result from the state.
 
-    A line search ends with the value and the gradient at the next params. If they come
-    from the same function at the next step, they need not be computed again: not so
-    where the function changes, as it does with a new batch.
+    A line search ends with the value and gradient at the next params. The next step can
+    reuse them if the function stays the same. Do not use this if the function changes
+    between steps, for example with a new batch.
 
-    The result is called as `value_fn` is, with the state of the optimizer by name:
-    `f(params, *args, state=state, **kwargs)`. The state must have a `value` and a
-    `grad` somewhere, as that of a zoom line search does, and that of a backtracking
-    line search with `store_grad`. Where the value is not finite, as before the first
-    step, both are computed; so they are where a line search has only some of the leaves
-    (under a mask, in a group): when it ended, the others had not moved yet.
+    Call the result like `value_fn`, with the optimizer state as a keyword argument:
+    `f(params, *args, state=state, **kwargs)`. The state must contain a `value` and a
+    `grad`, as the states of a zoom line search, and of a backtracking line search with
+    `store_grad`, do. Both are computed if the value is not finite, as before the first
+    step. They are also computed if the line search covers only some of the leaves (in a
+    mask or partition), because the other leaves moved after it ended.
 
     Args:
-        value_fn: a function of the params, and of anything else, that returns a number.
+        value_fn: a function of the params and other arguments that returns a number.
         must_be_there: whether a state without them is an error; otherwise they are
             computed.
 
@@ -65,7 +65,7 @@ def value_and_grad_from_state(
                 return jax.value_and_grad(value_of)(params)
             raise ValueError(
                 f"{name}: Value or gradient not found in the state. "
-                "Use an optimizer that keeps them, such as `lbfgs()` or "
+                "Use an optimizer that stores them, such as `lbfgs()` or "
                 "`scale_by_backtracking_linesearch(..., store_grad=True)`."
             )
         same_shapes(name, params=params, **{"state's `grad`": stored[1]})
@@ -80,21 +80,21 @@ def value_and_grad_from_state(
 
 
 def _stored(state: OptState, name: str) -> Any:
-    """What the state calls by that name; `None` if there is nothing.
+    """The entry of the state with this name, or `None`.
 
-    Params may have the name too, and a state may hold trees like the params: a field
-    comes before the key of a dictionary.
+    A state may hold trees like the params, whose keys may have this name too. Fields of
+    the state take precedence over such keys.
     """
     fields = _fields(state, name)
     return fields[0] if len(fields) == 1 else get(state, name)
 
 
 def _has_holes(state: OptState) -> bool:
-    """Whether a gradient in the state is that of some leaves alone."""
+    """Whether a gradient in the state covers only some of the leaves."""
     is_hole = lambda x: isinstance(x, MaskedNode)
     return any(map(is_hole, jax.tree.leaves(_fields(state, "grad"), is_leaf=is_hole)))
 
 
 def _fields(state: OptState, name: str) -> list[Any]:
-    found = get_all_with_path(state, name)
-    return [x for path, x in found if isinstance(path[-1], NamedTupleKey)]
+    entries = get_all_with_path(state, name)
+    return [x for path, x in entries if isinstance(path[-1], NamedTupleKey)]

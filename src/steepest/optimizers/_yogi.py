@@ -1,4 +1,4 @@
-"""Yogi: Adam whose mean square moves by as much as a gradient allows, and no more.
+"""Yogi: Adam with a mean square that changes by at most `(1 - b2) |g|^2` a step.
 
 Zaheer et al., Adaptive methods for nonconvex optimization, 2018,
 papers.nips.cc/paper/8186-adaptive-methods-for-nonconvex-optimization
@@ -69,7 +69,7 @@ def scale_by_yogi(
     eps_root: Real = 0.0,
     initial_accumulator_value: Real = 1e-6,
 ) -> GradientTransformationExtraArgs:
-    """Divide the mean of the gradient by the root of a sum that follows its square.
+    """Divide the mean of the gradients by a root mean square that changes slowly.
 
         mu <- b1 mu + (1 - b1) g
         nu <- nu - (1 - b2) sign(nu - |g|^2) |g|^2
@@ -77,13 +77,13 @@ def scale_by_yogi(
         v   = nu / (1 - b2^t)
         u   = m / (sqrt(v + eps_root) + eps)
 
-    Where `nu` is far above `|g|^2`, it falls slowly; Adam's falls quickly.
+    Where `nu` is far above `|g|^2`, it decreases more slowly than Adam's.
 
     Args:
         b1: decay rate of `mu`, in [0, 1).
-        b2: how slowly `nu` moves, in [0, 1).
+        b2: `1 - b2` is the rate at which `nu` changes; in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        eps_root: the same, under the root.
+        eps_root: the same, added under the square root.
         initial_accumulator_value: `mu` and `nu` before the first step.
     """
     name = "scale_by_yogi"
@@ -123,8 +123,10 @@ def yogi(
     """Yogi: `p <- p - learning_rate u`, with `u` from `scale_by_yogi`.
 
     Args:
-        learning_rate: a number, or a function of the count.
-        b1, b2, eps: as for `scale_by_yogi`.
+        learning_rate: a number, or a schedule (a function of the step count).
+        b1: decay rate of the mean of the gradients, in [0, 1).
+        b2: `1 - b2` is the rate at which the mean square changes; in [0, 1).
+        eps: keeps `u` finite where the gradient is zero.
         memory_dtype, keep_count: as for `keeping`.
 
     >>> import steepest

@@ -1,4 +1,4 @@
-"""Zoom line search: a step with a large decrease and a small slope.
+"""Zoom line search: find a step with a large decrease and a small slope.
 
 Nocedal and Wright, Numerical optimization, 2006, algorithms 3.5 and 3.6,
 doi:10.1007/978-0-387-40065-5
@@ -38,16 +38,16 @@ from ._zoom_steps import Point, Search, search, Wanted
 
 @like_optax
 class ZoomLinesearchInfo(NamedTuple):
-    """How the last search went."""
+    """How the last search went. The errors of its last trial are 0 if it is good."""
 
-    num_linesearch_steps: Int[Array, ""]  # how often the function was called
-    decrease_error: Float[Array, ""]  # by how much the last trial missed the decrease
-    curvature_error: Float[Array, ""]  # and by how much its slope is too large
+    num_linesearch_steps: Int[Array, ""]  # number of calls of the function
+    decrease_error: Float[Array, ""]  # violation of the decrease condition
+    curvature_error: Float[Array, ""]  # violation of the curvature condition
 
 
 @like_optax
 class ScaleByZoomLinesearchState(NamedTuple):
-    """The last step, and the function where it ended."""
+    """The last step size, and the value and gradient at its end."""
 
     learning_rate: Float[Array, ""]
     value: Float[Array, ""]  # infinite before the first step
@@ -76,37 +76,110 @@ def scale_by_zoom_linesearch(
         phi(a) <= phi(0) + slope_rtol a phi'(0)             decrease
         |phi'(a)| <= curv_rtol |phi'(0)|                    curvature
 
-    Steps grow until they enclose a good one, which is then looked for by interpolation.
-    If none is found, the best of those with enough decrease is taken; if there is none
-    either, the last; and if the function is not finite there, `u = 0`, and the next
-    search begins at 1.
+    The step grows until a good one is bracketed; interpolation then narrows the
+    bracket. If no step meets both conditions, the best one with enough decrease is
+    used; if there is none, the last one. If the function is not finite there, the
+    update is 0 and the next search starts at 1.
 
-    `update` wants the params, and by name `value`, `grad` and `value_fn`: the function
-    and, at the params, its value and its gradient. (Of complex params, the conjugate of
-    what `jax.grad` gives, which is also what the updates are made of.) Other extra
-    arguments are passed on to `value_fn`, which must take them.
+    `update` needs the params and the keyword arguments `value`, `grad` and `value_fn`:
+    the function, and its value and gradient at the params. For complex params, `grad`
+    is the conjugate of what `jax.grad` returns, as it is for the updates. Other extra
+    arguments are passed to `value_fn`, which must accept them.
 
     Args:
-        max_linesearch_steps: how often the function is called, at most; at least once.
-        max_learning_rate: the longest step; by default there is none.
-        tol: by how much the conditions may be missed.
-        increase_factor: how much longer each step is than the one before, until they
-            enclose a good one.
-        slope_rtol: the part of the decrease promised by the slope that is wanted.
-        curv_rtol: the part of the slope that may be left.
-        approx_dec_rtol: where the value rises by less than this part of it, rounding
-            may hide the decrease, and the slopes decide; `None` for never.
-        stepsize_precision: a search that has a step with enough decrease ends where the
-            steps that enclose the good one are as near as this.
-        initial_guess_strategy: the first step to try: `keep`, the last one; `one`, 1.
-        verbose: whether to print a line when no good step was found.
+        max_linesearch_steps: the largest number of calls of the function, at least 1.
+        max_learning_rate: the largest step size; by default unbounded.
+        tol: tolerance of the two conditions.
+        increase_factor: ratio of each trial to the one before, until a good step is
+            bracketed.
+        slope_rtol: required fraction of the decrease predicted by the slope.
+        curv_rtol: largest allowed fraction of the initial slope.
+        approx_dec_rtol: if the value rises by less than this fraction of itself,
+            rounding may hide the decrease, and the slopes are tested instead; `None`
+            to disable.
+        stepsize_precision: once a step size with enough decrease is known, the search
+            ends when the bracket is narrower than this.
+        initial_guess_strategy: the first trial: `keep` for the last step size, `one`
+            for 1.
+        verbose: whether to print a message if no step size is accepted.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. `value` and `value_fn` must give the loss of all devices.
+            sharded. `value` and `value_fn` must give the loss over all devices.
     """
     name = "scale_by_zoom_linesearch"
     check.choice(name, ("keep", "one"), initial_guess_strategy=initial_guess_strategy)
     check.flag(name, verbose=verbose)
     axes = mesh_axes(name, axis_name)
+    want = _checked(
+        name,
+        max_linesearch_steps,
+        max_learning_rate,
+        tol,
+        increase_factor,
+        slope_rtol,
+        curv_rtol,
+        approx_dec_rtol,
+        stepsize_precision,
+    )
+
+    def update(
+        updates: Updates,
+        state: ScaleByZoomLinesearchState,
+        params: Params | None = None,
+        *,
+        value: Any = None,
+        grad: Updates = None,
+        value_fn: ValueFn | None = None,
+        **extra_args: Any,
+    ) -> tuple[Updates, ScaleByZoomLinesearchState]:
+        check.state_of(name, ScaleByZoomLinesearchState, state)
+        f0 = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
+        same_shapes(name, updates=updates, **{"state's `grad`": state.grad})
+        assert value_fn is not None
+        line = Line(name, updates, params, value_fn, extra_args, axes)
+        last = jnp.asarray(state.learning_rate)
+
+        def phi(a: Array) -> Point:
+            value, grad = line.value_and_grad(a)
+            return Point(a, value, line.slope(grad), grad)
+
+        start = Point(
+            a=jnp.zeros_like(last),
+            value=f0.astype(last.dtype),
+            slope=line.slope(grad, conjugate=True),
+            grad=map_trees(name, _like, none_is_leaf=True, state=state.grad, grad=grad),
+        )
+        guess = beginning(last)
+        if initial_guess_strategy == "one":
+            guess = jnp.ones_like(last)
+        end = search(phi, start, guess, want)
+        if verbose:
+            _say(name, end, start, want.tol)
+        return line.step(end.best.a), ScaleByZoomLinesearchState(
+            learning_rate=end.best.a,
+            value=end.best.value,
+            grad=end.best.grad,
+            info=ZoomLinesearchInfo(
+                num_linesearch_steps=end.count,
+                decrease_error=end.decrease_error.astype(float),
+                curvature_error=end.curvature_error.astype(float),
+            ),
+        )
+
+    return GradientTransformationExtraArgs(partial(_init, name), update)
+
+
+def _checked(
+    name: str,
+    max_linesearch_steps: Real,
+    max_learning_rate: Real | None,
+    tol: Real,
+    increase_factor: Real,
+    slope_rtol: Real,
+    curv_rtol: Real,
+    approx_dec_rtol: Real | None,
+    stepsize_precision: Real,
+) -> Wanted:
+    """The options of the search, after checking them."""
     exactly, unbounded = approx_dec_rtol is None, max_learning_rate is None
     (most,) = check.period(name, max_linesearch_steps=max_linesearch_steps)
     longest, grow = check.positive(
@@ -123,53 +196,7 @@ def scale_by_zoom_linesearch(
         stepsize_precision=stepsize_precision,
     )
     near = None if exactly else near
-    want = Wanted(most, longest, tol, grow, slope, curvature, near, precision)
-
-    def update(
-        updates: Updates,
-        state: ScaleByZoomLinesearchState,
-        params: Params | None = None,
-        *,
-        value: Any = None,
-        grad: Updates = None,
-        value_fn: ValueFn | None = None,
-        **extra_args: Any,
-    ) -> tuple[Updates, ScaleByZoomLinesearchState]:
-        check.state_of(name, ScaleByZoomLinesearchState, state)
-        given = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
-        same_shapes(name, updates=updates, **{"state's `grad`": state.grad})
-        assert value_fn is not None
-        line = Line(name, updates, params, value_fn, extra_args, axes)
-        last = jnp.asarray(state.learning_rate)
-
-        def phi(a: Array) -> Point:
-            value, grad = line.value_and_grad(a)
-            return Point(a, value, line.slope(grad), grad)
-
-        start = Point(
-            a=jnp.zeros_like(last),
-            value=given.astype(last.dtype),
-            slope=line.slope(grad, conjugate=True),
-            grad=map_trees(name, _like, none_is_leaf=True, grad=state.grad, given=grad),
-        )
-        guess = beginning(last)
-        if initial_guess_strategy == "one":
-            guess = jnp.ones_like(last)
-        end = search(phi, start, guess, want)
-        if verbose:
-            _say(name, end, start, tol)
-        return line.step(end.best.a), ScaleByZoomLinesearchState(
-            learning_rate=end.best.a,
-            value=end.best.value,
-            grad=end.best.grad,
-            info=ZoomLinesearchInfo(
-                num_linesearch_steps=end.count,
-                decrease_error=end.decrease_error.astype(float),
-                curvature_error=end.curvature_error.astype(float),
-            ),
-        )
-
-    return GradientTransformationExtraArgs(partial(_init, name), update)
+    return Wanted(most, longest, tol, grow, slope, curvature, near, precision)
 
 
 def _init(name: str, params: Params) -> ScaleByZoomLinesearchState:
@@ -187,19 +214,20 @@ def _init(name: str, params: Params) -> ScaleByZoomLinesearchState:
     )
 
 
-def _like(kept: Any, given: Any) -> Any:
-    """The gradient that was given, in the dtype of the one that is kept."""
-    if kept is None or given is None:
-        return kept
-    return jnp.asarray(given).astype(kept.dtype)
+def _like(stored: Any, grad: Any) -> Any:
+    """The gradient passed to `update`, in the dtype of the stored one."""
+    if stored is None or grad is None:
+        return stored
+    return jnp.asarray(grad).astype(stored.dtype)
 
 
 def _say(name: str, end: Search, start: Point, tol: Real) -> None:
     def line() -> None:
         jax.debug.print(
-            name + ": no good step in {n} trials. At the params the value is {value} "
-            "and the slope {slope}, which should be below 0; the last trial missed "
-            "the decrease by {decrease} and the curvature by {curvature}. Taken: {a}.",
+            name + ": no step size was accepted in {n} trials. At the params the value "
+            "is {value} and the slope is {slope}, expected a slope below 0. The last "
+            "trial missed the decrease by {decrease} and the curvature by {curvature}. "
+            "Step size used: {a}.",
             n=end.count,
             value=start.value,
             slope=start.slope,

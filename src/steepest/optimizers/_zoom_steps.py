@@ -1,13 +1,13 @@
-"""The search for a step along a line: brackets, and interpolation in them.
+"""The search for a step size along a line, by bracketing and interpolation.
 
 Nocedal and Wright, Numerical optimization, 2006, algorithms 3.5 and 3.6,
 doi:10.1007/978-0-387-40065-5
 Hager and Zhang, A new conjugate gradient method with guaranteed descent and an
 efficient line search, 2005, doi:10.1137/030601880 (the approximate decrease)
 
-A function `phi` of one number falls at 0. Longer and longer steps are tried until two
-of them, `low` and `high`, have a good step between them: that is a bracket. Then a step
-inside is tried, and becomes one of the two ends, until it is good itself.
+The function `phi` of one number decreases at 0. The search tries growing steps until
+two of them, `low` and `high`, have a good step between them: a bracket. It then tries a
+step inside, which becomes one of the two ends, until the step itself is good.
 """
 
 from collections.abc import Callable
@@ -23,53 +23,53 @@ from ..engine import loop
 
 
 class Point(NamedTuple):
-    """A step, and the function there."""
+    """A step size, and the function at it."""
 
     a: Float[Array, ""]
     value: Float[Array, ""]
-    slope: Any = None  # where it is wanted
-    grad: Updates = None  # the gradient of the whole function, where it is wanted
+    slope: Any = None  # if needed
+    grad: Updates = None  # gradient with respect to the params, if needed
 
 
 class Wanted(NamedTuple):
-    """What is asked of a step, and how long to look for it. Numbers, maybe traced."""
+    """The options of a search: numbers, maybe traced."""
 
     max_steps: Any
-    max_a: Any  # the longest step, infinite if any will do
+    max_a: Any  # the largest step, infinite if unbounded
     tol: Any
     increase_factor: Any
     slope_rtol: Any
     curv_rtol: Any
-    approx_dec_rtol: Any  # `None` where only the exact decrease counts
+    approx_dec_rtol: Any  # `None` to test only the exact decrease
     precision: Any
 
 
 class Search(NamedTuple):
-    """How far the search has come."""
+    """The progress of a search."""
 
     count: Int[Array, ""]
-    decrease_error: Float[Array, ""]  # of the last step
+    decrease_error: Float[Array, ""]  # of the last trial
     curvature_error: Float[Array, ""]
-    low: Point  # the better end of the bracket; before there is one, the last step
-    high: Point  # the other end, infinitely far before there is one
-    third: Point  # the end that was given up last
-    best: Point  # what is taken if the search ends here
-    safe: Bool[Array, ""]  # whether that has enough decrease
+    low: Point  # the better end of the bracket; the last step before there is one
+    high: Point  # the other end; infinitely far before there is one
+    third: Point  # the end that was replaced last
+    best: Point  # the result if the search ends here
+    safe: Bool[Array, ""]  # whether `best` has enough decrease
     ended: Bool[Array, ""]
 
 
 class Carried(NamedTuple):
-    """A search on its way through a loop.
+    """A search as the carry of a loop.
 
-    All its numbers are in one array: carried one by one, each would be a kernel, and on
-    a small problem the kernels are the time.
+    All its numbers are in one array. Carried separately, each would need a kernel, and
+    on a small problem the kernel launches dominate the time.
     """
 
     numbers: Float[Array, " n"]
-    grad: Updates  # that of the best point
+    grad: Updates  # at the best point
 
 
-# Before the first step. What is known before tracing is a constant of the kernel.
+# The search before the first step. Python numbers become constants of the kernel.
 _ZERO: Any = 0.0
 _INF: Any = np.inf
 _FAR = Point(_INF, _ZERO + np.nan)
@@ -89,13 +89,13 @@ Phi = Callable[[Array], Point]  # the function along the line
 
 
 def search(phi: Phi, start: Point, guess: Array, want: Wanted) -> Search:
-    """Look for a step with a large decrease and a small slope.
+    """Search for a step with a large decrease and a small slope.
 
     Args:
-        phi: the function, which also says the gradient.
-        start: the function at 0.
+        phi: the function along the line; its points include the gradient.
+        start: the point at 0.
         guess: the first step to try.
-        want: when a step is good.
+        want: the options of the search.
     """
 
     def body(carried: Carried) -> Carried:
@@ -116,7 +116,7 @@ def begun(start: Point) -> Carried:
 
 @jax.jit
 def goes_on(carried: Carried) -> Bool[Array, ""]:
-    """Whether there is a step to try."""
+    """Whether to try another step."""
     return ~unpacked(carried).ended
 
 
@@ -131,9 +131,9 @@ def proposed(carried: Carried, guess: Array, want: Wanted) -> Float[Array, ""]:
 
 @jax.jit
 def judged(carried: Carried, new: Point, start: Point, want: Wanted) -> Carried:
-    """The search after one more step was tried.
+    """The search after trying the step `new`.
 
-    The best step is a good one, else a safe one, else the last if it is finite.
+    The best step is a good one, else a safe one, else the last one if it is finite.
     """
     state = unpacked(carried)
     inside = bracketed(state)
@@ -142,12 +142,12 @@ def judged(carried: Carried, new: Point, start: Point, want: Wanted) -> Carried:
     enough = decrease <= want.tol
     good = enough & (curvature <= want.tol)
 
-    # The bracket: the same for `low` and `high` before there is one, since then
-    # `high` is infinitely far ahead.
+    # The same formulas work before there is a bracket, because `high` is then
+    # infinitely far ahead.
     low, high = state.low, state.high
     level = (new.value >= low.value) & (inside | (count > 1))
     rises = (decrease > 0) | level
-    passed = new.slope * jnp.sign(high.a - low.a) >= 0  # the lowest point
+    passed = new.slope * jnp.sign(high.a - low.a) >= 0  # passed the minimum
     third = _choose(rises | passed, high, _place(low))
     high = _choose(rises, _place(new), _choose(passed, _place(low), high))
     low = _choose(rises, low, _line(new))
@@ -169,11 +169,11 @@ def judged(carried: Carried, new: Point, start: Point, want: Wanted) -> Carried:
 
 
 def packed(state: Search, dtype: Any) -> Carried:
-    """The numbers of a search in one array, flags as 0 and 1."""
+    """The numbers of a search as one array, with flags as 0 and 1."""
     numbers = jax.tree.leaves(state._replace(best=_place(state.best)))
     known = [0 if hasattr(x, "dtype") else x for x in numbers]
     array = jnp.asarray(known, dtype)
-    # One kernel writes all of them; `jnp.stack` would be one for each.
+    # One kernel writes all of them; `jnp.stack` would need one for each.
     for k, x in enumerate(numbers):
         if hasattr(x, "dtype"):
             here = np.arange(len(numbers)) == k
@@ -183,7 +183,7 @@ def packed(state: Search, dtype: Any) -> Carried:
 
 @jax.jit
 def unpacked(carried: Carried) -> Search:
-    """The search that was packed."""
+    """The inverse of `packed`."""
     state = jax.tree.unflatten(jax.tree.structure(_FIRST), list(carried.numbers))
     return state._replace(
         count=state.count.astype(int),
@@ -194,12 +194,12 @@ def unpacked(carried: Carried) -> Search:
 
 
 def errors(new: Point, start: Point, want: Wanted) -> tuple[Array, Array]:
-    """By how much a step misses the two strong Wolfe conditions; 0 where it does not.
+    """The violations of the two strong Wolfe conditions; 0 if they hold.
 
         phi(a) <= phi(0) + slope_rtol a phi'(0)             decrease
         |phi'(a)| <= curv_rtol |phi'(0)|                    curvature
 
-    Where rounding hides the decrease, it is read off the slopes instead:
+    Where rounding hides the decrease, the slopes are tested instead:
 
         phi'(a) <= (2 slope_rtol - 1) phi'(0)   if  phi(a) <= phi(0) + approx |phi(0)|
     """
@@ -214,15 +214,15 @@ def errors(new: Point, start: Point, want: Wanted) -> tuple[Array, Array]:
 
 
 def bracketed(state: Search) -> Bool[Array, ""]:
-    """Whether there are two ends with a good step between them."""
+    """Whether `low` and `high` enclose a good step."""
     return jnp.isfinite(state.high.a)
 
 
 def between(state: Search) -> Float[Array, ""]:
-    """A step in the bracket.
+    """A step inside the bracket.
 
-    The lowest point of a cubic through all that is known, if it is not near the ends;
-    otherwise that of a parabola; otherwise the middle.
+    The minimum of a cubic through the known points, unless it is close to an end; else
+    the minimum of a parabola, with the same condition; else the midpoint.
     """
     low, high = state.low, state.high
     left, right = jnp.minimum(low.a, high.a), jnp.maximum(low.a, high.a)
@@ -238,14 +238,14 @@ def between(state: Search) -> Float[Array, ""]:
 
 
 def lowest_of_square(p: Point, q: Point) -> Float[Array, ""]:
-    """Where the parabola with `p`'s value and slope, and `q`'s value, is lowest."""
+    """The minimum of the parabola through `p`, with its slope, and `q`."""
     h = q.a - p.a
     curve = (q.value - p.value - p.slope * h) / (h * h)
     return p.a - p.slope / (2 * curve)
 
 
 def lowest_of_cubic(p: Point, q: Point, r: Point) -> Float[Array, ""]:
-    """Where the cubic with `p`'s value and slope, and the others' values, is lowest.
+    """The minimum of the cubic through `p`, with its slope, `q` and `r`.
 
     cubic(a) = third h^3 + second h^2 + p.slope h + p.value        h = a - p.a
     """
