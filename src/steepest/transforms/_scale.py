@@ -94,8 +94,8 @@ def scale_by_learning_rate(
     """`u = -learning_rate g`: the last transformation of an optimizer.
 
     Args:
-        learning_rate: a number or a schedule; with `None`, the updates are unchanged,
-            and their sign too.
+        learning_rate: a number or a schedule; with `None`, the updates and their sign
+            are unchanged.
         flip_sign: whether to multiply by `-learning_rate`, which goes downhill, or by
             `learning_rate`.
     """
