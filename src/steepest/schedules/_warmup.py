@@ -112,8 +112,10 @@ def warmup_exponential_decay_schedule(
         init_value: the value at step 0.
         peak_value: the value at the end of the warm-up.
         warmup_steps: the number of steps of the warm-up.
-        transition_steps: the number of steps per factor of `decay_rate`.
-        decay_rate: the factor of the decay; negative only with `staircase`.
+        transition_steps: the number of steps per factor of `decay_rate`; with 0 or
+            less, or infinity, the value stays at `peak_value`.
+        decay_rate: the factor of the decay; with 0, the value stays at `peak_value`.
+            It may be negative only with `staircase`.
         transition_begin: the number of steps between the warm-up and the decay.
         staircase: whether the value changes only every `transition_steps` steps.
         end_value: the lower bound of the value if `decay_rate` is below 1, otherwise
