@@ -14,7 +14,7 @@ NagParams = tuple[PyTree, Array]  # (phi, time_step)
 
 
 def nag_init(theta: PyTree) -> NagParams:
-    """The state of `nag_step`: a copy `phi` of the weights, and the time step, 0.
+    """The state of `nag_step`: an array `phi` for each weight, and the time step, 0.
 
     Args:
         theta: a list of weights, or any pytree.

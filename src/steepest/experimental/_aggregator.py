@@ -51,7 +51,7 @@ class Aggregator(GradientTransformationExtraArgs):
 
 
 class MadeAggregator(Transformation, Aggregator):
-    """An aggregator with a `repr` that shows the call that made it."""
+    """An aggregator that records the call that made it, like a `Transformation`."""
 
 
 @transformation

@@ -223,7 +223,8 @@ def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
     if unknown:
         raise ValueError(
             f"{name}: static_args has {unknown}, expected arguments of "
-            f"{getattr(inner_factory, '__name__', 'the factory')}: {known}."
+            f"{getattr(inner_factory, '__name__', 'the factory')}: {known}. Check the "
+            "spelling."
         )
 
 
