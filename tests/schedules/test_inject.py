@@ -133,7 +133,7 @@ def test_it_keeps_the_signature_and_refuses_what_is_not_in_it(as_users_do):
         TypeError, match="hyperparam_dtype is 'float33', expected a dtype of"
     ):
         steepest.inject_hyperparams(steepest.adam, hyperparam_dtype="float33")
-    with pytest.raises(ODD, match=r"static_args names \['foo'\]"):
+    with pytest.raises(ODD, match=r"static_args has \['foo'\]"):
         steepest.inject_hyperparams(steepest.adam, static_args="foo")
 
 
