@@ -1,5 +1,6 @@
 """Mean and variance of the gradients of single elements, tracked during training."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -75,15 +76,6 @@ def get_per_element_mean_and_sum_sq_diff_grads(
     name = "get_per_element_mean_and_sum_sq_diff_grads"
     (steps,) = check.period(name, accumulation_steps=accumulation_steps)
 
-    def of_batch(updates: Updates) -> tuple[Updates, Updates, int]:
-        """`m`, `s` and the number of elements of one batch, in float32 or wider."""
-        size = batch_size(name, updates, per_elt_axis)
-        along = lambda g: check.axes(name, per_elt_axis, jnp.ndim(g))
-        m = jax.tree.map(lambda g: wide(g).mean(along(g), keepdims=True), updates)
-        distance = lambda g, m: abs_sq(wide(g) - m).sum(along(g))
-        s = jax.tree.map(distance, updates, m)
-        return jax.tree.map(lambda m, g: m.squeeze(along(g)), m, updates), s, size
-
     def at_once(
         updates: Updates,
         state: OptState,
@@ -91,7 +83,7 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         **extra_args: Any,
     ) -> tuple[Any, OptState]:
         del params, extra_args
-        m, s, size = of_batch(updates)
+        m, s, size = _batch_statistics(name, updates, per_elt_axis)
         s = jax.tree.map(narrow, s, updates)
         aux = {"sum_sq_diff_grads": s, "sample_size": size}
         return (jax.tree.map(narrow, m, updates), aux), state
@@ -110,18 +102,11 @@ def get_per_element_mean_and_sum_sq_diff_grads(
     ) -> tuple[Any, PerElementMeanAndSumSqDiffGradsState]:
         del params, extra_args
         state = check.state_of(name, PerElementMeanAndSumSqDiffGradsState, state)
-        m, s, size = of_batch(updates)
+        m, s, size = _batch_statistics(name, updates, per_elt_axis)
         k = state.micro_step + 1
-
-        def sum_of_both(s: Array, m: Array, old_m: Array, old_s: Array) -> Array:
-            # Chan, Golub and LeVeque 1983: combine the means and sums of squares of two
-            # samples, here of (k - 1) size elements and of size elements.
-            share = ((k - 1) * size / k).astype(s.dtype)
-            return narrow(wide(old_s) + s + abs_sq(m - wide(old_m)) * share, old_s)
-
         both = map_leaves(
             name,
-            sum_of_both,
+            _sum_of_both(k, size),
             sums=s,
             updates=m,
             mean_grads=state.mean_grads,
@@ -138,6 +123,32 @@ def get_per_element_mean_and_sum_sq_diff_grads(
     if steps == 1:
         return MadeAggregator(init_empty_state, at_once)
     return MadeAggregator(init, update)
+
+
+def _batch_statistics(
+    name: str, updates: Updates, axis: Axis
+) -> tuple[Updates, Updates, int]:
+    """`m`, `s` and the number of elements of one batch, in float32 or wider."""
+    size = batch_size(name, updates, axis)
+    along = lambda g: check.axes(name, axis, jnp.ndim(g))
+    m = jax.tree.map(lambda g: wide(g).mean(along(g), keepdims=True), updates)
+    distance = lambda g, m: abs_sq(wide(g) - m).sum(along(g))
+    s = jax.tree.map(distance, updates, m)
+    return jax.tree.map(lambda m, g: m.squeeze(along(g)), m, updates), s, size
+
+
+def _sum_of_both(k: Int[Array, ""], size: int) -> Callable[..., Array]:
+    """A function that adds the `s` of the `k`-th batch to that of the batches before.
+
+    Chan, Golub and LeVeque 1983: combine the means and sums of squares of two samples,
+    here of (k - 1) size elements and of size elements.
+    """
+
+    def sum_of_both(s: Array, m: Array, old_m: Array, old_s: Array) -> Array:
+        share = ((k - 1) * size / k).astype(s.dtype)
+        return narrow(wide(old_s) + s + abs_sq(m - wide(old_m)) * share, old_s)
+
+    return sum_of_both
 
 
 @transformation
