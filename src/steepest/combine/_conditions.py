@@ -121,7 +121,7 @@ def conditionally_mask(
     should_transform_fn: ConditionFn,
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Apply `inner` at the steps a condition selects; the updates are zero at others.
+    """Apply `inner` at the steps a condition selects; return zeros at the others.
 
     Args:
         inner: any transformation; its state changes only at the selected steps.
@@ -141,7 +141,7 @@ def conditionally_transform(
     should_transform_fn: ConditionFn,
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Apply `inner` at the steps a condition selects; others leave updates unchanged.
+    """Apply `inner` at the steps a condition selects; change nothing at the others.
 
     Args:
         inner: any transformation; its state changes only at the selected steps.

@@ -75,7 +75,7 @@ class _Verdict(NamedTuple):
     not_finite: Bool[Array, ""]
     high_norm: Bool[Array, ""]
     high_value: Bool[Array, ""]
-    new_level: Bool[Array, ""]  # an outlier that is taken, as one too many in a row
+    new_level: Bool[Array, ""]  # an outlier that is taken after too many in a row
     norm: Array
     value: Array | None
 

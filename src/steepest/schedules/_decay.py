@@ -42,7 +42,7 @@ def polynomial_schedule(
     transition_steps: Real,
     transition_begin: Real = 0,
 ) -> Schedule:
-    """Polynomial decay from one value to another.
+    """Polynomial transition from one value to another.
 
         t = min(max(count - transition_begin, 0), transition_steps)
         (init_value - end_value) (1 - t / transition_steps)^power + end_value
@@ -111,7 +111,7 @@ def linear_schedule(
     transition_steps: Real,
     transition_begin: Real = 0,
 ) -> Schedule:
-    """Linear change from one value to another: `polynomial_schedule` with power 1.
+    """Linear transition: `polynomial_schedule` with power 1.
 
     Args:
         init_value: the value until `transition_begin`.
