@@ -105,7 +105,7 @@ def test_it_prints_as_a_table():
     assert set(line) == {"-"}
     assert row.split()[:3] == ["['w']", "512x512", "float32"]
     assert row.endswith("2.0 MiB")
-    assert "1.0 MiB of params, 2.0 MiB of state (2.00 times that)" in total
+    assert "1.0 MiB of params, 2.0 MiB of state (2.00 times the params)" in total
 
 
 def test_of_one_array_the_count_is_not_its_own():

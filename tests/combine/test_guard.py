@@ -253,7 +253,7 @@ def test_functions_may_be_passed_on():
 
 REFUSED = {
     "window is 0, expected": dict(window=0),
-    "window is a ArrayImpl, expected an int of Python": dict(window=jnp.array(3)),
+    "window is a ArrayImpl, expected a Python int": dict(window=jnp.array(3)),
     "warmup is 0, expected": dict(warmup=0),
     "warmup is 9 and window is 4, expected a warmup of at most": dict(
         window=4, warmup=9

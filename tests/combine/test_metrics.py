@@ -152,6 +152,6 @@ def test_states_of_optax_are_read():
 def test_under_jit_there_are_no_floats(as_users_do):
     state = _state(steepest.watched(steepest.sgd(0.5)))
     with pytest.raises(
-        TypeError, match=r"metrics: gradient_norm is traced, expected a num"
+        TypeError, match=r"metrics: gradient_norm is traced, expected a concrete num"
     ):
         jax.jit(lambda state: metrics(state))(state)

@@ -105,9 +105,9 @@ def test_labels_by_function_for_a_state_of_nnx():
 def test_another_state_is_refused(as_users_do):
     tx = steepest.partition(_groups(), {"a": "x", "b": "y"})
     other = steepest.partition({"x": steepest.sgd(1.0)}, "x")
-    with pytest.raises(ValueError, match=r"partition: the state has inner states for"):
+    with pytest.raises(ValueError, match=r"partition: the state has the labels"):
         tx.update(P, other.init(P), P)
-    with pytest.raises(ValueError, match=r"nothing"):
+    with pytest.raises(ValueError, match=r"partition: the state is a tuple"):
         tx.update(P, steepest.adam(1.0).init(P), P)
 
 

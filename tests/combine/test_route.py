@@ -252,7 +252,7 @@ BAD = {
     "nothing": (
         {},
         ValueError,
-        "route: there are no patterns, expected at least one",
+        "route: got no patterns, expected at least one",
     ),
     "no pattern": (
         {3: None},
@@ -284,18 +284,18 @@ def test_leaves_without_a_pattern_are_named(as_users_do):
     with pytest.raises(ValueError) as error:
         _times(kernel=2).init(P)
     assert str(error.value) == (
-        "route: no pattern is found in the path of embed, head, mlp/0/bias; the "
-        "patterns are ['kernel']. Add `\".*\"` as the last one, for all the rest; its "
-        "value `None` freezes them."
+        "route: no pattern matches embed, head, mlp/0/bias; the patterns are "
+        "['kernel']. Add `\".*\"` as the last pattern for all other leaves, with "
+        "`None` to freeze them."
     )
     with pytest.raises(ValueError, match="embed, head, mlp/0/bias and 1 more; the pat"):
         _times(none=2).init(P)
-    with pytest.raises(ValueError, match="the path of \\(the tree itself\\); "):
+    with pytest.raises(ValueError, match="no pattern matches \\(the tree itself\\); "):
         _times(none=2).init(jnp.ones(2))
 
 
 def test_a_state_of_other_patterns_is_refused(as_users_do):
     other = _times(mlp=2, **{".*": 3}).init(P)
-    message = r"route: the state has inner states for \[\"'.\*'\", \"'mlp'\"\]"
+    message = r"route: the state has the labels \[\"'.\*'\", \"'mlp'\"\]"
     with pytest.raises(ValueError, match=message):
         _times(**{".*": 3}).update(P, other, P)

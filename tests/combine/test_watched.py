@@ -89,7 +89,7 @@ def test_a_state_alone_has_what_it_has():
     assert read(steepest.adam(0.1).init(P), "count") == 0
     two = read(steepest.adamw(SCHEDULE).init(P), "count")
     assert len(two) == 2  # by their paths
-    with pytest.raises(KeyError, match=r"nothing is called 'learning_rate'.*watched"):
+    with pytest.raises(KeyError, match=r"the state has no 'learning_rate'.*watched"):
         read(steepest.sgd(0.1).init(P), "learning_rate")
 
 

@@ -63,7 +63,7 @@ def test_the_default_is_adam():
 def test_an_unknown_name_is_told_the_names(find, name):
     with pytest.raises(ValueError) as caught:
         find(name)
-    said = f"{find.__name__}: there is no rule {name!r}; there are adam, nag, sgd."
+    said = f"{find.__name__}: opt is {name!r}, expected one of: adam, nag, sgd."
     assert str(caught.value).startswith(said)
 
 
@@ -77,5 +77,6 @@ def test_an_unknown_hyperparameter_is_told_the_hyperparameters(name, known, wron
     with pytest.raises(TypeError) as caught:
         get_opt_step_fn(name, **{wrong: 0.1})
     assert str(caught.value) == (
-        f"get_opt_step_fn: {name} has no hyperparameter {wrong!r}; it has {known}."
+        f"get_opt_step_fn: {name} has no hyperparameter {wrong!r}, expected one of: "
+        f"{known}."
     )

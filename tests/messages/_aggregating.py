@@ -35,9 +35,9 @@ BAD = {
         lambda: aggregating.get_batch_size_from_per_elt_updates(_each(4), 0),
         ValueError,
         "get_batch_size_from_per_elt_updates: the updates have shapes [(4, 2), (2, 3, "
-        "2)], so along axis 0 the batch sizes [2, 4]. Expected one size for all "
-        "leaves, and a leaf or more. Take the gradients with "
-        "`jax.vmap(jax.grad(loss), (None, 0))`.",
+        "2)], with batch sizes [2, 4] along axis 0; expected at least one leaf, and "
+        "the same size for all. Compute the gradients with `jax.vmap(jax.grad(loss), "
+        "(None, 0))`.",
     ),
     "experimental.aggregating.accumulate_avg_updates": Bad(
         lambda: aggregating.accumulate_avg_updates(0),
@@ -73,7 +73,7 @@ BAD = {
             steepest.adam(0.1).init(params())
         ),
         ValueError,
-        "get_unbiased_mean_and_variance_ema: the state holds no "
+        "get_unbiased_mean_and_variance_ema: the state has no "
         "PerElementMeanAndVarianceEMAState. Make the optimizer with "
         "`add_mean_variance_to_opt`.",
     ),
@@ -83,8 +83,8 @@ BAD = {
             {"w": jnp.ones((1, 3, 2)), "b": jnp.zeros((1, 2))},
         ),
         ValueError,
-        "track_per_element_mean_and_variance_with_ema: sample_size is 1, expected 2 or "
-        "more: one element has no variance. Use larger batches.",
+        "track_per_element_mean_and_variance_with_ema: sample_size is 1, expected at "
+        "least 2, since one element has no variance. Use larger batches.",
     ),
 }
 

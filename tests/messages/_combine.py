@@ -57,8 +57,8 @@ BAD = {
     "guard": Bad(
         lambda: _after_init(steepest.guard(SGD), params(), value=jnp.ones(3)),
         ValueError,
-        "guard: `value` has shape (3,) and dtype float32, expected the loss, one real "
-        "number. Pass its mean over the batch.",
+        "guard: `value` has shape (3,) and dtype float32, expected the loss as one "
+        "real number. Pass its mean over the batch.",
     ),
     "lookahead": Bad(
         lambda: steepest.lookahead(SGD, sync_period=0, slow_step_size=0.5),
@@ -76,13 +76,13 @@ BAD = {
         ),
         ValueError,
         "partition: leaf ['b'] has the label 'c', expected one of ['a']. Add a "
-        "transformation for it, or use `set_to_zero()` to freeze it.",
+        "transformation for that label; `set_to_zero()` freezes its leaves.",
     ),
     "named_chain": Bad(
         lambda: steepest.named_chain(("clip", steepest.clip(1.0)), SGD),
         TypeError,
         "named_chain: argument 1 is a Transformation, expected pairs of a name and a "
-        'transformation, such as `("clip", clip(1.0))`, no name twice.',
+        'transformation, such as `("clip", clip(1.0))`, with distinct names.',
     ),
     "skip_large_updates": Bad(
         lambda: steepest.skip_large_updates(params(), 0, None, max_squared_norm=-1.0),

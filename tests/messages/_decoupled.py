@@ -32,13 +32,13 @@ BAD = {
         _swapped("adam"),
         TypeError,
         "adam_step: opt_params is a list of 2, expected (g1, g2, time_step). Make it "
-        "with `adam_init(theta)`, and then pass on what the last step returned.",
+        "with `adam_init(theta)`, then pass the state that the last step returned.",
     ),
     "decoupled.get_opt_init_fn": Bad(
         lambda: decoupled.get_opt_init_fn("rmsprop"),
         ValueError,
-        "get_opt_init_fn: there is no rule 'rmsprop'; there are adam, nag, sgd. Make "
-        "one of any optimizer with `decoupled.of`.",
+        "get_opt_init_fn: opt is 'rmsprop', expected one of: adam, nag, sgd. Use "
+        "`decoupled.of` for any other optimizer.",
     ),
     "decoupled.get_opt_step_fn": Bad(
         lambda: decoupled.get_opt_step_fn("adam", eta=-0.1),

@@ -21,8 +21,8 @@ BAD = {
     "route": Bad(
         lambda: steepest.route({"bias": None, "w": steepest.sgd(0.1)}).init(params()),
         ValueError,
-        "route: no pattern is found in the path of b; the patterns are ['bias', 'w']. "
-        'Add `".*"` as the last one, for all the rest; its value `None` freezes them.',
+        "route: no pattern matches b; the patterns are ['bias', 'w']. Add `\".*\"` as "
+        "the last pattern for all other leaves, with `None` to freeze them.",
     ),
     "tree.as_patterns": Bad(
         lambda: steepest.tree.as_patterns("me", ["a", "*"]),

@@ -31,8 +31,8 @@ BAD = {
     "exponential_decay": Bad(
         lambda: steepest.exponential_decay(0.1, 100, -0.9),
         ValueError,
-        "exponential_decay: decay_rate is -0.9, expected a number of at least 0: a "
-        "power of a negative number is not real. With `staircase` it may be so.",
+        "exponential_decay: decay_rate is -0.9, expected at least 0: fractional "
+        "powers of a negative number are not real. Pass `staircase=True` to allow it.",
     ),
     "piecewise_constant_schedule": Bad(
         lambda: steepest.piecewise_constant_schedule(0.1, [(100, 0.5)]),
@@ -49,8 +49,8 @@ BAD = {
     "linear_onecycle_schedule": Bad(
         lambda: steepest.linear_onecycle_schedule(100, 0.1, 0.9, 0.5),
         ValueError,
-        "linear_onecycle_schedule: pct_start is 0.9 and pct_final 0.5, expected a "
-        "pct_final of at least pct_start.",
+        "linear_onecycle_schedule: pct_start is 0.9 and pct_final is 0.5, expected "
+        "pct_final to be at least pct_start.",
     ),
     "cosine_onecycle_schedule": Bad(
         lambda: steepest.cosine_onecycle_schedule(100, 0.1, pct_start=30),
@@ -67,8 +67,8 @@ BAD = {
     "warmup_cosine_decay_schedule": Bad(
         lambda: steepest.warmup_cosine_decay_schedule(0.0, 0.1, 100, 50),
         ValueError,
-        "warmup_cosine_decay_schedule: decay_steps is 50 and warmup_steps 100, "
-        "expected more decay_steps than warmup_steps: they count the warm-up too.",
+        "warmup_cosine_decay_schedule: decay_steps is 50 and warmup_steps is 100, "
+        "expected more decay_steps than warmup_steps: they include the warm-up.",
     ),
     "warmup_exponential_decay_schedule": Bad(
         lambda: steepest.warmup_exponential_decay_schedule(0.0, 0.1, -5, 100, 0.9),
@@ -79,8 +79,8 @@ BAD = {
     "sgdr_schedule": Bad(
         lambda: steepest.sgdr_schedule([{"init_value": 0.0, "peak_value": 0.1}]),
         TypeError,
-        "sgdr_schedule: cosine_kwargs[0]: missing a required argument: 'warmup_steps'. "
-        "Give the arguments of `warmup_cosine_decay_schedule`.",
+        "sgdr_schedule: cosine_kwargs[0]: missing a required argument: "
+        "'warmup_steps'. Pass the arguments of `warmup_cosine_decay_schedule`.",
     ),
     "join_schedules": Bad(
         lambda: steepest.join_schedules([0.1, 0.01], [100]),
@@ -96,16 +96,16 @@ BAD = {
         lambda: steepest.inject_hyperparams(steepest.adam(0.1)),
         TypeError,
         "inject_hyperparams: inner_factory is a Transformation, expected a function "
-        "that makes a transformation. Pass it uncalled, and its arguments afterwards: "
-        "`inject_hyperparams(steepest.adam)(learning_rate=0.1)`.",
+        "that makes a transformation. Pass the function first and its arguments "
+        "afterwards: `inject_hyperparams(steepest.adam)(learning_rate=0.1)`.",
     ),
     "inject_stateful_hyperparams": Bad(
         lambda: steepest.inject_stateful_hyperparams(steepest.sgd, "momentun"),
         ValueError,
         (
-            "inject_hyperparams: static_args names ['momentun'], and sgd has the "
-            "arguments ['learning_rate', 'momentum'",
-            "Name some of those.",
+            "inject_hyperparams: static_args has ['momentun'], expected arguments of "
+            "sgd: ['learning_rate', 'momentum'",
+            "Check the spelling.",
         ),
     ),
 }

@@ -30,8 +30,8 @@ BAD = {
     "adaptive_grad_clip": Bad(
         lambda: _after(steepest.adaptive_grad_clip(0.1, axis=1), params(), params()),
         ValueError,
-        "adaptive_grad_clip: leaf ['b'] has shape (2,), expected one with axis 1. Put "
-        "`adaptive_grad_clip` under a mask.",
+        "adaptive_grad_clip: leaf ['b'] has shape (2,), expected a shape with axis 1. "
+        "Exclude the leaf with `masked`.",
     ),
     "unitwise_norm": Bad(
         lambda: steepest.transforms.unitwise_norm(jnp.ones((3, 2)), axis=2),
@@ -42,8 +42,8 @@ BAD = {
     "unitwise_clip": Bad(
         lambda: steepest.transforms.unitwise_clip(1.0, 1.0, jnp.ones(3)),
         ValueError,
-        "unitwise_clip: g_norm has shape (), max_norm () and grad (3,), expected one "
-        "shape. Make the norms with `unitwise_norm`.",
+        "unitwise_clip: g_norm has shape (), max_norm () and grad (3,), expected the "
+        "same shape for all three. Compute the norms with `unitwise_norm`.",
     ),
     "add_decayed_weights": Bad(
         lambda: _after(steepest.add_decayed_weights(0.1), params()),
@@ -131,8 +131,8 @@ BAD = {
         lambda: steepest.per_example_global_norm_clip(params(), 1.0),
         ValueError,
         "per_example_global_norm_clip: the leaves have shapes (2,), (3, 2), expected "
-        "a first axis of one size, the examples. Take gradients with "
-        "`jax.vmap(jax.grad(loss))`.",
+        "a first axis (the examples) of the same size in all leaves. Compute the "
+        "gradients with `jax.vmap(jax.grad(loss))`.",
     ),
     "per_example_layer_norm_clip": Bad(
         lambda: steepest.per_example_layer_norm_clip(_text(), 1.0),

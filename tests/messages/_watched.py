@@ -27,8 +27,8 @@ BAD = {
         lambda: steepest.read(steepest.adam(0.1).init(params()), "learning_rate"),
         KeyError,
         (
-            "read: nothing is called 'learning_rate' in the state. There are ['count', "
-            "'mu', 'nu', ",
+            "read: the state has no 'learning_rate', expected one of ['count', 'mu', "
+            "'nu', ",
             "Wrap the optimizer in `steepest.watched`, or pass it as `tx`.",
         ),
     ),

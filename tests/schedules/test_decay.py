@@ -161,7 +161,8 @@ def test_a_negative_beginning_is_taken_as_zero(caplog):
     with caplog.at_level("INFO", logger="steepest"):
         early = steepest.linear_schedule(1.0, 0.0, 10, -3)
     assert early(5) == steepest.linear_schedule(1.0, 0.0, 10)(5)
-    assert "linear_schedule: transition_begin is -3: it begins at 0" in caplog.text
+    message = "linear_schedule: transition_begin is -3; the transition begins at step 0"
+    assert message in caplog.text
 
 
 def test_unsigned_and_narrow_counts_do_not_wrap():

@@ -84,11 +84,7 @@ def test_schedules_and_boundaries_must_fit():
         (len, [], "schedules is a builtin_function_or_method, expected a list"),
         ([len, len], 5, "boundaries is a int, expected a list"),
         ([len, len], ["5"], r"boundaries\[0\] is a str, expected a number"),
-        (
-            [len] * 3,
-            [10, 5],
-            r"boundaries are \[10, 5\], expected each at or after the one",
-        ),
+        ([len] * 3, [10, 5], r"boundaries are \[10, 5\], expected ascending order"),
     ],
     ids=["numbers", "one function", "one number", "text", "backwards"],
 )

@@ -85,12 +85,12 @@ def test_hyperparameters_may_be_mapped_over(name, argument):
 )
 def test_impossible_arguments_are_refused_by_name(name, change):
     ((argument, value),) = change.items()
-    said = f"^{name}: {argument} is {value}, and (usually )?a number "
+    said = f"^{name}: {argument} is {value}, .*number "
     with pytest.raises(ODD, match=said):
         getattr(steepest, name)(**{**OPTIONS["plain"], **change})
 
 
 def test_the_fall_comes_after_the_rise():
-    said = "linear_onecycle_schedule: pct_start is 0.7 and pct_final 0.4"
+    said = "linear_onecycle_schedule: pct_start is 0.7 and pct_final is 0.4"
     with pytest.raises(ValueError, match=said):
         steepest.linear_onecycle_schedule(100, 1.0, pct_start=0.7, pct_final=0.4)

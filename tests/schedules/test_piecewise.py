@@ -117,7 +117,7 @@ def test_values_and_scales_may_be_traced():
         ),
         (
             lambda: steepest.piecewise_interpolate_schedule("spline", 1.0),
-            "interpolate_type is 'spline', expected one of: linear, cosine",
+            "interpolate_type is 'spline', expected one of:? linear, cosine",
         ),
         (
             lambda: steepest.piecewise_constant_schedule(1.0, {float("nan"): 1.0}),
@@ -138,6 +138,7 @@ def test_impossible_arguments_are_refused_by_name(make, said):
 
 @pytest.mark.parametrize("given", [[(5, 0.5)], 5, "ab"], ids=["list", "int", "str"])
 def test_boundaries_are_a_dict(given, as_users_do):
-    said = rf"boundaries_and_scales is a {type(given).__name__}, and a dict {{step"
+    kind = type(given).__name__
+    said = rf"boundaries_and_scales is a {kind}, expected a dict {{step"
     with pytest.raises(TypeError, match=said):
         steepest.piecewise_constant_schedule(1.0, given)

@@ -111,7 +111,7 @@ def test_a_peak_of_zero_is_finite_when_traced_too():
 
 @pytest.mark.parametrize("warmup_steps, decay_steps", [(5, 5), (10, 3), (2.5, 2.0)])
 def test_the_decay_must_outlast_the_warmup(warmup_steps, decay_steps):
-    said = f"decay_steps is {decay_steps} and warmup_steps {warmup_steps}"
+    said = f"decay_steps is {decay_steps} and warmup_steps is {warmup_steps}"
     with pytest.raises(ValueError, match=said):
         steepest.warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps, decay_steps)
 

@@ -57,16 +57,15 @@ def test_units_of_given_axes(axis):
 
 
 def test_an_axis_that_is_not_there():
-    said = "unitwise_norm: axis is 1, expected the array has 1 dimensions"
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=r"unitwise_norm: axis is 1, .*expected"):
         unitwise_norm(jnp.ones(3), 1)
 
 
 @pytest.mark.parametrize(
     "axis, shape, said",
     [
-        (1, (3,), "has shape (3,), expected one with axis 1"),
-        ((0, -3), (3, 2), "has shape (3, 2), expected one with axis (0, -3)"),
+        (1, (3,), "has shape (3,), expected a shape with axis 1"),
+        ((0, -3), (3, 2), "has shape (3, 2), expected a shape with axis (0, -3)"),
         (
             None,
             (1, 2, 1, 2, 1, 2),
@@ -122,7 +121,7 @@ def test_clipping_mixes_dtypes_as_optax_does():
 
 @pytest.mark.parametrize("shape", [(), (1, 1)], ids=str)
 def test_clipping_wants_one_shape(shape):
-    with pytest.raises(ValueError, match=r"one shape is wanted"):
+    with pytest.raises(ValueError, match=r"expected the same shape for all three"):
         unitwise_clip(jnp.ones(shape), jnp.ones(shape), jnp.ones((3, 2)))
 
 

@@ -38,5 +38,5 @@ def test_a_sum_does_not_infect_the_next():
 
 @pytest.mark.parametrize("k", [0, -1, 2.5])
 def test_a_period_is_wanted(k):
-    with pytest.raises(ValueError, match=f"apply_every: k is {k}, and a number"):
+    with pytest.raises(ValueError, match=f"apply_every: k is {k}, expected"):
         steepest.apply_every(k)

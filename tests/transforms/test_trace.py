@@ -111,7 +111,7 @@ def test_without_forgetting_it_is_the_sum():
 
 @pytest.mark.parametrize("decay", [-0.1, 1.5, float("nan")])
 def test_a_decay_that_is_no_share_is_refused(decay):
-    said = rf"trace: decay is {decay}, and .* number in \[0, 1\]"
+    said = rf"trace: decay is {decay}, .*number in \[0, 1\]"
     with pytest.raises(ODD, match=said):
         steepest.trace(decay)
 

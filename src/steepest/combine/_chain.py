@@ -1,4 +1,4 @@
-"""Transformations one after the other."""
+"""Transformations in sequence."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ from ..engine import plan_of, sequence
 
 @transformation
 def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
-    """Apply transformations from left to right, each to what the last one returned.
+    """Apply transformations in order, each to the updates of the previous one.
 
-    Neighbours that are rules run in one pass over the leaves, also those of chains
-    inside this one. The state is the tuple of their states.
+    Consecutive rules run in one pass over the leaves, including those of nested chains.
+    The state is the tuple of their states.
 
     Args:
-        args: one transformation or more. Extra arguments reach all that take them.
+        args: one or more transformations. Each receives the extra arguments it takes.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.chain(steepest.clip(1.0), steepest.scale(-0.1))
@@ -36,7 +36,7 @@ def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
     plans = [plan_of("chain", f"argument {i}", tx) for i, tx in enumerate(args)]
 
     def apart(state: OptState) -> Sequence[OptState]:
-        # A list too: what loads a checkpoint may turn tuples into lists.
+        # Accept lists too: loading a checkpoint may turn tuples into lists.
         if not isinstance(state, tuple | list) or len(state) != len(plans):
             raise _wrong_state("chain", state, f"a tuple of {len(plans)} states")
         return state
@@ -48,10 +48,10 @@ def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
 def named_chain(
     *args: tuple[str, AnyTransformation],
 ) -> GradientTransformationExtraArgs:
-    """`chain`, with a name for each link: the state is a dict of their states.
+    """`chain` with named transformations: the state is a dict of their states.
 
     Args:
-        args: pairs of a name and a transformation; no name twice.
+        args: pairs of a name and a transformation; the names must be distinct.
 
     >>> import jax.numpy as jnp, steepest
     >>> clip, descend = steepest.clip(1.0), steepest.scale(-0.1)
@@ -59,20 +59,20 @@ def named_chain(
     >>> list(tx.init(jnp.array([5.0])))
     ['clip', 'descend']
     """
-    wanted = (
+    expected = (
         'expected pairs of a name and a transformation, such as `("clip", '
-        "clip(1.0))`, no name twice."
+        "clip(1.0))`, with distinct names."
     )
     for i, pair in enumerate(args):
-        # A transformation is a pair too, of two functions.
+        # A transformation is a pair as well, of two functions.
         if not isinstance(pair, tuple | list) or len(pair) != 2 or callable(pair[0]):
-            found = type(pair).__name__
-            raise TypeError(f"named_chain: argument {i} is a {found}, {wanted}")
+            kind = type(pair).__name__
+            raise TypeError(f"named_chain: argument {i} is a {kind}, {expected}")
     names = [name for name, _ in args]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice or not names:
-        found = f"the name {twice[0]!r} twice" if twice else "no transformation"
-        raise ValueError(f"named_chain: got {found}, {wanted}")
+        got = f"the name {twice[0]!r} twice" if twice else "no transformation"
+        raise ValueError(f"named_chain: got {got}, {expected}")
     plans = [plan_of("named_chain", repr(name), tx) for name, tx in args]
 
     def apart(state: OptState) -> Sequence[OptState]:
@@ -86,9 +86,9 @@ def named_chain(
     return sequence(plans, apart, together).pair
 
 
-def _wrong_state(name: str, state: OptState, wanted: str) -> ValueError:
+def _wrong_state(name: str, state: OptState, expected: str) -> ValueError:
     size = f" of {len(state)}" if isinstance(state, tuple | list | Mapping) else ""
     return ValueError(
-        f"{name}: the state is a {type(state).__name__}{size}, expected {wanted}. Make "
-        "the state with this transformation's own `init`."
+        f"{name}: the state is a {type(state).__name__}{size}, expected {expected}. "
+        "Make the state with this transformation's own `init`."
     )

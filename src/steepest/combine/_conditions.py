@@ -1,4 +1,4 @@
-"""Steps that are taken only under a condition."""
+"""Transformations applied only under a condition."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -27,24 +27,24 @@ from ._decisions import are_finite, yes_or_no
 
 @runtime_checkable
 class ConditionFn(Protocol):
-    """`(step, **extra_args) -> boolean`: whether to take this step, maybe traced."""
+    """`(step, **extra_args) -> boolean`, maybe traced: whether to take this step."""
 
     def __call__(self, step: Array, **extra_args: Any) -> Any: ...
 
 
 @like_optax
 class ApplyIfFiniteState(NamedTuple):
-    """How often a gradient was not finite, and the inner state."""
+    """Counts of gradients that were not finite, and the inner state."""
 
-    notfinite_count: Int[Array, ""]  # in a row, until now
-    last_finite: Bool[Array, ""]
+    notfinite_count: Int[Array, ""]  # consecutive ones, up to now
+    last_finite: Bool[Array, ""]  # whether the last gradient was finite
     total_notfinite: Int[Array, ""]
     inner_state: OptState
 
 
 @like_optax
 class ConditionallyMaskState(NamedTuple):
-    """How often `update` was called, and the inner state."""
+    """The number of calls of `update`, and the inner state."""
 
     step: Int[Array, ""]
     inner_state: OptState
@@ -52,7 +52,7 @@ class ConditionallyMaskState(NamedTuple):
 
 @like_optax
 class ConditionallyTransformState(NamedTuple):
-    """The inner state, and how often `update` was called."""
+    """The inner state, and the number of calls of `update`."""
 
     inner_state: OptState
     step: Int[Array, ""]
@@ -65,18 +65,18 @@ def apply_if_finite(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Skip the steps whose gradient has an infinity or a NaN; otherwise, `inner`.
+    """Apply `inner`, but skip the steps whose gradient has an infinity or a NaN.
 
-    A skipped step returns zeros and leaves the inner state bit for bit as it was. After
-    `max_consecutive_errors` such gradients in a row the next one is let through: the
-    loss itself must be broken, and should be seen to be.
+    A skipped step returns zeros and leaves the inner state unchanged, bit for bit.
+    After `max_consecutive_errors` such gradients in a row, the next one is applied: the
+    loss itself must be broken, and the failure should be visible.
 
     Args:
         inner: any transformation.
-        max_consecutive_errors: how many such steps in a row to skip.
+        max_consecutive_errors: the number of consecutive steps that may be skipped.
         axis_name: inside `jax.shard_map`, the mesh axes over which the gradients are
-            split or differ. Then all devices skip if one of them must; without it, each
-            device decides for itself.
+            sharded or differ. All devices then skip a step if one of them must.
+            Without it, each device decides for itself.
 
     >>> import steepest
     >>> tx = steepest.apply_if_finite(steepest.sgd(1.0), max_consecutive_errors=5)
@@ -121,17 +121,18 @@ def conditionally_mask(
     should_transform_fn: ConditionFn,
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """`inner` in the steps that a condition picks; in the others, hold still.
+    """Apply `inner` at the steps a condition selects; return zeros at the others.
 
     Args:
-        inner: any transformation; its state changes only in the steps it takes.
-        should_transform_fn: a function of the count of calls, and of the extra
-            arguments if they are forwarded; `True` to take the step. Outside `jit` it
-            gets concrete values, so it may use `if` and read Python objects.
-        forward_extra_args: whether the condition hears the extra arguments.
+        inner: any transformation; its state changes only at the selected steps.
+        should_transform_fn: a function of the number of calls, and of the extra
+            arguments if they are forwarded; it returns `True` to select the step.
+            Outside `jit` it gets concrete values, so it may use `if` and read Python
+            objects.
+        forward_extra_args: whether to pass the extra arguments to the condition.
     """
-    given = inner, should_transform_fn, forward_extra_args
-    return _conditionally("conditionally_mask", *given, ConditionallyMaskState, zeros)
+    args = inner, should_transform_fn, forward_extra_args
+    return _conditionally("conditionally_mask", *args, ConditionallyMaskState, zeros)
 
 
 @transformation
@@ -140,10 +141,15 @@ def conditionally_transform(
     should_transform_fn: ConditionFn,
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """`inner` in the steps that a condition picks; in the others, pass as they are.
+    """Apply `inner` at the steps a condition selects; change nothing at the others.
 
     Args:
-        inner, should_transform_fn, forward_extra_args: as for `conditionally_mask`.
+        inner: any transformation; its state changes only at the selected steps.
+        should_transform_fn: a function of the number of calls, and of the extra
+            arguments if they are forwarded; it returns `True` to select the step.
+            Outside `jit` it gets concrete values, so it may use `if` and read Python
+            objects.
+        forward_extra_args: whether to pass the extra arguments to the condition.
 
     >>> import steepest
     >>> first = lambda step: step < 1
@@ -154,9 +160,9 @@ def conditionally_transform(
     >>> float(clipped[0]), float(passed[0])
     (1.0, 5.0)
     """
-    given = inner, should_transform_fn, forward_extra_args
+    args = inner, should_transform_fn, forward_extra_args
     State, same = ConditionallyTransformState, lambda updates: updates
-    return _conditionally("conditionally_transform", *given, State, same)
+    return _conditionally("conditionally_transform", *args, State, same)
 
 
 def _conditionally(
@@ -167,12 +173,12 @@ def _conditionally(
     State: type[Any],
     instead: Callable[[Updates], Updates],
 ) -> GradientTransformationExtraArgs:
-    """`inner` in the steps that a condition picks, `instead` in the others.
+    """Apply `inner` at the steps a condition selects, and `instead` at the others.
 
     Args:
         name: name used in error messages.
         inner, condition, forward_extra_args: as for `conditionally_mask`.
-        State: with `step` and `inner_state`, in the order that Optax has them.
+        State: class with `step` and `inner_state`, in the same order as in Optax.
         instead: a function of the updates.
     """
     tx = as_inner(name, "inner", inner)
@@ -186,8 +192,8 @@ def _conditionally(
         updates: Updates, state: Any, params: Params | None, **extra_args: Any
     ) -> Bool[Array, ""]:
         check.state_of(name, State, state)
-        heard = extra_args if forward_extra_args else {}
-        return yes_or_no(name, "should_transform_fn", condition(state.step, **heard))
+        passed = extra_args if forward_extra_args else {}
+        return yes_or_no(name, "should_transform_fn", condition(state.step, **passed))
 
     def update(
         apply: Bool[Array, ""],

@@ -1,4 +1,4 @@
-"""What wrappers decide by: norms, whether all is finite, what a function answers."""
+"""Criteria for wrappers: norms, finiteness, and the decisions of user functions."""
 
 import functools
 from typing import Any
@@ -18,7 +18,7 @@ def squared_norm(updates: Updates, axes: MeshAxes | None = None) -> Float[Array,
 
     Args:
         updates: a tree of arrays.
-        axes: the mesh axes over which leaves may be split, inside `shard_map`.
+        axes: inside `shard_map`, the mesh axes over which leaves may be sharded.
     """
     leaves, total = jax.tree.leaves(updates), jnp.zeros(())
     for where, places in by_split(axes, leaves).items():
@@ -27,11 +27,11 @@ def squared_norm(updates: Updates, axes: MeshAxes | None = None) -> Float[Array,
 
 
 def are_finite(updates: Updates, axes: MeshAxes | None = None) -> Bool[Array, ""]:
-    """Whether no number is infinite or NaN, on any device.
+    """Whether all elements are finite, on all devices.
 
     Args:
         updates: a tree of arrays.
-        axes: the mesh axes over which leaves may be split, inside `shard_map`.
+        axes: inside `shard_map`, the mesh axes over which leaves may be sharded.
     """
     leaves, bad = jax.tree.leaves(updates), jnp.array(False)
     for where, places in by_split(axes, leaves).items():
@@ -41,14 +41,14 @@ def are_finite(updates: Updates, axes: MeshAxes | None = None) -> Bool[Array, ""
 
 @functools.partial(jax.jit, inline=True)
 def _squared_norm(leaves: list[Any]) -> Float[Array, ""]:
-    # Behind the barrier, or XLA would store the squares, which Adam needs as well.
+    # The barrier stops XLA from storing the squares, which Adam needs as well.
     parts = map(jax.lax.optimization_barrier, _parts(leaves))
     return sum((jnp.sum(squares(x)).astype(float) for x in parts), jnp.zeros(()))
 
 
 @functools.partial(jax.jit, inline=True)
 def _are_finite(leaves: list[Any]) -> Bool[Array, ""]:
-    # If all numbers are finite, so is the largest, and a maximum needs no memory: XLA's
+    # All elements are finite if the largest is. A maximum needs no memory, while XLA's
     # CPU compiler materialises the `isfinite` mask.
     largest = [jnp.max(jnp.abs(x), initial=0).astype(float) for x in _parts(leaves)]
     return set_aside(
@@ -57,12 +57,12 @@ def _are_finite(leaves: list[Any]) -> Bool[Array, ""]:
 
 
 def yes_or_no(name: str, argument: str, decision: Any) -> Any:
-    """The boolean that a user's function returned: Python's, or an array.
+    """The boolean that a user's function returned, as an array.
 
     Args:
         name: name used in error messages.
-        argument: the argument that the function was.
-        decision: what it returned.
+        argument: name of the argument that holds the function.
+        decision: the value it returned: a Python boolean or an array.
     """
     if decision is None or np.ndim(decision) > 0:
         none = decision is None
@@ -75,7 +75,7 @@ def yes_or_no(name: str, argument: str, decision: Any) -> Any:
 
 
 def _parts(leaves: list[Any]) -> list[Array]:
-    """The leaves as real arrays. A decision has no derivative."""
+    """The leaves as real arrays, without derivatives: a decision has none."""
     parts: list[Array] = []
     for x in map(jnp.asarray, leaves):
         if is_inexact(x):

@@ -1,4 +1,4 @@
-"""What an optimizer will do to each leaf, and what it will keep of it."""
+"""Which transformations handle each leaf, and how much memory they keep for it."""
 
 from dataclasses import dataclass
 from math import prod
@@ -18,25 +18,25 @@ class Line(NamedTuple):
     path: str
     shape: tuple[int, ...]
     dtype: str
-    handled_by: tuple[str, ...]  # the transformations that see it, in order
-    memory: tuple[str, ...]  # the dtypes of what is kept of it
-    bytes: int  # of that
-    groups: tuple[str, ...] = ()  # the labels of the groups it is in, outermost first
-    why: str = ""  # it is in the last of them, where the optimizer has chosen
+    handled_by: tuple[str, ...]  # the transformations applied to it, in order
+    memory: tuple[str, ...]  # the dtypes of the arrays kept for it
+    bytes: int  # the size of those arrays
+    groups: tuple[str, ...] = ()  # the labels of its groups, outermost first
+    why: str = ""  # why it is in the innermost group, if the optimizer chose that
 
 
 @dataclass(frozen=True)
 class Description:
-    """The optimizer, a line for each leaf, and the sums. Print it to see a table."""
+    """The optimizer, a line for each leaf, and the totals. Print it to see a table."""
 
     lines: tuple[Line, ...]
     param_bytes: int
-    shared_bytes: int  # kept for the whole tree: counts, numbers, keys
-    optimizer: str = ""  # the call that makes it, with every number
+    shared_bytes: int  # kept once for the whole tree: counts, numbers, keys
+    optimizer: str = ""  # the call that makes it, with all its arguments
 
     @property
     def state_bytes(self) -> int:
-        """All that the optimizer keeps."""
+        """The size of the whole state."""
         return sum(line.bytes for line in self.lines) + self.shared_bytes
 
     def __str__(self) -> str:
@@ -59,24 +59,27 @@ class Description:
             [
                 *text,
                 f"{len(self.lines)} leaves, {_size(self.param_bytes)} of params, "
-                f"{_size(self.state_bytes)} of state ({per_byte:.2f} times that), "
-                f"{_size(self.shared_bytes)} of it for the whole tree",
+                f"{_size(self.state_bytes)} of state ({per_byte:.2f} times the params),"
+                f" {_size(self.shared_bytes)} of it shared by all leaves",
                 self.optimizer,
             ]
         )
 
 
 def describe(tx: AnyTransformation, params: Params) -> Description:
-    """Which leaf is handled by what, and the size of the state. Nothing is allocated.
+    """Show which transformations handle each leaf, and the size of the state.
+
+    No arrays are allocated.
 
     Args:
         tx: any transformation.
-        params: the params, or their shapes (`jax.eval_shape` of what makes them).
+        params: the params, or their shapes (`jax.eval_shape` of the function that makes
+            them).
 
     >>> import jax, steepest
     >>> shapes = {"w": jax.ShapeDtypeStruct((512, 512), jnp.bfloat16)}
-    >>> found = steepest.describe(steepest.adamw(1e-3), shapes)
-    >>> found.lines[0].memory, found.state_bytes
+    >>> description = steepest.describe(steepest.adamw(1e-3), shapes)
+    >>> description.lines[0].memory, description.state_bytes
     (('bfloat16', 'float32'), 1572868)
     """
     tx = as_inner("describe", "tx", tx)
@@ -86,14 +89,14 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     shared = 0
     for path, x in jax.tree_util.tree_leaves_with_path(jax.eval_shape(tx.init, params)):
         k = _owner(path, owners)
-        # Of params that are one array, every path would be its own.
+        # If the params are a single array, its path is empty and matches every path.
         if k is None or (not rows[0][0] and x.shape != jnp.shape(rows[0][1])):
             shared += _bytes(x)
         else:
             kept[k].append(x)
     arrays = Leaves(params).arrays
     known = zip(handlers(tx, params), groups_of(tx, params), arrays, strict=True)
-    found = [(names, group) for names, group, p in known if p is not None]
+    handled = [(names, group) for names, group, p in known if p is not None]
     lines = [
         Line(
             jax.tree_util.keystr(path) or "(the tree itself)",
@@ -104,20 +107,20 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
             sum(map(_bytes, mine)),
             *group,
         )
-        for (path, p), (by, group), mine in zip(rows, found, kept, strict=True)
+        for (path, p), (by, group), mine in zip(rows, handled, kept, strict=True)
     ]
     size = sum(_bytes(p) for _, p in rows)
     return Description(tuple(lines), size, shared, repr(tx))
 
 
 def _owner(path: tuple[Any, ...], owners: dict[tuple[Any, ...], int]) -> int | None:
-    """The leaf whose path stands in this one: the longest, and of those the last."""
+    """The leaf whose path is part of this one: the longest match, then the last."""
     size = len(path)
     for long in range(size, -1, -1):
         for start in range(size - long, -1, -1):
-            found = owners.get(path[start : start + long])
-            if found is not None:
-                return found
+            owner = owners.get(path[start : start + long])
+            if owner is not None:
+                return owner
     return None
 
 
@@ -126,16 +129,16 @@ def _bytes(x: Any) -> int:
 
 
 def _cells(line: Line) -> tuple[str, ...]:
-    shape = "x".join(map(str, line.shape)) or "one number"
+    shape = "x".join(map(str, line.shape)) or "scalar"
     memory = ", ".join(line.memory) or "nothing"
-    handled = ", ".join(line.handled_by) or "nobody"
+    handled = ", ".join(line.handled_by) or "nothing"
     group = " > ".join(line.groups)
     size = _size(line.bytes)
     return line.path, shape, line.dtype, group, line.why, handled, memory, size
 
 
 def _without_empty_columns(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The table without the columns that have a head alone."""
+    """The table without columns that are empty below the head."""
     columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
     return list(zip(*columns, strict=True))
 

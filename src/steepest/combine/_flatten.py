@@ -1,4 +1,4 @@
-"""All leaves as one vector."""
+"""Apply a transformation to all leaves as one vector."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -22,14 +22,14 @@ from ..engine import Leaves, map_leaves, restore, update_dtype, WrapperInfo, wra
 
 @transformation
 def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
-    """`inner`, on one long vector of all the leaves, in their widest dtype.
+    """Apply `inner` to one vector of all the leaves, in their widest dtype.
 
-    What is done leaf by leaf, a norm or a factored moment, is then done for the whole.
-    Many small leaves cost less; large ones are copied twice. The updates come back in
-    the structure and the dtypes they came in.
+    Operations on single leaves, such as norms or factored moments, then act on the
+    whole vector. Many small leaves cost less; large leaves are copied twice. The
+    updates are returned in their original structure and dtypes.
 
-    Inside `jax.shard_map` the vector is of one device's parts. A leaf that every device
-    has whole then counts once for each device in a norm of `inner`.
+    Inside `jax.shard_map` the vector holds one device's shards. A replicated leaf then
+    counts once per device in a norm of `inner`.
 
     Args:
         inner: any transformation; its state is that of one vector.
@@ -59,7 +59,7 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
             ps = gs.match("flatten", params, "params", _ADVICE)
             map_leaves("flatten", lambda g, p: g, updates=updates, params=params)
         beside = gs.arrays if ps is None else ps
-        # A leaf without a gradient has its place in the vector all the same.
+        # A leaf without a gradient still has its place in the vector.
         full = [
             _zeros(p) if g is None else g
             for g, p in zip(gs.arrays, beside, strict=True)
@@ -69,16 +69,16 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
         cuts = iter(_cut(u, [x for x in full if x is not None]))
         cut = [None if x is None else next(cuts) for x in full]
         rows = zip(gs.arrays, beside, cut, strict=True)
-        found = [
+        restored = [
             None if g is None or x is None else restore(x, update_dtype(g, p))
             for g, p, x in rows
         ]
-        return gs.like(found), state
+        return gs.like(restored), state
 
     return wrapping(init, update, WrapperInfo("flatten", tx, ""))
 
 
-_ADVICE = "Pass the params the updates are for."
+_ADVICE = "Pass the params that the updates belong to."
 
 
 def _zeros(p: Any) -> Any:
@@ -86,19 +86,19 @@ def _zeros(p: Any) -> Any:
 
 
 def _vector(leaves: Sequence[Any]) -> Array:
-    """The leaves, one after the other."""
+    """The leaves, concatenated into one vector."""
     arrays = [jnp.asarray(_known(x)).ravel() for x in leaves if x is not None]
     with jax.numpy_dtype_promotion("standard"):
         return jnp.concatenate(arrays) if arrays else jnp.zeros((0,))
 
 
 def _cut(vector: Array, leaves: Sequence[Any]) -> list[Array]:
-    """The vector, cut into pieces that have the shapes of the leaves."""
+    """Split the vector into arrays with the shapes of the leaves."""
     ends = list(accumulate(x.size for x in leaves))
     pieces = zip(leaves, ends, strict=True)
     return [vector[end - x.size : end].reshape(x.shape) for x, end in pieces]
 
 
 def _known(x: Any) -> Any:
-    """`x`, or zeros where only its shape is known: `init` needs no more."""
+    """`x`, or zeros if it is only a shape, which is enough for `init`."""
     return jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x

@@ -1,21 +1,21 @@
-"""Which group of a `partition` each leaf is in, for those who look from outside."""
+"""Which groups of `partition` each leaf is in."""
 
 from ..core import AnyTransformation, Params, Rule
 from ..engine import Leaves, plan_of, wrapper_info
 from ._partition import Group
 
-Found = tuple[tuple[str, ...], str]  # labels, outermost first; why it has the last one
+Membership = tuple[tuple[str, ...], str]  # labels, outermost first; why the last one
 
 
-def groups_of(tx: AnyTransformation, params: Params) -> list[Found]:
-    """For each leaf, also a `None`, its groups, and why it is in the last of them.
+def groups_of(tx: AnyTransformation, params: Params) -> list[Membership]:
+    """For each leaf, including `None`, its groups, and why it is in the innermost one.
 
     Args:
         tx: any transformation.
         params: the params, or their shapes.
     """
     leaves = Leaves(params, "params")
-    found: list[Found] = [((), "")] * len(leaves.arrays)
+    groups: list[Membership] = [((), "")] * len(leaves.arrays)
     for link in plan_of("groups_of", "tx", tx).links:
         mine = [mask for mask in link.masks if isinstance(mask, Group)]
         view = link.view(leaves)
@@ -28,13 +28,13 @@ def groups_of(tx: AnyTransformation, params: Params) -> list[Found]:
             if seen:
                 more, why = next(inside, ((), ""))
                 mine_why = "" if p is None else next(reasons, "")
-                # The first that says most: later links of a group say the same.
-                if len(labels) + len(more) > len(found[k][0]):
-                    found[k] = (*labels, *more), why or mine_why
-    return found
+                # Keep the first of the longest: later links of a group repeat it.
+                if len(labels) + len(more) > len(groups[k][0]):
+                    groups[k] = (*labels, *more), why or mine_why
+    return groups
 
 
 def _reasons(groups: list[Group], params: Params) -> list[str]:
-    """For each array that the innermost group has, why."""
+    """For each array of the innermost group, why it is there."""
     known = [group.reasons for group in groups if group.reasons is not None]
     return known[-1](params) if known else []

@@ -1,4 +1,4 @@
-"""What a number was in the last steps, and whether it is still like that."""
+"""The recent values of a number, and a test for outliers."""
 
 from typing import Any, NamedTuple
 
@@ -11,48 +11,48 @@ from ..numerics import zero_count
 class History(NamedTuple):
     """The last values of a number, the newest at the end."""
 
-    last: Float[Array, " window"]  # zeros where nothing is known yet
-    seen: Int[Array, ""]  # how many are known
+    last: Float[Array, " window"]  # zeros until it is filled
+    seen: Int[Array, ""]  # how many values it holds
 
 
 def no_history(window: int) -> History:
-    """Nothing known, and room for so many."""
+    """An empty history with room for `window` values."""
     return History(jnp.zeros((window,), float), zero_count())
 
 
-def longer(history: History, x: Array, add: Array, anew: Array) -> History:
-    """The history with `x` at its end, if it is to be added.
+def longer(history: History, x: Array, add: Array, restart: Array) -> History:
+    """Append `x` to the history if `add` is true.
 
     Args:
-        history: what was known.
-        x: what is known now.
-        add: whether to add it.
-        anew: whether to forget all before it.
+        history: the values so far.
+        x: the new value.
+        add: whether to append it.
+        restart: whether to drop all earlier values.
     """
-    older = jnp.where(anew, jnp.zeros_like(history.last), history.last)
+    older = jnp.where(restart, jnp.zeros_like(history.last), history.last)
     last = jnp.concatenate([older[1:], x.astype(older.dtype)[None]])
-    seen = jnp.minimum(jnp.where(anew, 0, history.seen) + 1, len(last))
+    seen = jnp.minimum(jnp.where(restart, 0, history.seen) + 1, len(last))
     return History(
         jnp.where(add, last, history.last), jnp.where(add, seen, history.seen)
     )
 
 
 def is_high(x: Array, history: History, sigmas: Any, margin: Any) -> Bool[Array, ""]:
-    """Whether `x` is above what is usual.
+    """Whether `x` is far above its recent values.
 
         x > mean + max(sigmas std, margin |mean|)
 
-    After nothing but zeros there is no scale, and nothing is too high.
+    If all recent values are zero there is no scale, and the result is false.
 
     Args:
-        x: a number.
-        history: what it was before.
+        x: the new value.
+        history: the values before it.
         sigmas, margin: as for `guard`.
     """
     window = len(history.last)
     known = jnp.arange(window, dtype=jnp.int32) >= window - history.seen
     n = jnp.maximum(history.seen, 1).astype(x.dtype)
-    # In parts of the largest: squares of float32 numbers overflow at 2e19.
+    # Divide by the largest first: squares of float32 numbers overflow at 2e19.
     top = jnp.max(jnp.abs(history.last))
     last = history.last / jnp.where(top > 0, top, 1)
     mean = jnp.sum(last) / n

@@ -32,26 +32,34 @@ from ..numerics import zero_count
 
 @like_optax
 class LookaheadParams(NamedTuple):
-    """The params that take the steps, and those that follow them slowly."""
+    """The fast params, which take the steps, and the slow params, which follow them."""
 
     fast: Params
     slow: Params
 
     @classmethod
     def init_synced(cls, params: Params) -> "LookaheadParams":
-        """Both at `params`, with arrays of their own, so that both can be donated."""
+        """Fast and slow params from `params`; `slow` is a copy, so both can be donated.
+
+        Args:
+            params: the initial params.
+        """
         copy = jax.tree.map(lambda x: x.copy() if hasattr(x, "copy") else x, params)
         return cls(fast=params, slow=copy)
 
     @staticmethod
     def fast_of(params: Params) -> Params:
-        """Those that gradients are taken at: `fast`, or all if there is one kind."""
+        """The params to differentiate at: `fast`, or `params` without lookahead.
+
+        Args:
+            params: `LookaheadParams` or plain params.
+        """
         return params.fast if isinstance(params, LookaheadParams) else params
 
 
 @like_optax
 class LookaheadState(NamedTuple):
-    """The fast optimizer's state, and how many steps it took since the last meeting."""
+    """The fast optimizer's state, and its number of steps since the last sync."""
 
     fast_state: OptState
     steps_since_sync: Int[Array, ""]
@@ -64,20 +72,21 @@ def lookahead(
     slow_step_size: Real,
     reset_state: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Let `fast_optimizer` run ahead; every `sync_period` steps meet part of the way.
+    """Run `fast_optimizer`, and average with slow params every `sync_period` steps.
 
         fast <- fast + u                                    every step
         slow <- slow + slow_step_size (fast - slow)         every `sync_period` steps,
-        fast <- slow                                        and then this
+        fast <- slow                                        then this
 
-    The params are `LookaheadParams`, the gradients those of `fast`, and the updates are
-    to be applied as they are. Evaluate at `slow`.
+    The params are `LookaheadParams` and the gradients are taken at `fast`. Apply the
+    updates with `apply_updates`. Evaluate at `slow`.
 
     Args:
-        fast_optimizer: any transformation; it hears the extra arguments.
-        sync_period: how many fast steps lie between two meetings, at least 1.
-        slow_step_size: how far the slow params go, of the way to the fast ones.
-        reset_state: whether the fast optimizer forgets everything at a meeting.
+        fast_optimizer: any transformation; it receives the extra arguments.
+        sync_period: the number of fast steps between two syncs, at least 1.
+        slow_step_size: the fraction of the distance to the fast params that the slow
+            params move at a sync.
+        reset_state: whether to reset the fast optimizer's state at a sync.
 
     >>> import steepest
     >>> tx = steepest.lookahead(steepest.sgd(0.1), sync_period=2, slow_step_size=0.5)
@@ -97,8 +106,8 @@ def lookahead(
     def init(params: Params) -> LookaheadState:
         if not _has_both(params):
             warnings.warn(
-                f"lookahead: `init` got a {type(params).__name__} and takes it for the "
-                "fast params. Use `LookaheadParams.init_synced(params)`.",
+                f"lookahead: `init` got a {type(params).__name__} and uses it as the "
+                "fast params. Pass `LookaheadParams.init_synced(params)`.",
                 stacklevel=2,
             )
             params = LookaheadParams(fast=params, slow=None)
@@ -123,23 +132,24 @@ def lookahead(
             updates, state.fast_state, params.fast, **extra_args
         )
         steps = state.steps_since_sync + 1
-        meet = steps >= every
+        sync = steps >= every
         trees = {"fast": params.fast, "slow": params.slow}
-        numbers = [meet, share]
+        numbers = [sync, share]
         slow = map_wide("lookahead", _follow, numbers, **trees, updates=ahead)
-        fast = map_wide("lookahead", _land, [meet], **trees, step=slow, updates=ahead)
+        fast = map_wide("lookahead", _land, [sync], **trees, step=slow, updates=ahead)
         if reset_state:
             fresh = fast_tx.init(apply_updates(params.slow, slow))
-            fast_state = jax.tree.map(partial(jnp.where, meet), fresh, fast_state)
-        steps = jnp.where(meet, 0, steps)
+            fast_state = jax.tree.map(partial(jnp.where, sync), fresh, fast_state)
+        steps = jnp.where(sync, 0, steps)
         return LookaheadParams(fast, slow), LookaheadState(fast_state, steps)
 
     info = WrapperInfo("lookahead", fast_tx, "fast_state")
     return Transformation(init, update, info)
 
 
-_follow = wide(lambda meet, a, fast, slow, u: jnp.where(meet, a * (fast + u - slow), 0))
-_land = wide(lambda meet, fast, slow, step, u: jnp.where(meet, slow + step - fast, u))
+# The updates of the slow params, and those of the fast params.
+_follow = wide(lambda sync, a, fast, slow, u: jnp.where(sync, a * (fast + u - slow), 0))
+_land = wide(lambda sync, fast, slow, step, u: jnp.where(sync, slow + step - fast, u))
 
 
 def _has_both(params: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Transformations of some of the leaves."""
+"""Apply a transformation to some of the leaves."""
 
 from ..core import AnyTransformation, GradientTransformationExtraArgs, transformation
 from ..engine import Mask, MaskOrFn, plan_of, under
@@ -11,22 +11,22 @@ def masked(
     *,
     mask_compatible_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Apply `inner` to the leaves where `mask` is true; the others pass as they are.
+    """Apply `inner` to the leaves where `mask` is true; the others are unchanged.
 
-    To pass as they are is to *move by the gradient, uphill*, if nothing else scales
-    them: `masked(adam(1e-3), mask)` alone is hardly ever what is meant. To give every
-    leaf an optimizer, or to freeze some, use `route`.
+    If no other transformation scales the unchanged leaves, they *move by the gradient,
+    uphill*, so `masked(adam(1e-3), mask)` alone is rarely right. Use `route` to give
+    every leaf an optimizer, or to freeze some leaves.
 
     Args:
-        inner: any transformation. It keeps memory only for the leaves it sees. If it is
-            given a function of the params, `value_fn` or `obj_fn`, it gets one of the
-            params it sees; `grad` it gets for the leaves it sees.
-        mask: booleans in the structure of the params, one for a whole subtree where
-            that is enough; a function that makes them of the params; or a string, a
-            regular expression that is found in the paths of the chosen leaves, as for
+        inner: any transformation. It keeps memory only for the selected leaves. The
+            extra argument `grad`, and the params of the functions `value_fn` and
+            `obj_fn`, are restricted to the selected leaves.
+        mask: booleans in the structure of the params, where one boolean may stand for a
+            whole subtree; a function from the params to such booleans; or a string, a
+            regular expression that matches the paths of the selected leaves, as for
             `matching`.
-        mask_compatible_extra_args: whether all extra arguments that have the structure
-            of the updates are masked too.
+        mask_compatible_extra_args: whether to mask all extra arguments that have the
+            structure of the updates.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.masked(steepest.scale(10.0), {"w": True, "b": False})

@@ -1,4 +1,4 @@
-"""All numbers of a running optimizer that are worth a plot, for a logger."""
+"""The numbers of a running optimizer, for logging."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from ..core import AnyTransformation, as_inner, OptState
 from ..engine import shown
 from ._watched import by_name
 
-# By the class of a state: Optax's have the same names.
+# Fields to report, by state class. Optax's classes have the same names.
 _FIELDS = {
     "ApplyIfFiniteState": ("notfinite_count", "total_notfinite"),
     "BacktrackingLinesearchInfo": ("num_linesearch_steps", "decrease_error"),
@@ -34,7 +34,7 @@ _FIELDS = {
         "curvature_error",
     ),
 }
-# Fields that are dictionaries of numbers by name, perhaps by group.
+# Fields that are dictionaries of numbers by name, or by name and group.
 _DICTS = {
     "InjectHyperparamsState": "hyperparams",
     "InjectStatefulHyperparamsState": "hyperparams",
@@ -44,27 +44,27 @@ _DICTS = {
     "WatchedState": "numbers",
 }
 
-Place = tuple[str | int, ...]  # keys of dictionaries and places in tuples
-Found = tuple[Place, str, Any]  # where it is, what it is called, what it is
+Place = tuple[str | int, ...]  # keys of dictionaries and indices of tuples
+Entry = tuple[Place, str, Any]  # place in the state, name, value
 
 
 def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, float]:
     """The numbers of a running optimizer, by name, as Python floats.
 
-    There are, where the optimizer has them: what `watched` keeps (`gradient_norm`,
-    `update_norm`, `learning_rate`, `weight_decay`), the numbers of
-    `inject_hyperparams`, `snapshot` and `monitor`, steps that were skipped (`guard`,
-    `apply_if_finite`, `MultiSteps`), the step and value of a line search, the scale of
-    `reduce_on_plateau`, and the learning rates that DoG, DoWG, Prodigy and D-Adaptation
-    have found. The number of a group has its label in front: `decoder/learning_rate`.
-    Where two have one name, their places in the chain are in front.
+    These are, if the optimizer has them: the numbers of `watched` (`gradient_norm`,
+    `update_norm`, `learning_rate`, `weight_decay`), `inject_hyperparams`, `snapshot`
+    and `monitor`; counts of skipped steps (`guard`, `apply_if_finite`, `MultiSteps`);
+    the step and value of a line search; the scale of `reduce_on_plateau`; and the
+    learning rates estimated by DoG, DoWG, Prodigy and D-Adaptation. The label of a
+    group is a prefix: `decoder/learning_rate`. If two numbers have the same name, their
+    places in the chain are prefixes.
 
     It waits for the device. Under `jit`, use `read`, or return the state.
 
     Args:
-        state: what `tx.init` or `tx.update` returned, of steepest or of Optax.
-        tx: the transformation. It knows the learning rate and the weight decay of the
-            last step, which the state of a plain `adamw` does not have.
+        state: the state that `tx.init` or `tx.update` returned, of steepest or Optax.
+        tx: the transformation. With it, the result has the learning rate and the weight
+            decay of the last step, which the state of a plain `adamw` does not hold.
 
     >>> import steepest
     >>> tx = steepest.watched(steepest.sgd(0.5))
@@ -73,12 +73,12 @@ def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, f
     >>> metrics(state)
     {'gradient_norm': 5.0, 'update_norm': 2.5, 'learning_rate': 0.5}
     """
-    found = [row for row in _numbers(state, ()) if _is_scalar(row[2])]
+    entries = [entry for entry in _numbers(state, ()) if _is_scalar(entry[2])]
     named: dict[str, Any] = {}
     short = [
-        "/".join([*(x for x in at if isinstance(x, str)), k]) for at, k, _ in found
+        "/".join([*(x for x in at if isinstance(x, str)), k]) for at, k, _ in entries
     ]
-    for name, (at, k, value) in zip(short, found, strict=True):
+    for name, (at, k, value) in zip(short, entries, strict=True):
         alone = short.count(name) == 1
         named[name if alone else "/".join([*map(str, at), k])] = value
     if tx is not None:
@@ -89,14 +89,14 @@ def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, f
     for name, x in named.items():
         if isinstance(x, Tracer):
             raise TypeError(
-                f"metrics: {name} is traced, expected a number. Call it outside `jit`, "
-                "with the state that `update` returned, or use `read`."
+                f"metrics: {name} is traced, expected a concrete number. Call `metrics`"
+                " outside `jit`, on the state that `update` returned, or use `read`."
             )
     values = jax.device_get(list(named.values()))  # all at once
     return {name: float(x) for name, x in zip(named, values, strict=True)}
 
 
-def _numbers(node: Any, at: Place) -> Iterator[Found]:
+def _numbers(node: Any, at: Place) -> Iterator[Entry]:
     """All numbers in a state, outermost first."""
     if isinstance(node, Mapping):
         for key, child in node.items():
@@ -115,8 +115,8 @@ def _numbers(node: Any, at: Place) -> Iterator[Found]:
         yield from _numbers(child, at if named else (*at, place))
 
 
-def _by_name(numbers: Mapping[Any, Any], at: Place) -> Iterator[Found]:
-    """Numbers by name, of which some are by group."""
+def _by_name(numbers: Mapping[Any, Any], at: Place) -> Iterator[Entry]:
+    """Numbers by name; a value that is a dictionary holds one number per group."""
     for name, value in numbers.items():
         if isinstance(value, Mapping):
             yield from (((*at, str(k)), str(name), x) for k, x in value.items())

@@ -1,4 +1,4 @@
-"""One step for several gradients: accumulation over small batches."""
+"""Gradient accumulation: one step for several gradients."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -50,36 +50,37 @@ class ShouldSkipUpdateFunction(Protocol):
 
 @like_optax
 class MultiStepsState(NamedTuple):
-    """How far the accumulation is, and the inner state."""
+    """The gradients accumulated so far, and the inner state."""
 
-    mini_step: Int[Array, ""]  # gradients taken since the last step
-    gradient_step: Int[Array, ""]  # steps taken
+    mini_step: Int[Array, ""]  # gradients accumulated since the last step
+    gradient_step: Int[Array, ""]  # the number of steps taken
     inner_opt_state: OptState
-    acc_grads: Updates  # their mean or sum until now; after a step, what it saw
-    skip_state: Any = ()  # what the skip function said last
+    acc_grads: Updates  # their mean or sum; after a step, that of the last k
+    skip_state: Any = ()  # what the skip function returned last
 
 
 class MultiSteps:
-    """Take a step of `opt` for every `k` gradients, with their mean; else hold still.
+    """Take one step of `opt` with the mean of every `k` gradients.
 
         a <- a + (g - a) / j         the j-th gradient since the last step
-        u  = opt(a)                  at the k-th; after it, a begins again with g
+        u  = opt(a)                  at the k-th; after it, a restarts with g
 
-    Gradients in half precision are added up, `a <- a + g` and `u = opt(a / k)`: a sum
-    of a few of them is exact in float32.
+    Before the k-th gradient the updates are zero. Gradients in half precision are
+    summed, `a <- a + g` and `u = opt(a / k)`: a sum of a few of them is exact in
+    float32.
 
-    Besides `a` there is no extra memory where `opt` works on elements, as Adam does.
-    What works on whole matrices, as Muon does, runs in a branch, and so only when `k`
-    gradients are there; the branch keeps the updates in memory.
+    Elementwise optimizers such as Adam need no memory besides `a`. Optimizers of whole
+    matrices, such as Muon, run in a branch, and so only at every `k`-th gradient; the
+    branch keeps the updates in memory.
 
     Args:
-        opt: any transformation. It hears the extra arguments of the last gradient.
-        every_k_schedule: `k`, or a function of the steps taken that returns it.
-        use_grad_mean: whether to take the mean; otherwise the sum, `a <- a + g`.
-        should_skip_update_fn: a function that says which gradients to leave out, such
-            as `skip_not_finite`.
-        accumulator_dtype: the dtype `a` is kept in, float64 and complex params apart,
-            which keep theirs; `None` for that of the params.
+        opt: any transformation. It receives the extra arguments of the last gradient.
+        every_k_schedule: `k`, or a function of the number of steps that returns it.
+        use_grad_mean: whether to use the mean; otherwise the sum, `a <- a + g`.
+        should_skip_update_fn: a function that decides which gradients to skip, such as
+            `skip_not_finite`.
+        accumulator_dtype: the dtype in which `a` is stored; `None` for that of the
+            params. Float64 and complex params keep their own.
 
     >>> import steepest
     >>> tx = steepest.MultiSteps(steepest.sgd(1.0), every_k_schedule=2)
@@ -130,28 +131,28 @@ class MultiSteps:
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, MultiStepsState]:
-        """Take in a gradient; take a step if it is the last of its row.
+        """Accumulate a gradient, and take a step if it is the `k`-th.
 
         Args:
             updates: the gradient.
-            state: what the last call returned.
-            params: the params, where `opt` wants them.
-            extra_args: what `opt` hears besides.
+            state: the state that the last call returned.
+            params: the params, if `opt` needs them.
+            extra_args: the extra arguments of `opt`.
         """
         return self._pair.update(updates, state, params, **extra_args)
 
     def has_updated(self, state: MultiStepsState) -> Bool[Array, ""]:
-        """Whether the last gradient was the last of its row, so that a step was taken.
+        """Whether the last call of `update` took a step.
 
         Args:
-            state: what `update` returned.
+            state: the state that `update` returned.
         """
         check.state_of("MultiSteps", MultiStepsState, state)
         step, mini = jnp.asarray(state.gradient_step), jnp.asarray(state.mini_step)
         return (mini == 0) & (step > 0)
 
     def gradient_transformation(self) -> GradientTransformationExtraArgs:
-        """The pair, for chains."""
+        """The transformation as a pair `(init, update)`, for use in chains."""
         return self._pair
 
 
@@ -163,41 +164,41 @@ def multi_steps(
     should_skip_update_fn: ShouldSkipUpdateFunction | None = None,
     accumulator_dtype: Any = jnp.float32,
 ) -> GradientTransformationExtraArgs:
-    """The pair of `MultiSteps`.
+    """`MultiSteps` as a pair `(init, update)`.
 
     Args:
         opt, every_k_schedule, use_grad_mean, should_skip_update_fn, accumulator_dtype:
             as for `MultiSteps`.
     """
     (mean,) = check.flag("MultiSteps", use_grad_mean=use_grad_mean)
-    (kept,) = check.dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
+    (dtype,) = check.dtype("MultiSteps", accumulator_dtype=accumulator_dtype)
     every, skip = _every(every_k_schedule), should_skip_update_fn
     skip = _never_skip if skip is None else skip
     check.function("MultiSteps", should_skip_update_fn=skip)
     opt = as_inner("MultiSteps", "opt", opt)
-    rows = _Rows(opt, mean, kept)
+    accumulation = _Accumulation(opt, mean, dtype)
 
     def init(params: Params) -> MultiStepsState:
         Leaves(params, "params").check("MultiSteps")
-        acc, mini, steps = rows.empty(params), zero_count(), zero_count()
+        acc, mini, steps = accumulation.empty(params), zero_count(), zero_count()
         _, skip_state = skip(zeros(acc), steps, params)
         return MultiStepsState(mini, steps, opt.init(params), acc, skip_state)
 
     info = WrapperInfo("MultiSteps", opt, "inner_opt_state")
     asks = "every_k_schedule", "should_skip_update_fn"
     decide = Decide(partial(_decide, every, skip), asks)
-    return wrapping(init, rows.update, info, decide)
+    return wrapping(init, accumulation.update, info, decide)
 
 
-multi_steps.__name__ = "MultiSteps"  # what a person types
+multi_steps.__name__ = "MultiSteps"  # the name users type
 
 
 class _Decided(NamedTuple):
-    """What the functions of the user have decided for this gradient."""
+    """The decisions of the user's functions about this gradient."""
 
-    k: Any  # how many gradients make a step
-    skip: Bool[Array, ""]  # whether to leave this one out
-    skip_state: Any  # what the skip function said besides
+    k: Any  # the number of gradients per step
+    skip: Bool[Array, ""]  # whether to skip this one
+    skip_state: Any  # the second result of the skip function
 
 
 def _decide(
@@ -208,24 +209,26 @@ def _decide(
     params: Params | None,
     **extra_args: Any,
 ) -> _Decided:
-    """Call the functions of the user."""
+    """Call the user's functions."""
     check.state_of("MultiSteps", MultiStepsState, state)
-    left_out, skip_state = skip(updates, state.gradient_step, params)
-    left_out = yes_or_no("MultiSteps", "should_skip_update_fn", left_out)
-    return _Decided(every(state.gradient_step), left_out, skip_state)
+    skipped, skip_state = skip(updates, state.gradient_step, params)
+    skipped = yes_or_no("MultiSteps", "should_skip_update_fn", skipped)
+    return _Decided(every(state.gradient_step), skipped, skip_state)
 
 
-class _Rows:
-    """Adds the gradients of a row up, and takes a step at its end."""
+class _Accumulation:
+    """Accumulates `k` gradients, and takes a step with them."""
 
-    def __init__(self, opt: GradientTransformationExtraArgs, use_mean: bool, kept: Any):
-        self._opt, self._use_mean, self._dtype = opt, use_mean, kept
-        self._light = _is_light(opt)
+    def __init__(
+        self, opt: GradientTransformationExtraArgs, use_mean: bool, dtype: Any
+    ):
+        self._opt, self._use_mean, self._dtype = opt, use_mean, dtype
+        self._elementwise = _is_elementwise(opt)
 
     def empty(self, params: Params) -> Updates:
-        """What is accumulated before the first gradient."""
-        zero = lambda p: jnp.zeros_like(p, dtype=_kept(jnp.result_type(p), self._dtype))
-        return jax.tree.map(zero, params)
+        """The accumulator before the first gradient."""
+        dtype = lambda p: _accumulator_dtype(jnp.result_type(p), self._dtype)
+        return jax.tree.map(lambda p: jnp.zeros_like(p, dtype=dtype(p)), params)
 
     def update(
         self,
@@ -235,7 +238,7 @@ class _Rows:
         params: Params | None,
         **extra_args: Any,
     ) -> tuple[Updates, MultiStepsState]:
-        """Take in a gradient, and take a step if it is the last of its row."""
+        """Accumulate a gradient, and take a step if it is the `k`-th."""
         k, skip, skip_state = decided
         j = increment(state.mini_step)
         full = (j >= k) & ~skip
@@ -244,14 +247,14 @@ class _Rows:
         mean = lambda g, a: None if g is None else self._read(g, a, j)
         mean = jax.tree.map(mean, updates, acc, is_leaf=lambda x: x is None)
         args = self._opt, mean, state.inner_opt_state, params, extra_args
-        found, inner = self._held(full, *args)
+        updates, inner = self._held(full, *args)
         steps = state.gradient_step
-        return found, MultiStepsState(
+        return updates, MultiStepsState(
             mini_step=jnp.where(full, 0, jnp.where(skip, state.mini_step, j)),
             gradient_step=jnp.where(full, increment(steps), steps),
             inner_opt_state=inner,
-            # What is left of a mean, the next row writes over. A sum must be zero again
-            # for Optax, which would go on with it if the run moves there.
+            # The next gradient overwrites an old mean. A sum is reset to zero for
+            # Optax, which would add to it if training continues there.
             acc_grads=acc if self._use_mean else _emptied(full, acc),
             skip_state=skip_state,
         )
@@ -261,23 +264,24 @@ class _Rows:
         return not self._use_mean or (_is_half(g) and not _is_half(a))
 
     def _add(self, numbers: Sequence[Any], rows: Sequence[Any]) -> list[Array]:
-        """Some leaves, each with its gradient in it."""
+        """The accumulators of some leaves, with their gradients added."""
         how = [_to_sum if self._sums(*row) else _to_mean for row in rows]
         return [f(numbers, [row])[0] for f, row in zip(how, rows, strict=True)]
 
     def _read(self, g: Any, a: Array, j: Array) -> Array:
-        """What was accumulated, as `opt` would have seen the gradient."""
+        """The accumulated gradient, in the dtype of a gradient."""
         if self._use_mean and self._sums(g, a):
             a = a / j.astype(a.dtype)
         return a.astype(jnp.result_type(g)) if is_inexact(jnp.asarray(g)) else a
 
     def _held(self, full: Array, tx: Any, updates: Updates, *rest: Any) -> Any:
-        """A step if the row is full.
+        """Take a step if `full` is true.
 
-        A formula for elements is cheap, and in every step reads and writes less than a
-        branch, which keeps the updates in memory. What works on whole arrays is costly.
+        An elementwise formula is cheap: computing it at every step reads and writes
+        less than a branch, which keeps the updates in memory. A formula for whole
+        arrays is expensive, and runs in a branch.
         """
-        if self._light:
+        if self._elementwise:
             return held("MultiSteps", full, tx, updates, *rest)
         return when("MultiSteps", full, tx, zeros, updates, *rest)
 
@@ -289,13 +293,13 @@ def skip_not_finite(
     *,
     axis_name: AxisName = None,
 ) -> tuple[Array, dict[str, Array]]:
-    """Leave out a gradient that has an infinity or a NaN.
+    """Skip a gradient that has an infinity or a NaN.
 
     Args:
         updates: the gradient.
-        gradient_step, params: not looked at.
+        gradient_step, params: ignored.
         axis_name: inside `jax.shard_map`, the mesh axes over which the gradients are
-            split or differ, so that all devices decide alike.
+            sharded or differ, so that all devices make the same decision.
     """
     del gradient_step, params
     name = "skip_not_finite"
@@ -315,20 +319,20 @@ def skip_large_updates(
     *,
     axis_name: AxisName = None,
 ) -> tuple[Array, dict[str, Array]]:
-    """Leave out a gradient that is longer than it may be, or not finite.
+    """Skip a gradient whose norm is too large, or that is not finite.
 
     Args:
         updates: the gradient.
-        gradient_step, params: not looked at.
-        max_squared_norm: the largest sum of squares that passes.
+        gradient_step, params: ignored.
+        max_squared_norm: a gradient is skipped if its squared norm is not below this.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
     """
     del gradient_step, params
     (most,) = check.nonnegative("skip_large_updates", max_squared_norm=max_squared_norm)
     Leaves(updates).check("skip_large_updates")
     norm_squared = squared_norm(updates, mesh_axes("skip_large_updates", axis_name))
-    # Written so that NaN, which is not smaller than anything, is left out too.
+    # Not `norm_squared >= most`, which is false for NaN.
     skip = ~(norm_squared < most)
     return skip, {"should_skip": skip, "norm_squared": norm_squared}
 
@@ -348,21 +352,21 @@ def _every(k: Any) -> Callable[[Array], Any]:
     return lambda step: number
 
 
-def _kept(dtype: Any, wanted: Any) -> Any:
-    """The dtype to accumulate in: what is complex or float64 stays so."""
-    if wanted is None or not jnp.issubdtype(dtype, jnp.inexact):
-        return wanted or dtype
+def _accumulator_dtype(dtype: Any, requested: Any) -> Any:
+    """The dtype to accumulate in; complex and float64 params stay so."""
+    if requested is None or not jnp.issubdtype(dtype, jnp.inexact):
+        return requested or dtype
     if jnp.issubdtype(dtype, jnp.complexfloating) or dtype == jnp.float64:
-        return promoted(dtype, wanted)
-    return wanted
+        return promoted(dtype, requested)
+    return requested
 
 
 def _is_half(x: Any) -> bool:
     return is_inexact(x) and jnp.finfo(x.dtype).bits < 32
 
 
-def _is_light(tx: GradientTransformationExtraArgs) -> bool:
-    """Whether it is made of nothing but formulas for elements."""
+def _is_elementwise(tx: GradientTransformationExtraArgs) -> bool:
+    """Whether it consists only of elementwise rules."""
     bodies = [link.body for link in plan_of("MultiSteps", "opt", tx).links]
     return all(isinstance(x, Rule) and x.is_elementwise for x in bodies)
 
@@ -371,7 +375,7 @@ def _emptied(full: Array, acc: Updates) -> Updates:
     return jax.tree.map(lambda a: jnp.where(full, jnp.zeros_like(a), a), acc)
 
 
-# The first gradient of a row takes the place of what the last row has left.
+# The first gradient after a step replaces the old accumulator.
 _to_mean = wide(
     lambda j, skip, g, a: jnp.where(skip, a, jnp.where(j == 1, g, a + (g - a) / j))
 )

@@ -1,4 +1,4 @@
-"""Groups of leaves, each with a transformation of its own."""
+"""Groups of leaves, each with its own transformation."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -34,12 +34,12 @@ class Group(Mask):
         extra_too: bool,
         reasons: Callable[[Params], list[str]] | None,
     ):
-        """Say who they are.
+        """Define a group.
 
         Args:
             name: name used in error messages.
-            label: what they have in common.
-            chosen: booleans, of the params.
+            label: the label of its leaves.
+            chosen: a function from the params to the mask of the group.
             extra_too: as for `Mask`.
             reasons: as for `groups`.
         """
@@ -55,20 +55,20 @@ def partition(
     *,
     mask_compatible_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """Give each leaf to the transformation that its label names.
+    """Apply to each leaf the transformation with its label.
 
-    The rules of all groups run in one pass over the leaves. A norm is taken over the
-    leaves of the group alone. To choose by path, use `route`.
+    The rules of all groups run in one pass over the leaves. Norms are taken over the
+    leaves of one group. To select leaves by path, use `route`.
 
     Args:
         transforms: label -> transformation.
-        param_labels: labels in the structure of the params, one for a whole subtree
-            where that is enough, or a function that makes them of the params. If that
-            has a function `reasons` too, of the params, `describe` shows what it says
-            of each leaf.
-        mask_compatible_extra_args: whether extra arguments that have the structure of
-            the updates are divided too. `grad` always is, and a function of the params,
-            `value_fn` or `obj_fn`, becomes one of the params of the group.
+        param_labels: labels in the structure of the params, where one label may stand
+            for a whole subtree, or a function from the params to such labels. If the
+            function has an attribute `reasons`, a function from the params to a reason
+            for each leaf, `describe` shows these reasons.
+        mask_compatible_extra_args: whether to split extra arguments that have the
+            structure of the updates. `grad` is always split, and the functions
+            `value_fn` and `obj_fn` become functions of the group's params.
 
     >>> import jax.numpy as jnp, steepest
     >>> groups = {"slow": steepest.sgd(0.1), "fast": steepest.sgd(1.0)}
@@ -92,14 +92,14 @@ def groups(
     extra_too: bool,
     reasons: Callable[[Params], list[str]] | None = None,
 ) -> GradientTransformationExtraArgs:
-    """`partition`, in the voice of another.
+    """`partition`, for any transformation that is built on it.
 
     Args:
         name: name used in error messages.
         transforms: label -> transformation.
-        labels: makes the labels of the params; each has its transformation.
-        extra_too: whether extra arguments like the updates are divided too.
-        reasons: for each leaf of the params, why it has its label: for `describe`.
+        labels: params -> labels, each of which has a transformation.
+        extra_too: whether to split extra arguments with the structure of the updates.
+        reasons: params -> why each leaf has its label, for `describe`.
     """
     plans = []
     for label, tx in transforms.items():
@@ -107,15 +107,17 @@ def groups(
         plans.append(under(mask, plan_of(name, f"transforms[{label!r}]", tx)))
 
     def apart(state: OptState) -> Sequence[OptState]:
-        found = getattr(state, "inner_states", None)
-        if not isinstance(found, Mapping) or set(found) != set(transforms):
-            has = sorted(map(repr, found)) if isinstance(found, Mapping) else "nothing"
+        states = getattr(state, "inner_states", None)
+        if not isinstance(states, Mapping) or set(states) != set(transforms):
+            got = f"is a {type(state).__name__}"
+            if isinstance(states, Mapping):
+                got = f"has the labels {sorted(map(repr, states))}"
             raise ValueError(
-                f"{name}: the state has inner states for {has}, expected a "
-                f"PartitionState for {sorted(map(repr, transforms))}. Make the state "
-                "with this transformation's own `init`."
+                f"{name}: the state {got}, expected a PartitionState with the labels "
+                f"{sorted(map(repr, transforms))}. Make the state with this "
+                "transformation's own `init`."
             )
-        return [found[label] for label in transforms]
+        return [states[label] for label in transforms]
 
     def together(states: list[OptState]) -> PartitionState:
         return PartitionState(dict(zip(transforms, states, strict=True)))
@@ -124,9 +126,9 @@ def groups(
 
 
 def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[..., Any]:
-    """`params -> labels`, each of which has its transformation."""
+    """`params -> labels`, after a check that each label has a transformation."""
     leaves = jax.tree.leaves(param_labels)
-    # A module may be callable, and yet be a tree of labels.
+    # A module may be callable and still be a tree of labels.
     make = callable(param_labels) and not (leaves and all(x in known for x in leaves))
 
     def labels(params: Params) -> Any:
@@ -138,8 +140,8 @@ def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[...,
                 where = jax.tree_util.keystr(path) or "(the tree itself)"
                 raise ValueError(
                     f"partition: leaf {where} has the label {label!r}, expected one of "
-                    f"{list(known)}. Add a transformation for it, or use "
-                    "`set_to_zero()` to freeze it."
+                    f"{list(known)}. Add a transformation for that label; "
+                    "`set_to_zero()` freezes its leaves."
                 )
         return tree
 
@@ -147,5 +149,5 @@ def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[...,
 
 
 def _chosen(labels: Callable[[Params], Any], mine: Hashable) -> Callable[..., Any]:
-    """`params -> mask`: the leaves with this label."""
+    """`params -> mask`, true for the leaves with this label."""
     return lambda params: jax.tree.map(lambda label: label == mine, labels(params))

@@ -1,4 +1,4 @@
-"""The numbers of a running optimizer, kept where they can be read."""
+"""Keep the norms and hyperparameters of the last step in the state."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,12 +24,12 @@ from ..numerics import gradient_norm_squared, scalar, sqrt_or_zero
 
 
 class WatchedState(NamedTuple):
-    """What happened in the last step."""
+    """The inner state, and the numbers of the last step."""
 
     inner_state: OptState
-    gradient_norm: Float[Array, ""]  # the length of all that went in
-    update_norm: Float[Array, ""]  # and of all that came out
-    numbers: dict[str, Any]  # by name, perhaps by group: the learning rate, the decay
+    gradient_norm: Float[Array, ""]  # global norm of the gradient
+    update_norm: Float[Array, ""]  # global norm of the updates
+    numbers: dict[str, Any]  # learning rate and weight decay, by name and group
 
 
 class _Norm(NamedTuple):
@@ -40,16 +40,16 @@ class _Norm(NamedTuple):
 def watched(
     inner: AnyTransformation, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
-    """`inner`, with the norms and the learning rate of the last step in its state.
+    """Apply `inner`, and keep the norms and the learning rate of the last step.
 
-    Read them with `read(state, "learning_rate")`, also `"gradient_norm"`,
-    `"update_norm"`, `"weight_decay"`, however deep the state is inside another. The
-    updates are those of `inner`, and its rules still run in one pass.
+    Read them with `read(state, "learning_rate")`, `"gradient_norm"`, `"update_norm"` or
+    `"weight_decay"`, however deeply the state is nested. The updates are those of
+    `inner`, and its rules still run in one pass.
 
     Args:
         inner: any transformation.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
 
     >>> import steepest
     >>> tx = steepest.watched(steepest.sgd(steepest.linear_schedule(1.0, 0.0, 4)))
@@ -76,16 +76,16 @@ def watched(
     return sequence(plans, apart, together).pair
 
 
-def by_name(found: Any) -> dict[str, Any]:
-    """Numbers by name; by group where there are several of that name."""
+def by_name(numbers: Any) -> dict[str, Any]:
+    """Numbers by name; those with the same name in a dict by group."""
     groups: dict[str, dict[str, Any]] = {}
-    for name, label, value in map(_named, found):
+    for name, label, value in map(_named, numbers):
         groups.setdefault(name, {})[label] = value
     return {name: alone(values) for name, values in groups.items()}
 
 
 def alone(values: Mapping[str, Any]) -> Any:
-    """The value, if there is only one; else all, by label."""
+    """The value if there is only one, otherwise all values by label."""
     return next(iter(values.values())) if len(values) == 1 else dict(values)
 
 
@@ -100,12 +100,12 @@ def unchanged_formula(g: Array) -> Array:
 
 @gives()
 def measured_norm(norm: Array, *, total: Array) -> tuple[dict[str, Any], Array]:
-    """The norm of this step takes the place of the last one."""
+    """The norm of this step, which replaces the last one."""
     return {}, sqrt_or_zero(total)
 
 
 def _norm(axes: MeshAxes | None) -> GradientTransformationExtraArgs:
-    """Updates as they are, and how long they are."""
+    """Leave the updates unchanged, and keep their norm."""
     return lift(
         Rule(
             "watched",

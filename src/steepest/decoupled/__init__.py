@@ -1,8 +1,8 @@
-"""Update rules that do not ask where an adjustment comes from.
+"""Update rules for adjustments from any source.
 
-The rules of ngc-learn's `utils.optim`: `init(theta)` and `step(opt_params, theta,
-updates)` over lists of weights, or any pytree. What is subtracted need not be a
-gradient: a Hebbian product or a local prediction error will do.
+They follow ngc-learn's `utils.optim`: `init(theta)` and `step(opt_params, theta,
+updates)` take lists of weights, or any pytree. The updates need not be gradients: a
+Hebbian product or a local prediction error works too.
 """
 
 from ._adam import adam_init as adam_init, adam_step as adam_step

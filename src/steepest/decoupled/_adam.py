@@ -33,16 +33,17 @@ def adam_step(
     beta2: ScalarOrSchedule = 0.999,
     eps: ScalarOrSchedule = 1e-8,
 ) -> Stepped:
-    """`theta <- theta - eta u`, with `u` as in `scale_by_adam`, of the updates.
+    """`theta <- theta - eta u`, where `u` is the updates scaled by `scale_by_adam`.
 
     Args:
-        opt_params: from `adam_init` or the last step.
+        opt_params: the state, from `adam_init` or the last step.
         theta: a list of weights, or any pytree.
         updates: the adjustments, in the same structure.
-        eta: the step size; each of these is a number, or a function of the time step.
-        beta1: decay rate of the mean.
-        beta2: decay rate of the mean square.
-        eps: keeps the step finite where the update is zero.
+        eta: the step size. This and the following are numbers, or functions of the
+            time step.
+        beta1: decay rate of the mean of the updates, in [0, 1].
+        beta2: decay rate of the mean of their squares, in [0, 1].
+        eps: keeps the step finite when the updates are zero.
 
     >>> theta = [jnp.array([3.0])]
     >>> state, theta = adam_step(adam_init(theta), theta, [jnp.array([5.0])], eta=0.1)

@@ -14,7 +14,7 @@ NagParams = tuple[PyTree, Array]  # (phi, time_step)
 
 
 def nag_init(theta: PyTree) -> NagParams:
-    """The state of `nag_step`: a second point for each weight, and the time step, 0.
+    """The state of `nag_step`: an array `phi` for each weight, and the time step, 0.
 
     Args:
         theta: a list of weights, or any pytree.
@@ -30,18 +30,18 @@ def nag_step(
     eta: ScalarOrSchedule = 0.01,
     mu: ScalarOrSchedule = 0.9,
 ) -> Stepped:
-    """A step down, and on along the line of the last two; the first time, without.
+    """A step down, then momentum along the last two points, except at the first step.
 
         phi'   = theta - eta update
         theta <- phi' + mu (phi' - phi)
         phi   <- phi'
 
     Args:
-        opt_params: from `nag_init` or the last step.
+        opt_params: the state, from `nag_init` or the last step.
         theta: a list of weights, or any pytree.
         updates: the adjustments, in the same structure.
-        eta: the step size; each of these is a number, or a function of the time step.
-        mu: how far to go on.
+        eta: the step size. This and `mu` are numbers, or functions of the time step.
+        mu: the momentum, in [0, 1].
 
     >>> theta = [jnp.array([3.0])]
     >>> state = nag_init(theta)

@@ -1,4 +1,4 @@
-"""The rules by name, as a synapse asks for its own."""
+"""Look up update rules by name."""
 
 import inspect
 from collections.abc import Callable
@@ -19,7 +19,7 @@ RULES = {
 
 
 def get_opt_init_fn(opt: str = "adam") -> Callable[..., Any]:
-    """`x_init` of the rule called `opt`.
+    """The `init` function of a rule.
 
     Args:
         opt: `adam`, `nag` or `sgd`.
@@ -28,11 +28,11 @@ def get_opt_init_fn(opt: str = "adam") -> Callable[..., Any]:
 
 
 def get_opt_step_fn(opt: str = "adam", **hyper: Any) -> Callable[..., Stepped]:
-    """`x_step` of the rule called `opt`, with its hyperparameters set.
+    """The `step` function of a rule, with its hyperparameters set.
 
     Args:
         opt: `adam`, `nag` or `sgd`.
-        hyper: those of the rule; a number each, or a function of the time step.
+        hyper: hyperparameters of the rule: numbers, or functions of the time step.
 
     >>> step = get_opt_step_fn("nag", eta=0.1, mu=0.5)
     >>> step.keywords
@@ -40,20 +40,20 @@ def get_opt_step_fn(opt: str = "adam", **hyper: Any) -> Callable[..., Stepped]:
     """
     step = _named("get_opt_step_fn", opt).step
     known = list(inspect.signature(step).parameters)[3:]
-    for name in hyper:
-        if name not in known:
+    for key in hyper:
+        if key not in known:
             raise TypeError(
-                f"get_opt_step_fn: {opt} has no hyperparameter {name!r}; "
-                f"it has {', '.join(known)}."
+                f"get_opt_step_fn: {opt} has no hyperparameter {key!r}, expected one "
+                f"of: {', '.join(known)}."
             )
     checked("get_opt_step_fn", **hyper)
     return partial(step, **hyper)
 
 
-def _named(who: str, name: str) -> Decoupled:
-    if not isinstance(name, str) or name not in RULES:
+def _named(name: str, opt: str) -> Decoupled:
+    if not isinstance(opt, str) or opt not in RULES:
         raise ValueError(
-            f"{who}: there is no rule {name!r}; there are {', '.join(RULES)}. "
-            "Make one of any optimizer with `decoupled.of`."
+            f"{name}: opt is {opt!r}, expected one of: {', '.join(RULES)}. Use "
+            "`decoupled.of` for any other optimizer."
         )
-    return RULES[name]
+    return RULES[opt]

@@ -14,7 +14,7 @@ from ._compiled import split, Stepped
 
 
 class Decoupled(NamedTuple):
-    """An update rule: it takes adjustments, from wherever they come.
+    """An update rule for adjustments from any source.
 
     init(theta) -> opt_params
     step(opt_params, theta, updates) -> (opt_params, theta)
@@ -25,12 +25,13 @@ class Decoupled(NamedTuple):
 
 
 def of(tx: AnyTransformation) -> Decoupled:
-    """The decoupled rule that does what `tx` does. Its `step` is compiled.
+    """Turn an optimizer into a decoupled rule, whose `step` is compiled.
 
     Args:
         tx: any transformation that ends with the learning rate, as optimizers do. The
-            state is its own; extra arguments of `step` reach it, functions too. For
-            `lookahead`, `theta` are `LookaheadParams`, and `updates` those of `fast`.
+            rule has the state of `tx`, and `step` passes extra arguments to it,
+            including functions. For `lookahead`, `theta` is a `LookaheadParams`, and
+            `updates` are those of `fast`.
 
     >>> import jax.numpy as jnp, steepest
     >>> init, step = of(steepest.lion(0.1, weight_decay=0.0))

@@ -30,10 +30,10 @@ def sgd_step(
     """`theta <- theta - eta update`.
 
     Args:
-        opt_params: from `sgd_init` or the last step.
+        opt_params: the state, from `sgd_init` or the last step.
         theta: a list of weights, or any pytree.
         updates: the adjustments, in the same structure.
-        eta: the step size; a number, or a function of the time step.
+        eta: the step size: a number, or a function of the time step.
 
     >>> theta = [jnp.array([3.0])]
     >>> state, theta = sgd_step(sgd_init(theta), theta, [jnp.array([1.0])], eta=0.1)

@@ -1,3 +1,3 @@
-"""What may still change."""
+"""Experimental features, which may still change."""
 
 from . import aggregating as aggregating

@@ -27,8 +27,8 @@ from ._aggregator import average_per_element_updates, Axis, MadeAggregator, narr
 class AccumulateAvgUpdatesState(NamedTuple):
     """The mean so far."""
 
-    micro_step: Int[Array, ""]  # how many are in the mean
-    ready: Bool[Array, ""]  # whether the last update was the mean
+    micro_step: Int[Array, ""]  # the number of updates in the mean
+    ready: Bool[Array, ""]  # whether the last call returned the complete mean
     avg_grad: Updates
 
 
@@ -39,7 +39,8 @@ def accumulate_avg_updates(
     """The mean of `accumulation_steps` updates; zeros until it is complete.
 
     Args:
-        accumulation_steps: the number of updates in a mean; 1 makes this `identity`.
+        accumulation_steps: the number of updates in a mean; with 1, this is
+            `identity`.
     """
     name = "accumulate_avg_updates"
     (steps,) = check.period(name, accumulation_steps=accumulation_steps)
@@ -77,8 +78,8 @@ def average_incrementally_updates(
     """The mean over the elements of several batches, one batch in each call.
 
     Args:
-        per_elt_axis: the axis of the elements, or several, in every leaf; `None` where
-            the updates are means already.
+        per_elt_axis: the axis or axes of the elements in every leaf; `None` if the
+            updates are already means.
         accumulation_steps: the number of batches.
     """
     accumulate = accumulate_avg_updates(accumulation_steps)
@@ -88,7 +89,7 @@ def average_incrementally_updates(
 
 
 def mean_of(k: Int[Array, ""]) -> Any:
-    """A function of a leaf and the mean of `k - 1` before it: the mean of `k`."""
+    """A function of a leaf and the mean of the previous `k - 1`: the mean of `k`."""
 
     def mean(g: Array, m: Array) -> Array:
         old = wide(m)

@@ -1,4 +1,4 @@
-"""From the gradients of single elements of a batch to one update."""
+"""Aggregate the gradients of the elements of a batch into one update."""
 
 from collections.abc import Sequence
 from math import prod
@@ -30,7 +30,7 @@ Axis: TypeAlias = int | Sequence[int]
 
 
 class AggregatorUpdateFn(Protocol):
-    """`update` of an aggregator: its updates have axes of elements, its result none."""
+    """`update` of an aggregator, which removes the element axes of the updates."""
 
     def __call__(
         self,
@@ -43,15 +43,15 @@ class AggregatorUpdateFn(Protocol):
 
 @like_optax
 class Aggregator(GradientTransformationExtraArgs):
-    """A pair whose `update` takes the gradients of single elements, and joins them.
+    """A pair whose `update` aggregates the gradients of single elements.
 
-    The leaves of its updates have the shapes of the params and, besides, axes for the
-    elements, as `jax.vmap(jax.grad(loss), (None, 0))` makes them.
+    The leaves of its updates have the shapes of the params with additional axes for the
+    elements, as from `jax.vmap(jax.grad(loss), (None, 0))`.
     """
 
 
 class MadeAggregator(Transformation, Aggregator):
-    """An aggregator that knows how it was made."""
+    """An aggregator that records the call that made it, like a `Transformation`."""
 
 
 @transformation
@@ -61,11 +61,11 @@ def process(
     postprocessor: AnyTransformation,
     aggregator_has_aux: bool = False,
 ) -> GradientTransformationExtraArgs:
-    """A transformation of each element's gradient, an aggregator, and an optimizer.
+    """Transform the gradients of the elements, aggregate them, and apply an optimizer.
 
     The state is the tuple of their three states. If the aggregator's state has a field
     `ready`, the optimizer waits while it is false: the updates are zero, and its state
-    stays.
+    is unchanged.
 
     Args:
         preprocessor: transforms the gradients of the elements.
@@ -88,8 +88,8 @@ def process(
     join = as_inner(name, "aggregator", aggregator)
     after = as_inner(name, "postprocessor", postprocessor)
     check.flag(name, aggregator_has_aux=aggregator_has_aux)
-    # Rules expect params in the shapes of the updates. Here the updates have one axis
-    # more, so rules that do not need the params are not given any.
+    # Rules expect params in the shapes of the updates. Here the updates have additional
+    # axes, so rules that do not need the params do not get them.
     bodies = [link.body for link in plan_of(name, "preprocessor", before).links]
     unseen = all(isinstance(x, Rule) and "params" not in x.needs for x in bodies)
 
@@ -107,8 +107,8 @@ def process(
         updates, first = before.update(updates, first, seen, **extra_args)
         updates, second = join.update(updates, second, params, **extra_args)
         if aggregator_has_aux:
-            updates, found = updates
-            extra_args = extra_args | found
+            updates, aux = updates
+            extra_args = extra_args | aux
 
         def step() -> tuple[Updates, OptState]:
             return after.update(updates, third, params, **extra_args)
@@ -131,7 +131,7 @@ def average_per_element_updates(per_elt_axis: Axis = 0) -> Aggregator:
     """The mean over the elements.
 
     Args:
-        per_elt_axis: the axis of the elements, or several, in every leaf.
+        per_elt_axis: the axis or axes of the elements in every leaf.
     """
     name = "average_per_element_updates"
 
@@ -156,7 +156,7 @@ def get_batch_size_from_per_elt_updates(
 
     Args:
         per_elt_updates: the gradients of the elements.
-        per_elt_axis: the axis of the elements, or several, in every leaf.
+        per_elt_axis: the axis or axes of the elements in every leaf.
     """
     return batch_size(
         "get_batch_size_from_per_elt_updates", per_elt_updates, per_elt_axis
@@ -164,33 +164,33 @@ def get_batch_size_from_per_elt_updates(
 
 
 def batch_size(name: str, updates: Updates, axis: Axis) -> int:
-    """The number of elements along `axis`, the same in all leaves.
+    """The number of elements along `axis`, which must be the same in all leaves.
 
     Args:
         name: name used in error messages.
         updates: the gradients of the elements.
-        axis: the axis of the elements, or several, in every leaf.
+        axis: the axis or axes of the elements in every leaf.
     """
     leaves = Leaves(updates)
     leaves.check(name)
     shapes = [x.shape for x in leaves.arrays if x is not None]
     size = lambda shape: prod(shape[i] for i in check.axes(name, axis, len(shape)))
-    found = sorted({size(shape) for shape in shapes})
-    if len(found) != 1:
+    sizes = sorted({size(shape) for shape in shapes})
+    if len(sizes) != 1:
         raise ValueError(
-            f"{name}: the updates have shapes {shapes}, so along axis {axis} the batch "
-            f"sizes {found}. Expected one size for all leaves, and a leaf or more. "
-            "Take the gradients with `jax.vmap(jax.grad(loss), (None, 0))`."
+            f"{name}: the updates have shapes {shapes}, with batch sizes {sizes} along "
+            f"axis {axis}; expected at least one leaf, and the same size for all. "
+            "Compute the gradients with `jax.vmap(jax.grad(loss), (None, 0))`."
         )
-    return found[0]
+    return sizes[0]
 
 
 def wide(x: Any) -> Array:
-    """`x` in float32 or wider; integers too."""
+    """`x` in float32 or wider, including integers."""
     x = jnp.asarray(x)
     return widen(x, wide_dtype([x]), integers=True)
 
 
 def narrow(x: Array, like: Any) -> Array:
-    """`x` in the dtype of a leaf, or float32 where that has integers."""
+    """`x` in the dtype of a leaf, or in float32 if the leaf has integers."""
     return restore(x, update_dtype(jnp.asarray(like), None))

@@ -1,5 +1,6 @@
-"""How the gradients of single elements vary, measured while training."""
+"""Mean and variance of the gradients of single elements, tracked during training."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -38,19 +39,19 @@ from ._aggregator import (
 
 @like_optax
 class PerElementMeanAndSumSqDiffGradsState(NamedTuple):
-    """Mean and variation of the elements seen so far."""
+    """Mean and sum of squared deviations of the elements seen so far."""
 
-    micro_step: Int[Array, ""]  # how many batches they were
-    ready: Bool[Array, ""]  # whether the last update was of all batches
+    micro_step: Int[Array, ""]  # the number of batches seen
+    ready: Bool[Array, ""]  # whether the last call returned the result of all batches
     mean_grads: Updates
     sum_sq_diff_grads: Updates
 
 
 @like_optax
 class PerElementMeanAndVarianceEMAState(NamedTuple):
-    """Averages over the steps, which began at zero."""
+    """Moving averages over the steps, without bias correction."""
 
-    count: Int[Array, ""]  # the steps taken
+    count: Int[Array, ""]  # the number of steps taken
     ema_decay: Float[Array, ""]
     mean_grads_ema: Updates
     variance_grads_ema: Updates
@@ -60,29 +61,20 @@ class PerElementMeanAndVarianceEMAState(NamedTuple):
 def get_per_element_mean_and_sum_sq_diff_grads(
     per_elt_axis: Axis = 0, accumulation_steps: int = 1
 ) -> Aggregator:
-    """The mean over the elements, and the sum of squared distances to it.
+    """The mean over the elements, and the sum of squared deviations from it.
 
         m = mean of g_i
         s = sum of |g_i - m|^2
 
-    `update` returns the pair of `m` and a dictionary: `sum_sq_diff_grads` is `s`, and
-    `sample_size` the number of elements. Use it in `process`.
+    `update` returns the pair of `m` and a dictionary, where `sum_sq_diff_grads` is `s`
+    and `sample_size` is the number of elements. Use it in `process`.
 
     Args:
-        per_elt_axis: the axis of the elements, or several, in every leaf.
-        accumulation_steps: the number of batches taken together, one in each call.
+        per_elt_axis: the axis or axes of the elements in every leaf.
+        accumulation_steps: the number of batches to combine, one in each call.
     """
     name = "get_per_element_mean_and_sum_sq_diff_grads"
     (steps,) = check.period(name, accumulation_steps=accumulation_steps)
-
-    def of_batch(updates: Updates) -> tuple[Updates, Updates, int]:
-        """`m`, `s` and the number of elements of one batch, in float32 or wider."""
-        size = batch_size(name, updates, per_elt_axis)
-        along = lambda g: check.axes(name, per_elt_axis, jnp.ndim(g))
-        m = jax.tree.map(lambda g: wide(g).mean(along(g), keepdims=True), updates)
-        distance = lambda g, m: abs_sq(wide(g) - m).sum(along(g))
-        s = jax.tree.map(distance, updates, m)
-        return jax.tree.map(lambda m, g: m.squeeze(along(g)), m, updates), s, size
 
     def at_once(
         updates: Updates,
@@ -91,10 +83,10 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         **extra_args: Any,
     ) -> tuple[Any, OptState]:
         del params, extra_args
-        m, s, size = of_batch(updates)
+        m, s, size = _batch_statistics(name, updates, per_elt_axis)
         s = jax.tree.map(narrow, s, updates)
-        found = {"sum_sq_diff_grads": s, "sample_size": size}
-        return (jax.tree.map(narrow, m, updates), found), state
+        aux = {"sum_sq_diff_grads": s, "sample_size": size}
+        return (jax.tree.map(narrow, m, updates), aux), state
 
     def init(params: Params) -> PerElementMeanAndSumSqDiffGradsState:
         # Each field has arrays of its own, so that all can be donated.
@@ -110,44 +102,63 @@ def get_per_element_mean_and_sum_sq_diff_grads(
     ) -> tuple[Any, PerElementMeanAndSumSqDiffGradsState]:
         del params, extra_args
         state = check.state_of(name, PerElementMeanAndSumSqDiffGradsState, state)
-        m, s, size = of_batch(updates)
+        m, s, size = _batch_statistics(name, updates, per_elt_axis)
         k = state.micro_step + 1
-
-        def sum_of_both(s: Array, m: Array, old_m: Array, old_s: Array) -> Array:
-            # Chan, Golub and LeVeque 1983: of two samples with their means and sums
-            # of squares, here of (k - 1) size elements and of size.
-            share = ((k - 1) * size / k).astype(s.dtype)
-            return narrow(wide(old_s) + s + abs_sq(m - wide(old_m)) * share, old_s)
-
         both = map_leaves(
             name,
-            sum_of_both,
+            _sum_of_both(k, size),
             sums=s,
             updates=m,
             mean_grads=state.mean_grads,
             sum_sq_diff_grads=state.sum_sq_diff_grads,
         )
         mean = map_leaves(name, mean_of(k), updates=m, mean_grads=state.mean_grads)
-        found = mean, {"sum_sq_diff_grads": both, "sample_size": size * k}
+        result = mean, {"sum_sq_diff_grads": both, "sample_size": size * k}
         ready = k == steps
         new = PerElementMeanAndSumSqDiffGradsState(
             jnp.where(ready, 0, k), ready, unless(ready, mean), unless(ready, both)
         )
-        return unless(~ready, found), new
+        return unless(~ready, result), new
 
     if steps == 1:
         return MadeAggregator(init_empty_state, at_once)
     return MadeAggregator(init, update)
 
 
+def _batch_statistics(
+    name: str, updates: Updates, axis: Axis
+) -> tuple[Updates, Updates, int]:
+    """`m`, `s` and the number of elements of one batch, in float32 or wider."""
+    size = batch_size(name, updates, axis)
+    along = lambda g: check.axes(name, axis, jnp.ndim(g))
+    m = jax.tree.map(lambda g: wide(g).mean(along(g), keepdims=True), updates)
+    distance = lambda g, m: abs_sq(wide(g) - m).sum(along(g))
+    s = jax.tree.map(distance, updates, m)
+    return jax.tree.map(lambda m, g: m.squeeze(along(g)), m, updates), s, size
+
+
+def _sum_of_both(k: Int[Array, ""], size: int) -> Callable[..., Array]:
+    """A function that adds the `s` of the `k`-th batch to that of the batches before.
+
+    Chan, Golub and LeVeque 1983: combine the means and sums of squares of two samples,
+    here of (k - 1) size elements and of size elements.
+    """
+
+    def sum_of_both(s: Array, m: Array, old_m: Array, old_s: Array) -> Array:
+        share = ((k - 1) * size / k).astype(s.dtype)
+        return narrow(wide(old_s) + s + abs_sq(m - wide(old_m)) * share, old_s)
+
+    return sum_of_both
+
+
 @transformation
 def track_per_element_mean_and_variance_with_ema(
     ema_decay: Real = 0.9,
 ) -> GradientTransformationExtraArgs:
-    """Average the mean and the variance of the elements over the steps.
+    """Track moving averages of the mean and the variance of the elements.
 
-    Updates pass unchanged. `update` needs `sum_sq_diff_grads` and `sample_size`, as
-    made by `get_per_element_mean_and_sum_sq_diff_grads`.
+    The updates are unchanged. `update` needs the extra arguments `sum_sq_diff_grads`
+    and `sample_size`, from `get_per_element_mean_and_sum_sq_diff_grads`.
 
     Args:
         ema_decay: decay rate of the averages, in [0, 1).
@@ -156,9 +167,9 @@ def track_per_element_mean_and_variance_with_ema(
     (decay,) = check.fraction(name, ema_decay=ema_decay)
 
     def init(params: Params) -> PerElementMeanAndVarianceEMAState:
-        kept = jnp.asarray(ema_decay, float)
+        decay = jnp.asarray(ema_decay, float)
         return PerElementMeanAndVarianceEMAState(
-            zero_count(), kept, zeros_like(params), zeros_like(params)
+            zero_count(), decay, zeros_like(params), zeros_like(params)
         )
 
     def update(
@@ -178,7 +189,7 @@ def track_per_element_mean_and_variance_with_ema(
             raise missing(name, "sample_size")
         if isinstance(sample_size, int) and sample_size < 2:
             raise ValueError(
-                f"{name}: sample_size is {sample_size}, expected 2 or more: one "
+                f"{name}: sample_size is {sample_size}, expected at least 2, since one "
                 "element has no variance. Use larger batches."
             )
 
@@ -205,21 +216,21 @@ def track_per_element_mean_and_variance_with_ema(
 
 
 def get_unbiased_mean_and_variance_ema(state: OptState) -> tuple[Updates, Updates]:
-    """The averages in a state, without their bias towards zero.
+    """The averages in a state, with bias correction.
 
     Args:
         state: a state that holds one `PerElementMeanAndVarianceEMAState`.
     """
     name = "get_unbiased_mean_and_variance_ema"
-    found = get(state, PerElementMeanAndVarianceEMAState.__name__, None)
-    if found is None:
+    tracked = get(state, PerElementMeanAndVarianceEMAState.__name__, None)
+    if tracked is None:
         raise ValueError(
-            f"{name}: the state holds no PerElementMeanAndVarianceEMAState. Make the "
+            f"{name}: the state has no PerElementMeanAndVarianceEMAState. Make the "
             "optimizer with `add_mean_variance_to_opt`."
         )
-    whole = debias(found.ema_decay, found.count)
-    unbiased = lambda x: narrow(wide(x) / whole.astype(wide(x).dtype), x)
-    averages = found.mean_grads_ema, found.variance_grads_ema
+    correction = debias(tracked.ema_decay, tracked.count)
+    unbiased = lambda x: narrow(wide(x) / correction.astype(wide(x).dtype), x)
+    averages = tracked.mean_grads_ema, tracked.variance_grads_ema
     mean, variance = jax.tree.map(unbiased, averages)
     return mean, variance
 
@@ -231,15 +242,15 @@ def add_mean_variance_to_opt(
     per_elt_axis: Axis = 0,
     accumulation_steps: int = 1,
 ) -> GradientTransformationExtraArgs:
-    """`opt` on the mean over the elements, with their mean and variance in its state.
+    """Apply `opt` to the mean over the elements, and track their mean and variance.
 
     Read them with `get_unbiased_mean_and_variance_ema`.
 
     Args:
         opt: any optimizer.
         ema_decay: decay rate of the averages over the steps, in [0, 1).
-        per_elt_axis: the axis of the elements, or several, in every leaf.
-        accumulation_steps: the number of batches in a step, one batch in each call.
+        per_elt_axis: the axis or axes of the elements in every leaf.
+        accumulation_steps: the number of batches per step, one in each call.
 
     >>> import jax.numpy as jnp, steepest
     >>> from steepest.experimental import aggregating

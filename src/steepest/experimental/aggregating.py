@@ -1,4 +1,4 @@
-"""Gradients of single examples: how they become one update, and how they vary."""
+"""Aggregate the gradients of single examples, and track their mean and variance."""
 
 from ._accumulate import (
     accumulate_avg_updates as accumulate_avg_updates,

@@ -1,4 +1,4 @@
-"""Functions from the step to a number."""
+"""Schedules: functions from the step count to a number."""
 
 from ..core import Schedule as Schedule, StatefulSchedule as StatefulSchedule
 from ._decay import (

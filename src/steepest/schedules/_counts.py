@@ -1,4 +1,4 @@
-"""Counts of steps, as schedules read them: exactly, whatever dtype they come in."""
+"""Step counts of any dtype, converted for schedules without losing precision."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,14 +12,16 @@ from ..numerics import at_least_float32
 
 
 def of_count(formula: Callable[[Array], Any]) -> Schedule:
-    """The schedule of a formula for an exact count; half precision comes back as such.
+    """A schedule that passes an exact count to a formula.
+
+    If the count is in half precision, so is the result.
 
     Args:
-        formula: what to compute from a count as `exact` makes it.
+        formula: a function of the count that `exact` returns.
     """
 
     def schedule(count: Any) -> Any:
-        count = jnp.asarray(_held(count))
+        count = jnp.asarray(_clamped(count))
         value = formula(at_least_float32(exact(count)))
         return value.astype(count.dtype) if _is_half(count) else value
 
@@ -29,10 +31,10 @@ def of_count(formula: Callable[[Array], Any]) -> Schedule:
 def exact(count: Any) -> Any:
     """A count that can be subtracted from without wrapping or losing steps.
 
-    Whole ones are at least int32 and signed: an unsigned 3 - 5 is four billion. All
-    others stay as they are.
+    Integers become signed and at least int32: an unsigned 3 - 5 is four billion.
+    Floats and Python numbers are unchanged.
     """
-    count = _held(count)
+    count = _clamped(count)
     if isinstance(count, int | float):
         return count
     count = jnp.asarray(count)
@@ -40,27 +42,29 @@ def exact(count: Any) -> Any:
         return count
     if jnp.issubdtype(count.dtype, jnp.unsignedinteger):
         top = jnp.iinfo(jnp.int32).max
-        if count.dtype.itemsize >= 4:  # the narrower ones do not know that number
+        if count.dtype.itemsize >= 4:  # narrower dtypes cannot represent `top`
             count = jnp.minimum(count, top)
         return count.astype(jnp.int32)
     return count if count.dtype.itemsize >= 4 else count.astype(jnp.int32)
 
 
 def reachable(steps: Any) -> Any:
-    """A number of steps that can meet any count: too large a whole one is a float.
+    """A number of steps that can be compared with any count.
+
+    An integer too large for JAX becomes a float.
 
     Args:
-        steps: a beginning, a length or a boundary.
+        steps: a first step, a number of steps or a boundary.
     """
     return float(steps) if isinstance(steps, int) and steps > _largest() else steps
 
 
 def among(count: Array, *numbers: Any) -> Array:
-    """The count, made to meet these numbers: a float where one of them is not whole.
+    """The count, as a float if one of the numbers is not an integer.
 
     Args:
-        count: exact, so that whole numbers can be subtracted from it without a loss.
-        numbers: beginnings, lengths and boundaries, in steps.
+        count: an exact count, so that integers can be subtracted from it without error.
+        numbers: first steps, numbers of steps and boundaries.
     """
     kinds = (jnp.result_type(x) for x in numbers)
     whole = all(jnp.issubdtype(kind, jnp.integer) for kind in kinds)
@@ -70,7 +74,7 @@ def among(count: Array, *numbers: Any) -> Array:
 def as_float(count: Any) -> Any:
     """Counts as floats, float32 or wider, so that they can be divided.
 
-    What would take the dtype of its company, as Python numbers do, still does.
+    Weakly typed counts, such as Python numbers, stay weakly typed.
     """
     count = jnp.asarray(count)
     if jnp.issubdtype(count.dtype, jnp.floating):
@@ -78,10 +82,10 @@ def as_float(count: Any) -> Any:
     return count * 1.0 if count.weak_type else count.astype(float)
 
 
-def _held(count: Any) -> Any:
-    """A count outside JAX, no larger than an integer in JAX can be: there it stops.
+def _clamped(count: Any) -> Any:
+    """A Python or NumPy count, clamped to the largest integer of JAX.
 
-    JAX refuses a larger one of Python, and of NumPy it keeps the last 32 bits.
+    JAX rejects larger Python integers, and keeps only 32 bits of NumPy's.
     """
     top = _largest()
     if isinstance(count, int):
@@ -92,7 +96,7 @@ def _held(count: Any) -> Any:
 
 
 def _largest() -> int:
-    """The largest integer there is in JAX: of 64 bits, where they are enabled."""
+    """The largest integer of JAX: 32 bits, or 64 bits if x64 is enabled."""
     return int(jnp.iinfo(jnp.result_type(int)).max)
 
 

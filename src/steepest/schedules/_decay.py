@@ -1,4 +1,4 @@
-"""Schedules that go from one value to another: constant, polynomial, cosine.
+"""Constant, polynomial and cosine schedules.
 
 Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts, 2017,
 arXiv:1608.03983
@@ -24,7 +24,7 @@ def constant_schedule(value: Any) -> Schedule:
     """`value`, at every step.
 
     Args:
-        value: any number; an array is handed back as it is.
+        value: a number or an array, returned unchanged.
 
     >>> constant_schedule(0.1)(1000)
     0.1
@@ -42,7 +42,7 @@ def polynomial_schedule(
     transition_steps: Real,
     transition_begin: Real = 0,
 ) -> Schedule:
-    """From one value to another, along a power of the way that is left.
+    """Polynomial transition from one value to another.
 
         t = min(max(count - transition_begin, 0), transition_steps)
         (init_value - end_value) (1 - t / transition_steps)^power + end_value
@@ -50,10 +50,10 @@ def polynomial_schedule(
     Args:
         init_value: the value until `transition_begin`.
         end_value: the value from `transition_begin + transition_steps` on.
-        power: 1 for a straight line; more, and most of the way is gone at the start.
-        transition_steps: how many steps it takes; 0 or less, or infinity, to stay at
-            `init_value`.
-        transition_begin: the first of them; below 0 it is taken as 0.
+        power: 1 for a straight line; a larger power changes faster at the start.
+        transition_steps: the number of steps of the transition; with 0 or less, or
+            infinity, the value stays at `init_value`.
+        transition_begin: the first step of the transition; negative values count as 0.
     """
     return polynomial(
         "polynomial_schedule",
@@ -73,10 +73,10 @@ def polynomial(
     transition_steps: Real,
     transition_begin: Real = 0,
 ) -> Schedule:
-    """`polynomial_schedule` for the schedule `name`, which speaks in its errors.
+    """`polynomial_schedule`, for any schedule that is built on it.
 
     Args:
-        name: the schedule the user called.
+        name: name used in error messages.
         init_value, end_value, power, transition_steps, transition_begin: as for
             `polynomial_schedule`.
     """
@@ -94,9 +94,10 @@ def polynomial(
 
     def formula(count: Array) -> Any:
         t = jnp.maximum(among(count, begin, steps), begin) - begin
-        # Not `1 - t / steps`: XLA divides by multiplying, and may get below zero.
+        # Not `1 - t / steps`: XLA multiplies by the reciprocal, and the result may be
+        # below zero.
         left = as_float(jnp.clip(steps - t, 0, steps))
-        # For the same reason 3 / 3 may be above one, and a warm-up begin below zero.
+        # For the same reason 3 / 3 may be above one, and a warm-up start below zero.
         part = jnp.where(t == 0, 1.0, left / steps)
         return (init_value - end_value) * part**power + end_value
 
@@ -110,11 +111,14 @@ def linear_schedule(
     transition_steps: Real,
     transition_begin: Real = 0,
 ) -> Schedule:
-    """`polynomial_schedule` with power 1: a straight line.
+    """Linear transition: `polynomial_schedule` with power 1.
 
     Args:
-        init_value, end_value, transition_steps, transition_begin: as for
-            `polynomial_schedule`.
+        init_value: the value until `transition_begin`.
+        end_value: the value from `transition_begin + transition_steps` on.
+        transition_steps: the number of steps of the transition; with 0 or less, or
+            infinity, the value stays at `init_value`.
+        transition_begin: the first step of the transition; negative values count as 0.
 
     >>> float(linear_schedule(0.0, 1.0, transition_steps=4)(1))
     0.25
@@ -133,16 +137,16 @@ def linear_schedule(
 def cosine_decay_schedule(
     init_value: Real, decay_steps: Real, alpha: Real = 0.0, exponent: Real = 1.0
 ) -> Schedule:
-    """Down along half a wave of the cosine.
+    """Cosine decay.
 
         c = (1 + cos(pi min(count, decay_steps) / decay_steps)) / 2
         init_value ((1 - alpha) c^exponent + alpha)
 
     Args:
         init_value: the value at step 0.
-        decay_steps: how many steps it takes.
-        alpha: what is left in the end, as a share of `init_value`.
-        exponent: above 1 it falls earlier.
+        decay_steps: the number of steps of the decay.
+        alpha: the final value, as a fraction of `init_value`.
+        exponent: an exponent above 1 makes the value fall earlier.
     """
     return cosine("cosine_decay_schedule", init_value, decay_steps, alpha, exponent)
 
@@ -150,17 +154,17 @@ def cosine_decay_schedule(
 def cosine(
     name: str, init_value: Real, decay_steps: Real, alpha: Real, exponent: Real
 ) -> Schedule:
-    """`cosine_decay_schedule` for the schedule `name`, which speaks in its errors.
+    """`cosine_decay_schedule`, for any schedule that is built on it.
 
     Args:
-        name: the schedule the user called.
+        name: name used in error messages.
         init_value, decay_steps, alpha, exponent: as for `cosine_decay_schedule`.
     """
     init_value, alpha = check.finite(name, init_value=init_value, alpha=alpha)
     (exponent,) = check.nonnegative(name, exponent=exponent)
     (decay_steps,) = check.positive.must(name, decay_steps=decay_steps)
     if isinstance(decay_steps, int):
-        decay_steps = float(decay_steps)  # 10**10 is no int32
+        decay_steps = float(decay_steps)  # 10**10 does not fit in an int32
 
     def formula(count: Array) -> Any:
         t = jnp.minimum(as_float(count), decay_steps) / decay_steps
@@ -171,27 +175,33 @@ def cosine(
 
 
 def some_steps(name: str, steps: Any) -> bool:
-    """Whether there is a step to take, where that is known; says so where there is not.
+    """Whether the transition has steps; logs a message if it has none.
+
+    A traced number counts as having steps.
 
     Args:
-        name: the schedule the user called.
+        name: name used in the message.
         steps: its `transition_steps`.
     """
     none = isinstance(steps, int | float) and not 0 < steps < math.inf
     if none:
-        _log.info("%s: transition_steps is %s: it stays at init_value.", name, steps)
+        _log.info(
+            "%s: transition_steps is %s; the value stays at init_value.", name, steps
+        )
     return not none
 
 
 def from_zero(name: str, begin: Any) -> Any:
-    """The first step, and 0 where it is negative, as Optax takes it.
+    """The first step, or 0 if it is negative, as in Optax.
 
     Args:
-        name: the schedule the user called.
+        name: name used in the message.
         begin: its `transition_begin`.
     """
     if not isinstance(begin, int | float):
         return jnp.maximum(begin, 0)
     if begin < 0:
-        _log.info("%s: transition_begin is %s: it begins at 0.", name, begin)
+        _log.info(
+            "%s: transition_begin is %s; the transition begins at step 0.", name, begin
+        )
     return reachable(max(begin, 0))

@@ -1,4 +1,4 @@
-"""Exponential decay: the same share is lost in every so many steps."""
+"""Exponential decay."""
 
 from typing import Any
 
@@ -20,21 +20,22 @@ def exponential_decay(
     staircase: bool = False,
     end_value: Real | None = None,
 ) -> Schedule:
-    """A factor of `decay_rate` every `transition_steps` steps.
+    """Multiply by `decay_rate` every `transition_steps` steps.
 
         t = max(count - transition_begin, 0) / transition_steps
         init_value decay_rate^t
 
     Args:
         init_value: the value until `transition_begin`.
-        transition_steps: how many steps one factor takes; 0 or less, or infinity, to
-            stay.
-        decay_rate: the factor; 0 to stay at `init_value`. Below 0 only with
-            `staircase`: the powers between have no sign.
-        transition_begin: where it begins; below 0 it is taken as 0.
-        staircase: whether `t` is rounded down, so that the value moves in steps.
-        end_value: where it stops: the least value where the rate is below 1, and else
-            the greatest.
+        transition_steps: the number of steps per factor; with 0 or less, or infinity,
+            the value stays at `init_value`.
+        decay_rate: the factor; with 0, the value stays at `init_value`. It may be
+            negative only with `staircase`: fractional powers of it are not real.
+        transition_begin: the step at which the decay begins; negative values count as
+            0.
+        staircase: whether to round `t` down, so that the value changes in steps.
+        end_value: the lower bound of the value if `decay_rate` is below 1, otherwise
+            the upper bound.
 
     >>> schedule = exponential_decay(1.0, 10, 0.5)
     >>> float(schedule(10)), float(schedule(20))
@@ -60,10 +61,10 @@ def exponential(
     staircase: bool,
     end_value: Real | None,
 ) -> Schedule:
-    """`exponential_decay` for the schedule `name`, which speaks in its errors.
+    """`exponential_decay`, for any schedule that is built on it.
 
     Args:
-        name: the schedule the user called.
+        name: name used in error messages.
         init_value, transition_steps, decay_rate, transition_begin, staircase,
             end_value: as for `exponential_decay`.
     """
@@ -81,14 +82,14 @@ def exponential(
         return lambda count: init_value
     if known and rate < 0 and not staircase:
         raise ValueError(
-            f"{name}: decay_rate is {rate}, expected a number of at least 0: a power "
-            "of a negative number is not real. With `staircase` it may be so."
+            f"{name}: decay_rate is {rate}, expected at least 0: fractional powers of "
+            "a negative number are not real. Pass `staircase=True` to allow it."
         )
     begin, steps = from_zero(name, begin), reachable(steps)
 
     def formula(count: Array) -> Any:
         t = jnp.maximum(among(count, begin, steps), begin) - begin
-        # Whole numbers are divided as such: in floats 3 * (1 / 3) may be below 1.
+        # Integers are divided as integers: in floats 3 * (1 / 3) may be below 1.
         t = as_float(t // steps) if staircase else as_float(t) / steps
         base = rate if known else jnp.where(rate == 0, 1, rate)
         value = init_value * base**t

@@ -1,4 +1,4 @@
-"""Hyperparameters in the state: to read them, to schedule them, to change them."""
+"""Hyperparameters in the state, where they can be read, scheduled and changed."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -33,20 +33,20 @@ Factory = Callable[..., GradientTransformation]
 
 @like_optax
 class InjectHyperparamsState(NamedTuple):
-    """The state that Optax used to have here: without the schedules' memories."""
+    """Optax's older state, without the states of the schedules."""
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # the number of steps taken
     hyperparams: dict[str, Any]
     inner_state: OptState
 
 
 @like_optax
 class InjectStatefulHyperparamsState(NamedTuple):
-    """The hyperparameters of the next step, and the inner state."""
+    """The hyperparameters and the inner state."""
 
-    count: Int[Array, ""]  # the steps taken
-    hyperparams: dict[str, Any]  # by name; put another number in to change one
-    hyperparams_states: dict[str, Any]  # by name, the memory of each schedule
+    count: Int[Array, ""]  # the number of steps taken
+    hyperparams: dict[str, Any]  # by name; assign a number to change one
+    hyperparams_states: dict[str, Any]  # by name, the state of each schedule
     inner_state: OptState
 
 
@@ -55,23 +55,22 @@ def inject_hyperparams(
     static_args: str | Iterable[str] = (),
     hyperparam_dtype: Any = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
-    """`inner_factory`, whose hyperparameters are kept in the state.
+    """Keep the hyperparameters of `inner_factory` in the state.
 
-    Each number is an array in `state.hyperparams`: it can be read, logged and replaced
-    in mid-training, and nothing is compiled again. Where a function is given for one,
-    it is a schedule, and the state has its value of the last step. A `StatefulSchedule`
-    hears the extra arguments too.
+    Each number is an array in `state.hyperparams`. It can be read, logged and replaced
+    during training, without recompilation. A hyperparameter that is a function is a
+    schedule, and the state holds its value of the last step. A `StatefulSchedule` also
+    receives the extra arguments.
 
-    Whatever is not a number stays as it is: `None`, booleans, strings, dtypes, masks.
-    Outside `jit`, schedules and a factory of your own run in every step on concrete
-    values, so they may use `if` and read Python objects.
+    Arguments that are not numbers are unchanged: `None`, booleans, strings, dtypes,
+    masks. Outside `jit`, schedules and your own factories run at every step on
+    concrete values, so they may use `if` and read Python objects.
 
     Args:
-        inner_factory: makes a transformation, such as `adamw` (the function itself).
-        static_args: names of arguments to leave alone, though they are numbers or
-            functions.
-        hyperparam_dtype: the dtype of the numbers; by default float32, or float64
-            where the params are.
+        inner_factory: a function that makes a transformation, such as `adamw`.
+        static_args: names of numbers or functions to leave unchanged.
+        hyperparam_dtype: the dtype of the numbers; by default float32, or float64 if
+            the params are float64.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.inject_hyperparams(steepest.sgd)(learning_rate=0.1)
@@ -93,7 +92,7 @@ def inject_hyperparams(
         except TypeError as error:
             raise TypeError(
                 f"inject_hyperparams: {title} was called with wrong arguments: {error}."
-                f" It has {list(signature.parameters)}."
+                f" Its arguments are {list(signature.parameters)}."
             ) from None
         bound.apply_defaults()
         numbers, schedules, rest = _sorted(bound.arguments, fixed)
@@ -118,19 +117,25 @@ def injected(
     static_args: tuple[str, ...] = (),
     hyperparam_dtype: Any = None,
 ) -> GradientTransformationExtraArgs:
-    """What `inject_hyperparams(inner_factory)` makes of its arguments.
+    """The transformation that `inject_hyperparams(inner_factory)(...)` returns.
 
-    In every step the factory is called with the numbers of the step, as in Optax: one
-    of your own may compute with them, or use `if`.
+    As in Optax, the factory is called at every step with the current numbers, so your
+    own factory may compute with them, or use `if`.
 
     Args:
-        inner_factory: makes a transformation.
-        numbers, schedules, rest: its arguments, sorted by what they are.
+        inner_factory: a function that makes a transformation.
+        numbers, schedules, rest: its arguments, sorted by kind.
         static_args, hyperparam_dtype: as for `inject_hyperparams`.
     """
 
     def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
+<<<<<<< HEAD
         return _called(inner_factory, {**rest, **numbers, **hyperparams})
+=======
+        arguments: Any = {**rest, **numbers, **hyperparams}
+        bound = inspect.BoundArguments(signature, arguments)
+        return with_extra_args_support(inner_factory(*bound.args, **bound.kwargs))
+>>>>>>> pMid
 
     def as_arrays(values: Mapping[str, Any], tree: Params) -> dict[str, Any]:
         dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
@@ -145,7 +150,7 @@ def injected(
         return InjectStatefulHyperparamsState(zero_count(), values, memories, state)
 
     def ready(updates: Updates, state: Any, params: Params | None) -> Any:
-        """The state without Python numbers: one that was put in compiles nothing."""
+        """The state with Python numbers as arrays, which avoids recompilation."""
         check.state_of("inject_hyperparams", InjectStatefulHyperparamsState, state)
         values = as_arrays(state.hyperparams, (updates, params))
         return state._replace(hyperparams={**state.hyperparams, **values})
@@ -156,7 +161,7 @@ def injected(
         params: Params | None,
         **extra_args: Any,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The hyperparameters of this step, and the memories of the schedules."""
+        """The hyperparameters of this step, and the new states of the schedules."""
         values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
         for name, schedule in schedules.items():
             values[name] = jnp.asarray(schedule(memories[name], **extra_args))
@@ -179,6 +184,11 @@ def injected(
             count, values, memories, inner_state
         )
 
+<<<<<<< HEAD
+=======
+    # Call it once with Python numbers, to raise errors now and not in the first step.
+    inner({name: f(f.init()) for name, f in schedules.items()})
+>>>>>>> pMid
     asked = Decide(scheduled, ("schedules",))
     return wrapping(init, update, decide=asked, ready=ready)
 
@@ -193,22 +203,21 @@ def _called(
 
 
 def _written(call: Call) -> str:
-    """The call that a person would type, in its two parts."""
-    given = {k: x for k, x in call.arguments.items() if k in ("numbers", "schedules")}
-    numbers, schedules = given["numbers"], given["schedules"]
+    """The call as a user would type it: `inject_hyperparams(factory)(arguments)`."""
+    numbers, schedules = call.arguments["numbers"], call.arguments["schedules"]
     factory, rest = call.arguments["inner_factory"], call.arguments["rest"]
     parameters = inspect.signature(factory).parameters
     schedules = {k: getattr(f, "schedule_fn", f) for k, f in schedules.items()}
-    found = {**rest, **numbers, **schedules}
+    values = {**rest, **numbers, **schedules}
     items = [
-        f"{k}={written(found[k])}"
+        f"{k}={written(values[k])}"
         for k, x in parameters.items()
-        if k in found and (k in numbers or found[k] is not x.default)
+        if k in values and (k in numbers or values[k] is not x.default)
     ]
     return f"inject_hyperparams({written(factory)})({', '.join(items)})"
 
 
-injected.__name__ = "inject_hyperparams"  # what a person types
+injected.__name__ = "inject_hyperparams"  # the name users type
 injected.written = _written  # pyright: ignore[reportFunctionMemberAccess]
 
 
@@ -218,13 +227,13 @@ def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
     if not callable(inner_factory):
         raise TypeError(
             f"{name}: inner_factory is a {type(inner_factory).__name__}, expected a "
-            "function that makes a transformation. Pass it uncalled, and its "
+            "function that makes a transformation. Pass the function first and its "
             f"arguments afterwards: `{name}(steepest.adam)(learning_rate=0.1)`."
         )
     if not isinstance(static_args, Iterable):
         raise TypeError(
-            f"{name}: static_args is a {type(static_args).__name__}, expected a name "
-            "or several."
+            f"{name}: static_args is a {type(static_args).__name__}, expected a string "
+            "or a list of strings."
         )
     check.dtype(name, hyperparam_dtype=hyperparam_dtype)
     known = list(inspect.signature(inner_factory).parameters)
@@ -232,9 +241,9 @@ def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
     unknown = sorted(set(static) - set(known))
     if unknown:
         raise ValueError(
-            f"{name}: static_args names {unknown}, and "
-            f"{getattr(inner_factory, '__name__', 'the factory')} has the arguments "
-            f"{known}. Name some of those."
+            f"{name}: static_args has {unknown}, expected arguments of "
+            f"{getattr(inner_factory, '__name__', 'the factory')}: {known}. Check the "
+            "spelling."
         )
 
 
@@ -243,10 +252,10 @@ def inject_stateful_hyperparams(
     static_args: str | Iterable[str] = (),
     hyperparam_dtype: Any = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
-    """`inject_hyperparams`, under an older name.
+    """The older name of `inject_hyperparams`.
 
     Args:
-        inner_factory, static_args, hyperparam_dtype: as there.
+        inner_factory, static_args, hyperparam_dtype: as for `inject_hyperparams`.
     """
     return inject_hyperparams(inner_factory, static_args, hyperparam_dtype)
 
@@ -254,7 +263,7 @@ def inject_stateful_hyperparams(
 def _sorted(
     arguments: Mapping[str, Any], static: set[str]
 ) -> tuple[dict[str, Any], dict[str, StatefulSchedule], dict[str, Any]]:
-    """The arguments: the numbers, the schedules, and the rest."""
+    """Split the arguments into numbers, schedules and the rest."""
     numbers: dict[str, Any] = {}
     schedules: dict[str, StatefulSchedule] = {}
     rest: dict[str, Any] = {}
@@ -273,7 +282,7 @@ def _sorted(
 
 
 def _fixed(factory: Factory, signature: inspect.Signature) -> set[str]:
-    """Of a function of ours, the arguments that cannot be arrays: `rank: int`."""
+    """Arguments of steepest's own factories that cannot be arrays, as `rank: int`."""
     if not getattr(factory, "__module__", "").startswith(__name__.split(".")[0] + "."):
         return set()
     kinds = {name: x.annotation for name, x in signature.parameters.items()}
@@ -281,19 +290,19 @@ def _fixed(factory: Factory, signature: inspect.Signature) -> set[str]:
 
 
 def _is_key(x: Any) -> bool:
-    """Whether `x` is a random key: an array, and yet no number."""
+    """Whether `x` is a random key: an array, but not a number."""
     return isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def _is_something_else(name: str, x: Any) -> bool:
     """Whether a callable is not a schedule: a mask, a dtype, a module."""
-    made = call_of(x) is not None  # one of our own schedules
+    made = call_of(x) is not None  # one of steepest's own schedules
     is_tree = not made and not jax.tree_util.all_leaves([x])
     return inspect.isclass(x) or name.endswith("mask") or is_tree
 
 
 def _as_array(x: Any, dtype: Any) -> Array:
-    """A number as it is kept: a real one in `dtype`, an integer in its own."""
+    """A number as an array: real numbers in `dtype`, integers in their own dtype."""
     real = jnp.issubdtype(jnp.result_type(x), jnp.floating)
     x = jnp.asarray(x)
     return x.astype(dtype if real else x.dtype)

@@ -1,4 +1,4 @@
-"""Schedules one after the other."""
+"""Several schedules in sequence."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,12 +15,12 @@ from ._counts import exact, reachable
 def join_schedules(
     schedules: Sequence[Schedule], boundaries: Sequence[Real]
 ) -> Schedule:
-    """One schedule after the other, each counting from its own beginning.
+    """Run schedules in sequence, each with a count that starts at zero.
 
     Args:
-        schedules: in their order.
-        boundaries: the steps at which the second, the third, ... begin; none before
-            the one in front of it.
+        schedules: the schedules, in order.
+        boundaries: the steps at which the second, the third, ... schedule begins, in
+            ascending order.
 
     >>> two = join_schedules([lambda t: 10.0, lambda t: t], [5])
     >>> float(two(4)), float(two(7))
@@ -32,13 +32,12 @@ def join_schedules(
     if len(parts) != len(begins) + 1:
         raise ValueError(
             f"{name}: got {len(parts)} schedules and {len(begins)} boundaries, "
-            "expected one boundary between each two schedules."
+            "expected one boundary between every two consecutive schedules."
         )
     known = [x for x in begins if isinstance(x, int | float)]
     if known != sorted(known):
         raise ValueError(
-            f"{name}: boundaries are {known}, expected each at or after the one before "
-            "it."
+            f"{name}: boundaries are {known}, expected ascending order. Sort them."
         )
     begins = [reachable(x) for x in begins]
 
@@ -46,7 +45,8 @@ def join_schedules(
         count = exact(count)
         value = parts[0](count)
         for boundary, after in zip(begins, parts[1:], strict=True):
-            # Counts, boundaries and values are the user's: any two dtypes may meet.
+            # Users choose the dtypes of counts, boundaries and values, so any two may
+            # have to be promoted.
             with jax.numpy_dtype_promotion("standard"):
                 since, before = count - boundary, count < boundary
             later = after(since)
@@ -57,10 +57,10 @@ def join_schedules(
     return schedule
 
 
-def _named(name: str, values: Any) -> dict[str, Any]:
-    """The values, each by the place it has in the argument."""
+def _named(argument: str, values: Any) -> dict[str, Any]:
+    """The items of an argument, as `{"argument[0]": ..., "argument[1]": ...}`."""
     if not isinstance(values, Iterable):
         raise TypeError(
-            f"join_schedules: {name} is a {type(values).__name__}, expected a list."
+            f"join_schedules: {argument} is a {type(values).__name__}, expected a list."
         )
-    return {f"{name}[{k}]": x for k, x in enumerate(values)}
+    return {f"{argument}[{k}]": x for k, x in enumerate(values)}

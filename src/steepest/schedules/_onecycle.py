@@ -1,4 +1,4 @@
-"""One cycle: up to a peak, and down again to far below where it began.
+"""One-cycle schedules: up to a peak, then down to far below the initial value.
 
 Smith and Topin, Super-convergence: very fast training of neural networks using large
 learning rates, 2017, arXiv:1708.07120
@@ -20,7 +20,7 @@ def linear_onecycle_schedule(
     div_factor: Real = 25.0,
     final_div_factor: Real = 1e4,
 ) -> Schedule:
-    """Up to the peak, down to where it began, and on to almost nothing: straight lines.
+    """Linear one-cycle: up to the peak, back to the initial value, then to near zero.
 
         at step 0                             low = peak_value / div_factor
         at pct_start * transition_steps       peak_value
@@ -28,12 +28,12 @@ def linear_onecycle_schedule(
         at transition_steps                   low / final_div_factor
 
     Args:
-        transition_steps: how many steps the cycle takes.
+        transition_steps: the number of steps of the cycle.
         peak_value: the highest value.
-        pct_start: the share of the steps that go up.
-        pct_final: the share after which it falls below where it began.
-        div_factor: how many times the peak is as high as the beginning.
-        final_div_factor: how many times the beginning is as high as the end.
+        pct_start: the fraction of the steps at which the value reaches the peak.
+        pct_final: the fraction of the steps at which it is back at its initial value.
+        div_factor: the peak value divided by the initial value.
+        final_div_factor: the initial value divided by the final value.
 
     >>> schedule = linear_onecycle_schedule(100, 1.0)
     >>> [round(float(schedule(count)), 6) for count in (0, 30, 85, 100)]
@@ -46,8 +46,8 @@ def linear_onecycle_schedule(
     start, final = check.fraction(name, pct_start=pct_start, pct_final=pct_final)
     if start > final:
         raise ValueError(
-            f"{name}: pct_start is {start} and pct_final {final}, expected a pct_final "
-            "of at least pct_start."
+            f"{name}: pct_start is {start} and pct_final is {final}, expected pct_final"
+            " to be at least pct_start."
         )
     return interpolated(
         name,
@@ -69,15 +69,18 @@ def cosine_onecycle_schedule(
     div_factor: Real = 25.0,
     final_div_factor: Real = 1e4,
 ) -> Schedule:
-    """Up to the peak and down to almost nothing, along half waves of the cosine.
+    """Cosine one-cycle: up to the peak, then down to near zero.
 
         at step 0                             low = peak_value / div_factor
         at pct_start * transition_steps       peak_value
         at transition_steps                   low / final_div_factor
 
     Args:
-        transition_steps, peak_value, pct_start, div_factor, final_div_factor: as for
-            `linear_onecycle_schedule`.
+        transition_steps: the number of steps of the cycle.
+        peak_value: the highest value.
+        pct_start: the fraction of the steps at which the value reaches the peak.
+        div_factor: the peak value divided by the initial value.
+        final_div_factor: the initial value divided by the final value.
     """
     name = "cosine_onecycle_schedule"
     peak, steps, div, final_div = _checked(
@@ -95,7 +98,7 @@ def cosine_onecycle_schedule(
 def _checked(
     name: str, peak_value: Real, transition_steps: Real, div: Real, final_div: Real
 ) -> list[Any]:
-    """What both have, in this order."""
+    """Check the arguments of both schedules, and return them in this order."""
     more = {
         "transition_steps": transition_steps,
         "div_factor": div,

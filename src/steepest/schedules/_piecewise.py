@@ -1,4 +1,4 @@
-"""Schedules given by the steps at which they change, and by how much."""
+"""Piecewise schedules, defined by boundaries and scale factors."""
 
 import math
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ BoundariesAndScales = Mapping[Any, Any]
 def piecewise_constant_schedule(
     init_value: Real, boundaries_and_scales: BoundariesAndScales | None = None
 ) -> Schedule:
-    """Constant between the boundaries, and scaled at each of them.
+    """Constant between the boundaries, and multiplied by a factor at each of them.
 
     Args:
         init_value: the value before the first boundary.
-        boundaries_and_scales: `{step: factor}`: from that step on the value is
-            multiplied by that factor, which is at least 0.
+        boundaries_and_scales: `{step: factor}`: from that step on, the value is
+            multiplied by that factor. Factors must be at least 0.
 
     >>> schedule = piecewise_constant_schedule(1.0, {10: 0.5, 20: 0.5})
     >>> [float(schedule(count)) for count in (9, 10, 20)]
@@ -53,16 +53,16 @@ def piecewise_interpolate_schedule(
     init_value: Real,
     boundaries_and_scales: BoundariesAndScales | None = None,
 ) -> Schedule:
-    """From `init_value` to the scaled value at each boundary, without a jump.
+    """Interpolate between the values at the boundaries.
 
-        low + (high - low) w(t)     t: the share of the way between two boundaries
+        low + (high - low) w(t)     t: the fraction of the steps between two boundaries
         linear: w = t               cosine: w = (1 - cos(pi t)) / 2
 
     Args:
         interpolate_type: "linear" or "cosine".
         init_value: the value at step 0.
-        boundaries_and_scales: `{step: factor}`: at that step the value is that of the
-            boundary before, times the factor, which is at least 0.
+        boundaries_and_scales: `{step: factor}`: the value at that step is the value at
+            the previous boundary times the factor. Factors must be at least 0.
     """
     return interpolated(
         "piecewise_interpolate_schedule",
@@ -78,10 +78,10 @@ def interpolated(
     init_value: Real,
     boundaries_and_scales: BoundariesAndScales | None,
 ) -> Schedule:
-    """`piecewise_interpolate_schedule` for the schedule `name`.
+    """`piecewise_interpolate_schedule`, for any schedule that is built on it.
 
     Args:
-        name: the schedule the user called, which speaks in errors.
+        name: name used in error messages.
         interpolate_type, init_value, boundaries_and_scales: as for
             `piecewise_interpolate_schedule`.
     """
@@ -107,11 +107,11 @@ def interpolated(
 
 
 def _sorted(name: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any]]:
-    """The boundaries in their order, each with its factor, which may not be negative.
+    """The boundaries and their factors, checked and in ascending order.
 
     Args:
-        name: the schedule the user called.
-        scales: its `boundaries_and_scales`.
+        name: name used in error messages.
+        scales: the argument `boundaries_and_scales`.
     """
     if scales is None:
         return []

@@ -1,4 +1,4 @@
-"""Schedules that begin with a warm-up: up in a straight line, and then something else.
+"""Schedules that begin with a linear warm-up.
 
 Goyal et al., Accurate, large minibatch SGD: training ImageNet in 1 hour, 2017,
 arXiv:1706.02677 (the warm-up)
@@ -25,12 +25,13 @@ from ._join import join_schedules
 def warmup_constant_schedule(
     init_value: Real, peak_value: Real, warmup_steps: Real
 ) -> Schedule:
-    """Up in a straight line, and then level.
+    """Linear warm-up, then constant.
 
     Args:
-        init_value: where the warm-up begins.
-        peak_value: where it ends.
-        warmup_steps: how many steps it takes; 0 or less to stay at `init_value`.
+        init_value: the value at step 0.
+        peak_value: the value after the warm-up.
+        warmup_steps: the number of steps of the warm-up; with 0 or less, the value
+            stays at `init_value`.
     """
     return _warmup("warmup_constant_schedule", init_value, peak_value, warmup_steps)
 
@@ -44,15 +45,15 @@ def warmup_cosine_decay_schedule(
     end_value: Real = 0.0,
     exponent: Real = 1.0,
 ) -> Schedule:
-    """Up in a straight line, then down along half a wave of the cosine.
+    """Linear warm-up, then cosine decay.
 
     Args:
-        init_value: where the warm-up begins.
-        peak_value: where it ends and the decay begins.
-        warmup_steps: how many steps it takes.
-        decay_steps: how many steps both take together.
-        end_value: where the decay ends.
-        exponent: as for `cosine_decay_schedule`.
+        init_value: the value at step 0.
+        peak_value: the value at the end of the warm-up.
+        warmup_steps: the number of steps of the warm-up.
+        decay_steps: the number of steps of the warm-up and the decay together.
+        end_value: the value at the end of the decay.
+        exponent: an exponent above 1 makes the value fall earlier.
     """
     return _warmup_cosine(
         "warmup_cosine_decay_schedule",
@@ -74,7 +75,7 @@ def _warmup_cosine(
     end_value: Real,
     exponent: Real,
 ) -> Schedule:
-    """`warmup_cosine_decay_schedule` for the schedule `name`."""
+    """`warmup_cosine_decay_schedule`, with the name used in error messages."""
     up = _warmup(name, init_value, peak_value, warmup_steps)
     peak_value, end_value = check.finite(
         name, peak_value=peak_value, end_value=end_value
@@ -85,8 +86,8 @@ def _warmup_cosine(
     known = isinstance(steps, int | float) and isinstance(warmup, int | float)
     if known and not steps > warmup:
         raise ValueError(
-            f"{name}: decay_steps is {steps} and warmup_steps {warmup}, expected more "
-            "decay_steps than warmup_steps: they count the warm-up too."
+            f"{name}: decay_steps is {steps} and warmup_steps is {warmup}, expected "
+            "more decay_steps than warmup_steps: they include the warm-up."
         )
     peak = as_float(peak_value)
     share = jnp.where(peak == 0, 0, end_value / jnp.where(peak == 0, 1, peak))
@@ -105,14 +106,20 @@ def warmup_exponential_decay_schedule(
     staircase: bool = False,
     end_value: Real | None = None,
 ) -> Schedule:
-    """Up in a straight line, then down by the same share in every so many steps.
+    """Linear warm-up, then exponential decay.
 
     Args:
-        init_value: where the warm-up begins.
-        peak_value: where it ends and the decay begins.
-        warmup_steps: how many steps it takes.
-        transition_steps, decay_rate, staircase, end_value: as for `exponential_decay`.
-        transition_begin: how many steps after the warm-up the decay begins.
+        init_value: the value at step 0.
+        peak_value: the value at the end of the warm-up.
+        warmup_steps: the number of steps of the warm-up.
+        transition_steps: the number of steps per factor of `decay_rate`; with 0 or
+            less, or infinity, the value stays at `peak_value`.
+        decay_rate: the factor of the decay; with 0, the value stays at `peak_value`.
+            It may be negative only with `staircase`.
+        transition_begin: the number of steps between the warm-up and the decay.
+        staircase: whether the value changes only every `transition_steps` steps.
+        end_value: the lower bound of the value if `decay_rate` is below 1, otherwise
+            the upper bound.
     """
     name = "warmup_exponential_decay_schedule"
     up = _warmup(name, init_value, peak_value, warmup_steps)
@@ -132,11 +139,11 @@ def warmup_exponential_decay_schedule(
 
 @schedule
 def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
-    """Cosine decays with warm restarts, one after the other.
+    """Cosine decay with warm restarts.
 
     Args:
-        cosine_kwargs: the arguments of `warmup_cosine_decay_schedule` for each; its
-            `decay_steps` says how long it lasts.
+        cosine_kwargs: for each cycle, the arguments of `warmup_cosine_decay_schedule`;
+            `decay_steps` is the length of the cycle.
 
     >>> cycle = dict(init_value=0.0, peak_value=1.0, warmup_steps=2, decay_steps=10)
     >>> schedule = sgdr_schedule([cycle, {**cycle, "peak_value": 0.5}])
@@ -150,14 +157,14 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
         )
     cycles = list(cosine_kwargs)
     if not cycles:
-        raise ValueError("sgdr_schedule: got no cycles, expected one at least.")
+        raise ValueError("sgdr_schedule: got no cycles, expected at least one.")
     parts = [_cycle(k, cycle) for k, cycle in enumerate(cycles)]
     ends = accumulate(cycle["decay_steps"] for cycle in cycles)
     return join_schedules(parts, list(ends)[:-1])
 
 
 def _cycle(k: int, cycle: Any) -> Schedule:
-    """The schedule of one cycle, which says in errors which it is."""
+    """The schedule of cycle `k`; its error messages name the cycle."""
     name = f"sgdr_schedule: cosine_kwargs[{k}]"
     if not isinstance(cycle, Mapping):
         raise TypeError(
@@ -168,7 +175,7 @@ def _cycle(k: int, cycle: Any) -> Schedule:
         bound = inspect.signature(warmup_cosine_decay_schedule).bind(**cycle)
     except TypeError as error:
         raise TypeError(
-            f"{name}: {error}. Give the arguments of `warmup_cosine_decay_schedule`."
+            f"{name}: {error}. Pass the arguments of `warmup_cosine_decay_schedule`."
         ) from None
     bound.apply_defaults()
     return _warmup_cosine(name, **bound.arguments)

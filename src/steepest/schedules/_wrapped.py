@@ -1,4 +1,4 @@
-"""A schedule with a memory, made of one without."""
+"""A stateful schedule made from a function of the count."""
 
 from typing import Any, NamedTuple
 
@@ -11,16 +11,16 @@ from ..numerics import increment, zero_count
 
 @like_optax
 class WrappedScheduleState(NamedTuple):
-    """How many steps were taken."""
+    """The position in the schedule."""
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # the number of steps taken
 
 
 class WrappedSchedule:
-    """A `StatefulSchedule` that counts the steps for a function of the count.
+    """A `StatefulSchedule` that counts the steps for a plain schedule.
 
     Args:
-        schedule_fn: step -> number.
+        schedule_fn: a schedule, count -> number.
 
     >>> schedule = WrappedSchedule(lambda count: 2 * count)
     >>> state = schedule.update(schedule.init())
@@ -39,27 +39,27 @@ class WrappedSchedule:
         return hash(self.schedule_fn)
 
     def init(self) -> WrappedScheduleState:
-        """No step taken."""
+        """The state before the first step."""
         return WrappedScheduleState(zero_count())
 
     def update(
         self, state: WrappedScheduleState, **extra_args: Any
     ) -> WrappedScheduleState:
-        """One more step taken.
+        """The state after one more step.
 
         Args:
-            state: what the last call returned.
-            extra_args: not looked at.
+            state: the state that the last call returned.
+            extra_args: ignored.
         """
         del extra_args
         return WrappedScheduleState(increment(state.count))
 
     def __call__(self, state: WrappedScheduleState, **extra_args: Any) -> Any:
-        """The number for this count.
+        """The value at this count.
 
         Args:
-            state: what `update` returned.
-            extra_args: not looked at.
+            state: the state that `update` returned.
+            extra_args: ignored.
         """
         del extra_args
         return self.schedule_fn(state.count)

@@ -1,4 +1,4 @@
-"""A whole training step: the same call for every optimizer."""
+"""A complete training step, with the same call for every optimizer."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from ..optimizers import value_and_grad_from_state
 from ..tree import conj
 
 _MEAN, _ONE_BY_ONE = AccumulationType.MEAN, AccumulationType.CONCAT
-_WHO = "make_train_step"
+_NAME = "make_train_step"
 
 
 def make_train_step(
@@ -27,33 +27,35 @@ def make_train_step(
     microbatch_size: int | None = None,
     same_loss: bool | None = None,
 ) -> Callable[..., tuple[Params, OptState, Any]]:
-    """`step(params, state, *batch) -> (params, state, value)`, with any optimizer.
+    """Make `step(params, state, *batch) -> (params, state, value)` for any optimizer.
 
         value, g = value_and_grad(loss)(p, *batch)
         u, state = tx.update(g, state, p, value=..., grad=..., value_fn=...)
         p       <- p + u
 
-    What an optimizer wants besides the gradient it gets: the value (Polyak, MoMo,
-    `reduce_on_plateau`, `guard`), the loss as a function (line searches, L-BFGS,
-    Sophia) and its gradient as one (SAM). So Adam and L-BFGS change places in one line.
-    With `lookahead`, the gradient is taken at the fast params. Packed params, made by
-    `pack`, the loss gets unpacked.
+    The step passes everything an optimizer may need besides the gradient: the value
+    (Polyak, MoMo, `reduce_on_plateau`, `guard`), the loss as a function (line searches,
+    L-BFGS, Sophia) and its gradient as a function (SAM). Replacing Adam by L-BFGS is a
+    change of one line. With `lookahead`, the gradient is taken at the fast params. If
+    the params were packed by `pack`, the loss gets them unpacked.
 
-    Compiled once per structure; the old params and the old state are given up, and the
-    new ones written into their memory. It may also stand inside a `jit` or a `scan`.
+    The step is compiled once per structure. The old params and the old state are
+    donated, and the new ones reuse their memory. It also works inside a `jit` or a
+    `scan`.
 
     Args:
-        loss: `loss(params, *batch, **rest) -> value`, one number; its mean over the
-            batch if there are pieces.
+        loss: `loss(params, *batch, **rest) -> value`, one number; with microbatches,
+            the mean over the batch.
         tx: any transformation.
-        has_aux: whether `loss` returns `(value, aux)`. Then so does the step.
-        microbatch_size: how many examples to take at a time, for less memory; the value
-            and the gradient are the means over the pieces, in float32 or wider. Batches
-            are cut along their first axis; keyword arguments are not, and what
-            comes in `aux` is put together again along its first axis.
-        same_loss: whether the loss is the same function in every step. Then what a line
-            search has computed in its last step is not computed again. By default, if
-            there is nothing but the params.
+        has_aux: whether `loss` returns `(value, aux)`. The step then returns this pair
+            as its value.
+        microbatch_size: the number of examples to process at a time, which saves
+            memory. The value and the gradient are means over the microbatches, in
+            float32 or wider. Batches are split along their first axis and `aux` is
+            concatenated along its first axis; keyword arguments are not split.
+        same_loss: whether the loss is the same function at every step, so that the
+            results of a line search can be reused in the next step. By default, only if
+            the loss has no arguments but the params.
 
     >>> import jax.numpy as jnp, steepest
     >>> loss = lambda p, x: jnp.mean((p - x) ** 2)
@@ -66,20 +68,20 @@ def make_train_step(
     1.0
     1.0
     """
-    (loss,) = check.function(_WHO, loss=loss)
-    update = as_inner(_WHO, "tx", tx).update
-    check.flag(_WHO, has_aux=has_aux)
+    (loss,) = check.function(_NAME, loss=loss)
+    update = as_inner(_NAME, "tx", tx).update
+    check.flag(_NAME, has_aux=has_aux)
     if same_loss is not None:
-        check.flag(_WHO, same_loss=same_loss)
+        check.flag(_NAME, same_loss=same_loss)
 
     def alone(params: Params, *batch: Any, **rest: Any) -> Any:
-        """The value without anything beside it."""
-        found = loss(unpack(params), *batch, **rest)
-        return check.one_number(_WHO, "loss", found[0] if has_aux else found)
+        """The value without `aux`."""
+        result = loss(unpack(params), *batch, **rest)
+        return check.one_number(_NAME, "loss", result[0] if has_aux else result)
 
     def checked(params: Params, *batch: Any, **rest: Any) -> Any:
         value, aux = loss(unpack(params), *batch, **rest)
-        return check.one_number(_WHO, "loss", value), aux
+        return check.one_number(_NAME, "loss", value), aux
 
     def step(
         params: Params, state: OptState, *batch: Any, **rest: Any
@@ -100,20 +102,20 @@ def make_train_step(
         is_complex = any(map(jnp.iscomplexobj, jax.tree.leaves(at)))
         if again and not has_aux and not is_complex:
             known = value_and_grad_from_state(value_fn, must_be_there=False)
-            found, g = known(at, state=state)
+            value, g = known(at, state=state)
         else:
-            found, g = pieces(partial(both, **rest), accumulator=ways)(at, *batch)
+            value, g = pieces(partial(both, **rest), accumulator=ways)(at, *batch)
         g = conj(g)
         updates, state = update(
             g,
             state,
             params,
-            value=found[0] if has_aux else found,
+            value=value[0] if has_aux else value,
             grad=g,
             value_fn=value_fn,
             obj_fn=value_fn,
             grad_fn=lambda p, i: conj(jax.grad(value_fn)(p)),
         )
-        return apply_updates(params, updates), state, found
+        return apply_updates(params, updates), state, value
 
     return Donated(step)

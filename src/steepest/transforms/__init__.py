@@ -1,4 +1,4 @@
-"""Transformations that nobody's paper owns."""
+"""General-purpose transformations: clipping, scaling, momentum, noise, weight decay."""
 
 from ..combine import (
     apply_if_finite as apply_if_finite,

@@ -1,4 +1,4 @@
-"""Adaptive gradient clipping: each unit by the size of its own weights.
+"""Adaptive gradient clipping: limit each unit relative to the norm of its weights.
 
 Brock et al., High-performance large-scale image recognition without normalization,
 2021, arXiv:2102.06171
@@ -28,15 +28,15 @@ Axes = int | tuple[int, ...] | None
 
 
 def unitwise_norm(x: Any, axis: Axes = None, *, axis_name: AxisName = None) -> Array:
-    """For each element, the length of the unit it belongs to; of the shape of `x`.
+    """The norm of the unit each element belongs to, in the shape of `x`.
 
     Args:
         x: an array.
-        axis: the axes a unit extends over. By default all axes of a scalar or a vector,
-            the first of a matrix (inputs times outputs) or of three axes, and all but
-            the last of a convolution.
-        axis_name: inside `jax.shard_map`, the mesh axes that split the axes a unit
-            extends over, and no others. Without it, each device measures its own part.
+        axis: the axes of one unit. By default, all axes of a scalar or a vector, the
+            first axis of an array with two axes (inputs, outputs) or three, and all
+            axes but the last of a convolution kernel.
+        axis_name: inside `jax.shard_map`, the mesh axes that split the axes of a unit,
+            and no others. Without it, each device uses only its own shard.
 
     >>> unitwise_norm(jnp.array([[3.0, 1.0], [4.0, 0.0]])).tolist()
     [[5.0, 1.0], [5.0, 1.0]]
@@ -46,7 +46,7 @@ def unitwise_norm(x: Any, axis: Axes = None, *, axis_name: AxisName = None) -> A
     unit = _unit(x.shape) if axis is None else check.axes("unitwise_norm", axis, x.ndim)
     if unit is None:
         raise ValueError(f"unitwise_norm: x has shape {x.shape}{_TOO_MANY}")
-    # Spread over the array by a sum, which also gives it the array's sharding.
+    # Broadcast by adding zeros, which also gives the result the array's sharding.
     where = split_over(mesh_axes("unitwise_norm", axis_name), x)
     norm = sqrt_or_zero(sum_over(where, jnp.sum(square, axis=unit, keepdims=True)))
     norm = norm + jnp.zeros_like(square)
@@ -54,13 +54,13 @@ def unitwise_norm(x: Any, axis: Axes = None, *, axis_name: AxisName = None) -> A
 
 
 def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -> Array:
-    """`grad`, and where `g_norm` is not below `max_norm`, `grad max_norm / g_norm`.
+    """`grad`, or `grad max_norm / g_norm` where `g_norm >= max_norm`.
 
     Args:
-        g_norm: for each element of `grad`, the length of its unit.
-        max_norm: for each element, how long it may be.
+        g_norm: for each element of `grad`, the norm of its unit.
+        max_norm: for each element of `grad`, the largest norm its unit may have.
         grad: the gradient, of the same shape.
-        div_eps: the smallest number to divide by.
+        div_eps: lower bound of the divisor.
     """
     name = "unitwise_clip"
     g_norm, max_norm, grad = check.array(
@@ -71,8 +71,8 @@ def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -
         if not g_norm.shape == max_norm.shape == grad.shape:
             raise ValueError(
                 f"{name}: g_norm has shape {g_norm.shape}, max_norm {max_norm.shape} "
-                f"and grad {grad.shape}, expected one shape. Make the norms with "
-                "`unitwise_norm`."
+                f"and grad {grad.shape}, expected the same shape for all three. "
+                "Compute the norms with `unitwise_norm`."
             )
         clipped = grad * (max_norm / jnp.maximum(g_norm, div_eps))
         return jnp.where(g_norm < max_norm, grad, clipped)
@@ -87,7 +87,7 @@ def adaptive_clip_formula(
     axis: Axes,
     axes: MeshAxes | None,
 ) -> Array:
-    """`u = g min(1, clipping max(|p|, eps) / |g|)`, with the lengths of units."""
+    """`u = g min(1, clipping max(|p|, eps) / |g|)`, with norms by unit."""
     names = None if axes is None else axes.names
     norm = partial(unitwise_norm, axis=axis, axis_name=names)
     return unitwise_clip(norm(g), clipping * jnp.maximum(norm(p), eps), g)
@@ -101,17 +101,17 @@ def adaptive_grad_clip(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Clip the gradient of each unit at a share of the length of its weights.
+    """Clip the gradient of each unit to a fraction of the norm of its weights.
 
-        u = g min(1, clipping max(|p|, eps) / |g|)         lengths by `unitwise_norm`
+        u = g min(1, clipping max(|p|, eps) / |g|)          norms by `unitwise_norm`
 
     Args:
-        clipping: the largest share.
-        eps: the least length of the weights of a unit, so that they can leave zero.
-        axis: the axes a unit extends over, as for `unitwise_norm`.
-        axis_name: inside `jax.shard_map`, the mesh axes that split the axes a unit
-            extends over, and no others. Without it, each device measures its own part.
-            Put leaves that are split otherwise under a mask of their own.
+        clipping: the largest allowed ratio of gradient norm to weight norm.
+        eps: lower bound of the weight norm, so that zero weights can still move.
+        axis: the axes of one unit, as for `unitwise_norm`.
+        axis_name: inside `jax.shard_map`, the mesh axes that split the axes of a unit,
+            and no others. Without it, each device uses only its own shard. Give leaves
+            that are sharded differently a mask of their own.
 
     >>> import steepest
     >>> tx = steepest.adaptive_grad_clip(0.1)
@@ -140,25 +140,23 @@ def adaptive_grad_clip(
 
 
 def _has_units(g: Any, axis: Axes) -> str | None:
-    """What is wrong with a leaf that is not made of units."""
-    asked = [axis] if isinstance(axis, int) else list(axis or ())
-    if any(not -g.ndim <= a < g.ndim for a in asked):
+    """The end of an error message if the leaf cannot be split into units."""
+    requested = [axis] if isinstance(axis, int) else list(axis or ())
+    if any(not -g.ndim <= a < g.ndim for a in requested):
         return (
-            f"has shape {g.shape}, expected one with axis {axis}. Put "
-            "`adaptive_grad_clip` under a mask."
+            f"has shape {g.shape}, expected a shape with axis {axis}. Exclude the leaf "
+            "with `masked`."
         )
     many = axis is None and _unit(g.shape) is None
     return f"has shape {g.shape}{_TOO_MANY}" if many else None
 
 
-_MOST_AXES = 64  # of any array
-_TOO_MANY = (
-    ", expected at most five axes. Say with `axis` over which of them a unit extends."
-)
+_MOST_AXES = 64  # more than any array has
+_TOO_MANY = ", expected at most five axes. Pass the axes of one unit as `axis`."
 
 
 def _unit(shape: tuple[int, ...]) -> Axes:
-    """The axes over which a unit of a leaf of this shape extends; `None` if unclear."""
+    """The default axes of a unit in a leaf of this shape; `None` if there are none."""
     if sum(size != 1 for size in shape) <= 1:
         return tuple(range(len(shape)))
     if len(shape) <= 3:

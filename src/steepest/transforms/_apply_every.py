@@ -1,4 +1,4 @@
-"""A sum of several updates, now and then."""
+"""Emit the sum of `k` updates at every `k`-th step."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from ..numerics import first_moment, zero_count
 class ApplyEvery(NamedTuple):
     """The sum so far."""
 
-    count: Int[Array, ""]  # updates since a sum was last passed on
+    count: Int[Array, ""]  # updates since a sum was last emitted
     grad_acc: Updates  # their sum
 
 
@@ -37,19 +37,19 @@ def place_in_period(count: Array, *, k: Real) -> tuple[dict[str, Array], Array]:
 def apply_every_formula(
     g: Array, grad_acc: Array, *, first: Array, last: Array
 ) -> tuple[Array, Array]:
-    """The sum of `k` updates in the last step, and zero in the others."""
+    """The sum of `k` updates at the last of the steps, zero at the others."""
     grad_acc = jnp.where(first, g, grad_acc + g)
     return jnp.where(last, grad_acc, 0), grad_acc
 
 
 @transformation
 def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
-    """The sum of `k` updates in every `k`-th step, and zero in the others.
+    """Emit the sum of `k` updates at every `k`-th step, and zero at the others.
 
-    It differs from `MultiSteps`: what comes after it in the chain runs in every step.
+    Unlike with `MultiSteps`, later transformations in the chain run at every step.
 
     Args:
-        k: how many updates to sum.
+        k: the number of updates to sum.
 
     >>> import steepest
     >>> tx = steepest.apply_every(2)

@@ -33,9 +33,9 @@ def centralize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs
     """`u = g - mean(g)`, the mean over all axes but the first; vectors are unchanged.
 
     Args:
-        axis_name: inside `jax.shard_map`, the mesh axes that split the axes of the
-            leaves it takes the mean over, and not the first. Put leaves that are split
-            along the first axis under a mask of their own.
+        axis_name: inside `jax.shard_map`, the mesh axes that split any axis of the
+            leaves but the first. Give leaves that are sharded along the first axis a
+            mask of their own.
 
     >>> import steepest
     >>> tx = steepest.centralize()

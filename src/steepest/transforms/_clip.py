@@ -35,7 +35,7 @@ def clip(max_delta: Real) -> GradientTransformationExtraArgs:
     """`u = min(max(g, -max_delta), max_delta)`, element by element.
 
     Args:
-        max_delta: the largest size an element may have, which must be real.
+        max_delta: the largest absolute value of an element. The leaves must be real.
     """
     (max_delta,) = check.nonnegative("clip", max_delta=max_delta)
     numbers = {"max_delta": max_delta}
@@ -52,7 +52,7 @@ def clipping_factor(*, total: Array, max_norm: Real) -> dict[str, Any]:
     """`min(1, max_norm / |g|)`, where `total` is the sum of squares of all leaves."""
     norm = root(total)
     short = norm <= max_norm
-    # The inner `where` keeps 0 / 0 out, also of the derivative.
+    # The inner `where` avoids 0 / 0, in the derivative too.
     return {"factor": jnp.where(short, 1.0, max_norm / jnp.where(short, 1.0, norm))}
 
 
@@ -60,12 +60,12 @@ def clipping_factor(*, total: Array, max_norm: Real) -> dict[str, Any]:
 def clip_by_global_norm(
     max_norm: Real, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
-    """`u = g min(1, max_norm / |g|)`, where `|g|` is the length of all leaves together.
+    """`u = g min(1, max_norm / |g|)`, where `|g|` is the global norm of all leaves.
 
     Args:
-        max_norm: the largest length the updates may have.
+        max_norm: the largest global norm of the updates.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
 
     >>> import steepest
     >>> tx = steepest.clip_by_global_norm(1.0)

@@ -1,4 +1,4 @@
-"""Clipping each leaf by itself.
+"""Clipping each leaf by its own root mean square.
 
 Shazeer and Stern, Adafactor: adaptive learning rates with sublinear memory cost, 2018,
 arXiv:1804.04235
@@ -24,7 +24,7 @@ from ..numerics import rms
 def clip_by_rms_formula(g: Array, *, threshold: Real, axes: MeshAxes | None) -> Array:
     """`u = g min(1, threshold / rms(g))`."""
     size = rms(g, axes)
-    # The inner `where` keeps 0 / 0 out, also of the derivative.
+    # The inner `where` avoids 0 / 0, in the derivative too.
     clipped = threshold * (g / jnp.where(size > 0, size, 1))
     # A negative threshold clips nothing, as in Optax.
     return jnp.where((size < threshold) | (threshold < 0), g, clipped)
@@ -37,9 +37,9 @@ def clip_by_block_rms(
     """`u = g min(1, threshold / rms(g))`, with each leaf's own root mean square.
 
     Args:
-        threshold: the largest root mean square a leaf may have.
+        threshold: the largest root mean square of a leaf.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
 
     >>> import steepest
     >>> tx = steepest.clip_by_block_rms(1.0)

@@ -29,27 +29,27 @@ from ..numerics import copy_of, length, root, sum_of_squares, wide_dtype
 
 @like_optax
 class ScaleByDistanceOverGradientsState(NamedTuple):
-    """What it remembers of each leaf."""
+    """The memory of L-DoG: three arrays per leaf."""
 
-    max_dist: Updates  # the largest distance from the beginning so far
-    grad_sum_of_squares: Updates  # of all gradients so far, with one axis of size 1
-    init_params: Params  # where the leaf began, in `param_dtype`
+    max_dist: Updates  # the largest distance from the initial params so far
+    grad_sum_of_squares: Updates  # of all gradients so far, with shape (1,)
+    init_params: Params  # the initial params, in `param_dtype`
 
 
 def first_distance(p: Any, *, reps_rel: Real, axes: MeshAxes | None) -> Array:
-    """`reps_rel (1 + |p|)`: how far the first step may go."""
+    """`reps_rel (1 + |p|)`: the initial value of `max_dist`."""
     begin = copy_of(p)
     wide = begin if jnp.iscomplexobj(begin) else begin.astype(wide_dtype([begin]))
     return reps_rel * (1 + length(wide, axes))
 
 
 def no_squares(p: Any) -> Array:
-    """Zero, with one axis of size 1."""
+    """Zero, with shape (1,)."""
     return jnp.zeros((1,), wide_dtype([p]))
 
 
 @dataclass(frozen=True)
-class first_params:  # it is called like a function
+class first_params:  # lower case: it is used as a function
     """A copy of the param, in `dtype` unless it is complex."""
 
     dtype: Any
@@ -85,19 +85,19 @@ def scale_by_distance_over_gradients(
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
-    """Step as far as the leaf has come, over the length of all its gradients.
+    """Scale each leaf by the distance it has moved over the norm of all its gradients.
 
-        d <- max(d, |p - init_params|)          at first reps_rel (1 + |p|)
+        d <- max(d, |p - init_params|)          initially reps_rel (1 + |p|)
         s <- s + |g|^2
         u  = global_scale d / sqrt(s + eps) g
 
     Args:
-        reps_rel: the first step, relative to the size of the param.
-        eps: keeps `u` finite where all gradients were zero.
-        param_dtype: the dtype the first params are kept in.
-        global_scale: a factor for all step sizes.
+        reps_rel: the initial distance, relative to `1 + |p|`.
+        eps: keeps `u` finite while all gradients are zero.
+        param_dtype: the dtype in which the initial params are stored.
+        global_scale: factor of all step sizes.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
 
     >>> import steepest
     >>> tx = steepest.scale_by_distance_over_gradients(reps_rel=0.1)

@@ -1,4 +1,4 @@
-"""A mean of the updates."""
+"""Exponential moving average of the updates."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,16 +27,17 @@ from ..numerics import (
 
 @like_optax
 class EmaState(NamedTuple):
-    """What the mean remembers: a count for the tree, an array for each leaf."""
+    """The average so far: one count for the tree, one array per leaf."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     ema: Updates  # mean of g, in `accumulator_dtype`
 
 
 def first_mean(p: Any, *, dtype: Any) -> Array:
-    """Zeros like `p`, in `dtype` where given. `memory_dtype` of `keeping` overrides it.
+    """Zeros like `p`, in `dtype` if it is not None.
 
-    A `first_moment` alone would not be overridden.
+    `memory_dtype` of `keeping` overrides this dtype; it would not override that of a
+    `first_moment`.
     """
     return first_moment(dtype)(p)
 
@@ -49,7 +50,7 @@ def ema_correction(count: Array, *, decay: Real) -> tuple[dict[str, Array], Arra
 
 
 def ema_formula(g: Array, ema: Array, *, decay: Real) -> tuple[Array, Array]:
-    """An average that begins at zero."""
+    """The moving average, without bias correction."""
     m = average(ema, g, decay)
     return m, m
 
@@ -57,7 +58,7 @@ def ema_formula(g: Array, ema: Array, *, decay: Real) -> tuple[Array, Array]:
 def debiased_ema_formula(
     g: Array, ema: Array, *, decay: Real, c: Array
 ) -> tuple[Array, Array]:
-    """The same, divided by `c = 1 - decay^t`."""
+    """The moving average, divided by `c = 1 - decay^t`."""
     m = average(ema, g, decay)
     return m / c, m
 
@@ -66,15 +67,16 @@ def debiased_ema_formula(
 def ema(
     decay: Real, debias: bool = True, accumulator_dtype: Any = None
 ) -> GradientTransformationExtraArgs:
-    """An exponential moving average.
+    """Replace the updates by their exponential moving average.
 
         m <- decay m + (1 - decay) g
         u  = m / (1 - decay^t)              or, without `debias`, m
 
     Args:
         decay: decay rate of `m`, in [0, 1).
-        debias: whether to correct for `m` beginning at zero.
-        accumulator_dtype: the dtype `m` is kept in; by default that of the params.
+        debias: whether to apply bias correction, since `m` starts at zero.
+        accumulator_dtype: the dtype in which `m` is stored; by default that of the
+            params.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.ema(decay=0.9)

@@ -1,4 +1,4 @@
-"""Leaves that hold still."""
+"""Freezing some of the leaves."""
 
 from typing import Any
 
@@ -17,14 +17,16 @@ from ..engine import Mask, MaskOrFn, still
 
 @transformation
 def freeze(mask: MaskOrFn) -> GradientTransformationExtraArgs:
-    """Hold still the leaves where `mask` is true; the others pass as they are.
+    """Freeze the leaves where `mask` is true; the others are unchanged.
 
-    They hold still to the end of a chain: what comes after it, weight decay for one,
-    does not move them again, as it would after `set_to_zero`. An optimizer after it
-    keeps memory for them nevertheless; `route` and `selective_transform` keep none.
+    Frozen leaves stay frozen to the end of a chain. Later transformations, such as
+    weight decay, do not move them, as they would after `set_to_zero`. An optimizer
+    later in the chain still keeps memory for them; with `route` and
+    `selective_transform` it does not.
 
     Args:
-        mask: as for `masked`; a pattern such as `"embed|norm"` freezes what it finds.
+        mask: as for `masked`; a pattern such as `"embed|norm"` freezes the leaves whose
+            paths it matches.
     """
     return masked(still(), mask)
 
@@ -33,11 +35,11 @@ def freeze(mask: MaskOrFn) -> GradientTransformationExtraArgs:
 def selective_transform(
     optimizer: AnyTransformation, *, freeze_mask: MaskOrFn
 ) -> GradientTransformationExtraArgs:
-    """`optimizer` for some leaves; the others hold still and take no memory.
+    """Apply `optimizer` to some leaves and freeze the others, which take no memory.
 
     Args:
-        optimizer: for the leaves where the mask is false.
-        freeze_mask: true where a leaf is to hold still; as for `masked`.
+        optimizer: updates the leaves where the mask is false.
+        freeze_mask: true for the leaves to freeze; as for `masked`.
 
     >>> import jax.numpy as jnp, steepest
     >>> frozen = {"embed": True, "head": False}

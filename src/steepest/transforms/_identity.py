@@ -1,4 +1,4 @@
-"""Doing nothing, setting all to zero, and a function of your own for each leaf."""
+"""Identity, zero updates, and a function of your own for each leaf."""
 
 from collections.abc import Callable
 
@@ -35,7 +35,7 @@ def zero_formula(g: Array) -> Array:
 
 @transformation
 def set_to_zero() -> GradientTransformationExtraArgs:
-    """`u = 0`: what it is applied to does not move."""
+    """`u = 0`: the params do not move."""
     return lift(Rule("set_to_zero", zero_formula))
 
 
@@ -43,12 +43,12 @@ def set_to_zero() -> GradientTransformationExtraArgs:
 def stateless_with_tree_map(
     f: Callable[[Array, Array | None], Array],
 ) -> GradientTransformationExtraArgs:
-    """`u = f(g, p)` for each leaf; nothing is remembered.
+    """`u = f(g, p)` for each leaf, without a state.
 
-    Unlike a rule, `f` sees the leaves in their own dtypes, and may change them.
+    Unlike a rule, `f` gets the leaves in their own dtypes, and may change the dtype.
 
     Args:
-        f: a pure function of a leaf and its param; the param is `None` if `update` was
+        f: a pure function of a leaf and its param. The param is `None` if `update` is
             called without params.
     """
     name = "stateless_with_tree_map"

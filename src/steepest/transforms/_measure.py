@@ -1,4 +1,4 @@
-"""Looking at the updates as they pass."""
+"""Measuring the updates without changing them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -27,14 +27,14 @@ Measure = Callable[[Updates], Any]  # updates -> a tree of numbers
 
 @like_optax
 class SnapshotState(NamedTuple):
-    """What was measured last."""
+    """The last measurement."""
 
-    measurement: dict[str, Any]  # of the one name it goes by
+    measurement: dict[str, Any]  # one entry, under `measure_name`
 
 
 @like_optax
 class MonitorState(NamedTuple):
-    """What was measured last, and what the measures remember."""
+    """The last measurements, and the states of the measures."""
 
     measurements: dict[str, Any]  # by name; empty before the first step
     measure_states: tuple[OptState, ...]
@@ -42,14 +42,14 @@ class MonitorState(NamedTuple):
 
 @transformation
 def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtraArgs:
-    """`u = g`, and `measure(g)` is kept in the state, under its name.
+    """Store `measure(g)` in the state under a name; `u = g`.
 
-    Before the first step it is `measure(params)`, so that the state never changes its
-    structure, and can be the carry of a `scan`. `tree.get(state, measure_name)` finds
-    it, wherever in a chain it is.
+    Before the first step the state holds `measure(params)`, so its structure never
+    changes and it can be the carry of a `scan`. `tree.get(state, measure_name)` finds
+    the measurement anywhere in a chain.
 
     Args:
-        measure_name: the name.
+        measure_name: the name of the measurement.
         measure: a function of the updates.
 
     >>> import steepest
@@ -81,11 +81,14 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
 def measure_with_ema(
     measure: Measure, decay: Real, debias: bool = True, accumulator_dtype: Any = None
 ) -> GradientTransformationExtraArgs:
-    """`u` is the mean, over the steps, of `measure(g)`: made for `monitor`.
+    """`u` is the exponential moving average of `measure(g)`, for use in `monitor`.
 
     Args:
         measure: a function of the updates.
-        decay, debias, accumulator_dtype: as for `ema`.
+        decay: decay rate of the average, in [0, 1).
+        debias: whether to apply bias correction, since the average starts at zero.
+        accumulator_dtype: the dtype in which the average is stored; by default that of
+            the measurement.
     """
     check.function("measure_with_ema", measure=measure)
     (decay,) = check.fraction("measure_with_ema", decay=decay)
@@ -102,7 +105,7 @@ def measure_with_ema(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, OptState]:
-        del params, extra_args  # what is measured looks like nobody's params
+        del params, extra_args  # the measurement does not have the params' structure
         return both.update(updates, state)
 
     return GradientTransformationExtraArgs(init, update)
@@ -112,14 +115,14 @@ def measure_with_ema(
 def monitor(
     measures: Mapping[str, Measure | AnyTransformation],
 ) -> GradientTransformationExtraArgs:
-    """`u = g`, and what `measures` say of `g` is kept in the state, by name.
+    """Store several measurements of `g` in the state, by name; `u = g`.
 
-    Before the first step nothing is measured, and the state has none of the names: for
-    a `scan`, take one step before, or `snapshot`.
+    The state has no measurements before the first step, so its structure changes. In a
+    `scan`, take one step before the loop, or use `snapshot`.
 
     Args:
-        measures: functions of the updates, or transformations whose updates are the
-            measurement, such as `measure_with_ema` makes; by name.
+        measures: name -> a function of the updates, or a transformation whose updates
+            are the measurement, such as `measure_with_ema`.
 
     >>> import steepest
     >>> tx = steepest.monitor({"largest": jnp.max})
@@ -146,29 +149,28 @@ def monitor(
     ) -> tuple[Updates, MonitorState]:
         states = check.state_of("monitor", MonitorState, state).measure_states
         pairs = zip(txs.values(), states, strict=True)
-        found = [tx.update(updates, old, params, **extra_args) for tx, old in pairs]
-        measured = dict(zip(txs, (x for x, _ in found), strict=True))
-        return updates, MonitorState(measured, tuple(new for _, new in found))
+        results = [tx.update(updates, old, params, **extra_args) for tx, old in pairs]
+        measured = dict(zip(txs, (x for x, _ in results), strict=True))
+        return updates, MonitorState(measured, tuple(new for _, new in results))
 
     return GradientTransformationExtraArgs(init, update)
 
 
 def _first(measure: Measure, params: Params) -> Any:
-    """What is measured before there are updates: of the params; of shapes, zeros."""
+    """The measurement before the first step: of the params, or zeros for shapes."""
     if any(isinstance(p, jax.ShapeDtypeStruct) for p in jax.tree.leaves(params)):
         return jax.tree.map(jnp.zeros_like, jax.eval_shape(measure, params))
     return measure(params)
 
 
-def _check_name(who: str, name: Any) -> None:
-    if not isinstance(name, str):
-        raise TypeError(
-            f"{who}: measure_name is a {type(name).__name__}, expected a string."
-        )
+def _check_name(name: str, measure_name: Any) -> None:
+    if not isinstance(measure_name, str):
+        kind = type(measure_name).__name__
+        raise TypeError(f"{name}: measure_name is a {kind}, expected a string.")
 
 
-def _as_transformation(name: str, measure: Any) -> GradientTransformationExtraArgs:
+def _as_transformation(key: str, measure: Any) -> GradientTransformationExtraArgs:
     if isinstance(measure, AnyTransformation):
         return with_extra_args_support(measure)
-    check.function("monitor", **{f"measures[{name!r}]": measure})
+    check.function("monitor", **{f"measures[{key!r}]": measure})
     return stateless(lambda updates, params: measure(updates))

@@ -27,14 +27,14 @@ from ..tree import random_like
 
 @like_optax
 class AddNoiseState(NamedTuple):
-    """What the noise remembers, for the tree."""
+    """One count and one random key for the tree."""
 
-    count: Int[Array, ""]  # t, the steps taken
+    count: Int[Array, ""]  # t, the number of steps taken
     rng_key: Array  # the key of the next step
 
 
 class _Noise(NamedTuple):
-    """The noise of one step, before it is scaled."""
+    """The noise of one step, before scaling."""
 
     z: Updates
 
@@ -48,17 +48,17 @@ def noise_formula(g: Array, z: Array, *, sigma: Array) -> tuple[Array, Array]:
 def add_noise(
     eta: Real, gamma: Real, key: Any = None, *, seed: int | None = None
 ) -> GradientTransformationExtraArgs:
-    """Add normal noise that fades.
+    """Add normal noise with decaying variance.
 
-        u = g + sigma z          sigma^2 = eta / t^gamma,  z normal, another each step
+        u = g + sigma z          sigma^2 = eta / t^gamma,  z normal, new at each step
 
-    Inside `jax.shard_map` all devices draw the same noise for their parts: leave
-    the mesh axes that split the params to `jit`.
+    Inside `jax.shard_map` all devices draw the same noise for their shards. Leave the
+    mesh axes that shard the params to `jit`.
 
     Args:
         eta: the variance of the noise in the first step.
-        gamma: how fast it fades; 0 for never.
-        key: a key of `jax.random`, or an integer to make one of.
+        gamma: how fast the variance decays; 0 for constant variance.
+        key: a key of `jax.random`, or an integer seed.
         seed: the same as an integer `key`; deprecated, as in Optax.
 
     >>> import steepest
@@ -72,7 +72,7 @@ def add_noise(
     (gamma,) = check.real("add_noise", gamma=gamma)
     first = key_from("add_noise", key, seed)
 
-    # The noise is passed as memory, so that the engine takes care of dtypes and `None`.
+    # The noise is passed as memory, so that the engine handles dtypes and `None`.
     adding = lift(
         Rule(
             "add_noise",
@@ -98,7 +98,7 @@ def add_noise(
         state = check.state_of("add_noise", AddNoiseState, state)
         leaves = Leaves(updates)
         leaves.check("add_noise")
-        # The noise of an integer is real, as its update is.
+        # Integer leaves get real noise, since their updates are real too.
         real = lambda g: g.astype(update_dtype(g, None))
         t = increment(jnp.asarray(state.count))
         key, now = jax.random.split(state.rng_key)

@@ -1,4 +1,4 @@
-"""Params that stay at zero or above."""
+"""Keep the params nonnegative."""
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -14,7 +14,7 @@ def nonnegative_formula(g: Array, p: Array) -> Array:
 
 @transformation
 def keep_params_nonnegative() -> GradientTransformationExtraArgs:
-    """`u = g`, but `-p` where `p + g` would be negative: such a param lands on zero.
+    """`u = g`, or `-p` where `p + g` would be negative, so that the param becomes zero.
 
     It must come last in a chain, where the updates have their final size and sign.
 

@@ -1,4 +1,4 @@
-"""Updates of one length."""
+"""Normalize the updates by their global norm."""
 
 from jaxtyping import Array
 
@@ -30,13 +30,13 @@ def normalizing_factor(
 def normalize_by_update_norm(
     scale_factor: Real = 1.0, eps: Real = 1e-6, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
-    """`u = scale_factor g / (|g| + eps)`, `|g|` the length of all leaves together.
+    """`u = scale_factor g / (|g| + eps)`, where `|g|` is the global norm of all leaves.
 
     Args:
-        scale_factor: the length of the updates.
-        eps: keeps `u` small where the gradient is.
+        scale_factor: the global norm of the updates.
+        eps: keeps `u` small when the gradient is tiny.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.normalize_by_update_norm(10.0)

@@ -1,4 +1,4 @@
-"""Steps in proportion to the params: of each leaf, its length or its mean size.
+"""Scale each leaf of the updates by the norm, or the root mean square, of its param.
 
 Bernstein et al., On the distance between two neural networks and the stability of
 learning, 2020, arXiv:2002.03432
@@ -43,12 +43,12 @@ def param_rms_formula(
 def scale_by_param_block_norm(
     min_scale: Real = 1e-3, *, axis_name: AxisName = None
 ) -> GradientTransformationExtraArgs:
-    """`u = max(|p|, min_scale) g`, where `|p|` is the length of the leaf.
+    """`u = max(|p|, min_scale) g`, where `|p|` is the norm of the leaf.
 
     Args:
-        min_scale: the least factor, so that a param can leave zero.
+        min_scale: lower bound of the factor, so that zero params can still move.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
 
     >>> import steepest
     >>> tx = steepest.scale_by_param_block_norm()
@@ -67,9 +67,9 @@ def scale_by_param_block_rms(
     """`u = max(rms(p), min_scale) g`, where `rms(p)` is the leaf's root mean square.
 
     Args:
-        min_scale: the least factor, so that a param can leave zero.
+        min_scale: lower bound of the factor, so that zero params can still move.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
     """
     name = "scale_by_param_block_rms"
     return _scale_by(name, param_rms_formula, min_scale, axis_name)

@@ -1,4 +1,4 @@
-"""Clipping the gradient of each example, for differential privacy.
+"""Per-example gradient clipping, for differential privacy.
 
 Abadi et al., Deep learning with differential privacy, 2016, arXiv:1607.00133
 McMahan et al., Learning differentially private recurrent language models, 2018,
@@ -30,16 +30,16 @@ from ..numerics import (
 def per_example_global_norm_clip(
     grads: Updates, l2_norm_clip: Real, *, axis_name: AxisName = None
 ) -> tuple[Updates, Array]:
-    """The sum over examples of gradients clipped to one length, and how many were.
+    """Sum the clipped gradients of all examples; also count how many were clipped.
 
         sum_i g_i min(1, l2_norm_clip / |g_i|)       |g_i| over all leaves of example i
 
     Args:
-        grads: a gradient for each example, along the first axis of every leaf.
-        l2_norm_clip: the largest length the gradient of an example may have.
+        grads: one gradient per example, along the first axis of every leaf.
+        l2_norm_clip: the largest norm of one example's gradient.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split; not those over which the examples are. Without it, each device
-            measures its own part.
+            sharded, not those over which the examples are. Without it, each device
+            uses only its own shard.
 
     >>> grads = {"w": jnp.array([[30.0, 40.0], [0.3, 0.4]])}
     >>> total, clipped = per_example_global_norm_clip(grads, 1.0)
@@ -62,19 +62,19 @@ def per_example_layer_norm_clip(
     *,
     axis_name: AxisName = None,
 ) -> tuple[Updates, Updates]:
-    """The same, but each leaf by its own length; and how many were clipped, for each.
+    """Sum the gradients of all examples, clipped leaf by leaf; count those clipped.
 
-    The limits of the leaves are such that all leaves of an example together are not
-    longer than `global_l2_norm_clip`.
+    The limits of the leaves are chosen so that the norm of one example over all leaves
+    is at most `global_l2_norm_clip`. The counts are per leaf.
 
     Args:
-        grads: a gradient for each example, along the first axis of every leaf.
-        global_l2_norm_clip: the largest length the gradient of an example may have.
-        uniform: whether all leaves have the same limit, or one in proportion to the
-            root of their size.
+        grads: one gradient per example, along the first axis of every leaf.
+        global_l2_norm_clip: the largest norm of one example's gradient.
+        uniform: whether all leaves have the same limit. Otherwise the limit of a leaf
+            is proportional to the square root of its size.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split; not those over which the examples are. Without it, each device
-            measures its own part.
+            sharded, not those over which the examples are. Without it, each device
+            uses only its own shard.
     """
     name = "per_example_layer_norm_clip"
     (limit,) = check.nonnegative(name, global_l2_norm_clip=global_l2_norm_clip)
@@ -93,15 +93,16 @@ def per_example_layer_norm_clip(
 
 
 def _examples(name: str, grads: Updates) -> tuple[list[Array], Any]:
-    """The leaves, if they have a first axis of one size."""
+    """The leaves, after a check that their first axes have the same size."""
     Leaves(grads, "grads").check(name)
     leaves, treedef = jax.tree.flatten(grads)
     leaves = [jnp.asarray(x) for x in leaves]
     if len({x.shape[:1] for x in leaves}) > 1 or any(x.ndim == 0 for x in leaves):
         shapes = ", ".join(str(x.shape) for x in leaves)
         raise ValueError(
-            f"{name}: the leaves have shapes {shapes}, expected a first axis of one "
-            "size, the examples. Take gradients with `jax.vmap(jax.grad(loss))`."
+            f"{name}: the leaves have shapes {shapes}, expected a first axis (the "
+            "examples) of the same size in all leaves. Compute the gradients with "
+            "`jax.vmap(jax.grad(loss))`."
         )
     return leaves, treedef
 
@@ -109,7 +110,7 @@ def _examples(name: str, grads: Updates) -> tuple[list[Array], Any]:
 def _factors(
     leaves: Sequence[Array], limit: Any, axes: MeshAxes | None
 ) -> tuple[Array, Array]:
-    """What to multiply each example with, and how many get shorter by it."""
+    """The clipping factor of each example, and how many examples are clipped."""
     wide = wide_dtype(leaves)
     square = lambda x: jnp.sum(squares(x), tuple(range(1, x.ndim))).astype(wide)
     start = jnp.zeros(leaves[0].shape[:1], wide)
@@ -119,7 +120,7 @@ def _factors(
 
 
 def _summed(x: Array, factors: Array) -> Array:
-    """The sum of the examples, each times its factor; in the dtype of `x`."""
+    """The sum of the examples, each times its factor, in the dtype of `x`."""
     with jax.numpy_dtype_promotion("standard"):
         total = jnp.tensordot(factors, x, 1)
     return total.astype(x.dtype) if is_inexact(x) else total

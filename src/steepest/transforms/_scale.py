@@ -1,4 +1,4 @@
-"""Multiplying by a number: a constant, a schedule, the learning rate."""
+"""Multiply the updates by a constant, a schedule or the learning rate."""
 
 from typing import NamedTuple
 
@@ -20,9 +20,9 @@ from ..numerics import number_or_schedule
 
 @like_optax
 class ScaleByScheduleState(NamedTuple):
-    """How far the schedule has come."""
+    """The position in the schedule."""
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # the number of steps taken
 
 
 def scale_formula(g: Array, *, step_size: Real) -> Array:
@@ -35,7 +35,7 @@ def scale(step_size: Real) -> GradientTransformationExtraArgs:
     """`u = step_size g`.
 
     Args:
-        step_size: any number.
+        step_size: the factor.
     """
     (step_size,) = check.real("scale", step_size=step_size)
     return lift(Rule("scale", scale_formula, numbers={"step_size": step_size}))
@@ -46,7 +46,7 @@ def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationEx
     """`u = step_size_fn(t) g`, where `t` counts the updates from 0.
 
     Args:
-        step_size_fn: a function of the count.
+        step_size_fn: a schedule, count -> factor.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.scale_by_schedule(lambda t: 1 / (1 + t.astype(float)))
@@ -70,7 +70,7 @@ def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationEx
 
 
 def _no_schedule(count: Array) -> Array:
-    """As in Optax, it is an error only if it is used."""
+    """Stands for `None`: as in Optax, this is an error only when it is called."""
     raise TypeError(
         "scale_by_schedule: step_size_fn is None, expected a function of the "
         "count. Pass a schedule, such as `steepest.constant_schedule(0.1)`."
@@ -91,12 +91,13 @@ def ascent_formula(g: Array, *, learning_rate: Real) -> Array:
 def scale_by_learning_rate(
     learning_rate: ScalarOrSchedule | None = None, *, flip_sign: bool = True
 ) -> GradientTransformationExtraArgs:
-    """`u = -learning_rate g`: the last link of an optimizer.
+    """`u = -learning_rate g`: the last transformation of an optimizer.
 
     Args:
-        learning_rate: a number or a function of the count; `None` for none, and then
-            the updates pass as they are.
-        flip_sign: whether to go down, `-`, or up.
+        learning_rate: a number or a schedule; with `None`, the updates and their sign
+            are unchanged.
+        flip_sign: whether to multiply by `-learning_rate`, which goes downhill, or by
+            `learning_rate`.
     """
     name = "scale_by_learning_rate"
     check.flag(name, flip_sign=flip_sign)

@@ -25,9 +25,9 @@ from ..numerics import first_moment
 
 @like_optax
 class TraceState(NamedTuple):
-    """What momentum remembers: an array for each leaf."""
+    """The momentum buffer: one array per leaf."""
 
-    trace: Updates  # decayed sum of g, in `accumulator_dtype`
+    trace: Updates  # decaying sum of g, in `accumulator_dtype`
 
 
 def trace_formula(g: Array, trace: Array, *, decay: Real) -> tuple[Array, Array]:
@@ -48,15 +48,16 @@ def nesterov_trace_formula(
 def trace(
     decay: Real, nesterov: bool = False, accumulator_dtype: Any = None
 ) -> GradientTransformationExtraArgs:
-    """A decayed sum of the gradients.
+    """Momentum: a decaying sum of the gradients.
 
         m <- g + decay m
         u  = m                  or, with `nesterov`, g + decay m
 
     Args:
-        decay: decay rate of `m`, in [0, 1]; with 1, `m` is the sum.
-        nesterov: whether to look one step ahead.
-        accumulator_dtype: the dtype `m` is kept in; by default that of the params.
+        decay: decay rate of `m`, in [0, 1]; with 1, `m` is the plain sum.
+        nesterov: whether to use Nesterov momentum.
+        accumulator_dtype: the dtype in which `m` is stored; by default that of the
+            params.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.trace(decay=0.9)

@@ -1,4 +1,4 @@
-"""The trust ratio: steps in proportion to the norm of the weights.
+"""The trust ratio: steps proportional to the norm of the weights.
 
 You, Gitman and Ginsburg, Large batch training of convolutional networks, 2017,
 arXiv:1708.03888
@@ -50,14 +50,14 @@ def scale_by_trust_ratio(
 
         u = g trust_coefficient |p| / (|g| + eps)       and u = g if |p| or |g| is 0
 
-    where neither length is taken below `min_norm`.
+    where both norms are at least `min_norm`.
 
     Args:
-        min_norm: a leaf that is shorter counts as this long.
-        trust_coefficient: how long the update is, in lengths of the param.
-        eps: keeps the ratio small where the gradient is.
+        min_norm: lower bound of both norms.
+        trust_coefficient: the norm of the update relative to that of the param.
+        eps: added to the norm of the gradient.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split. Without it, each device measures its own part.
+            sharded. Without it, each device uses only its own shard.
 
     >>> import steepest
     >>> tx = steepest.scale_by_trust_ratio(trust_coefficient=0.1)

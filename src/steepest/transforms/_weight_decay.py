@@ -23,9 +23,9 @@ from ..numerics import number_or_schedule
 
 @like_optax
 class WeightDecaySchedule(NamedTuple):
-    """How far the schedule of the decay has come."""
+    """The position in the schedule of the weight decay."""
 
-    count: Int[Array, ""]
+    count: Int[Array, ""]  # the number of steps taken
 
 
 def decay_formula(g: Array, p: Array, *, weight_decay: Real) -> Array:
@@ -34,7 +34,7 @@ def decay_formula(g: Array, p: Array, *, weight_decay: Real) -> Array:
 
 
 def no_decay_formula(g: Array, p: Array) -> Array:
-    """`u = g`. XLA does not leave out `0 p`, since `p` could be infinite."""
+    """`u = g`. XLA does not remove `0 p`, since `p` could be infinite."""
     return g
 
 
@@ -45,8 +45,8 @@ def add_decayed_weights(
     """`u = g + weight_decay p`.
 
     Args:
-        weight_decay: a number, or a function of the count.
-        mask: which leaves decay, as for `masked`; by default all.
+        weight_decay: a number or a schedule.
+        mask: which leaves decay, as for `masked`; by default all of them.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.add_decayed_weights(0.1)
@@ -63,7 +63,7 @@ def add_decayed_weights(
             name,
             no_decay_formula if is_off else decay_formula,
             numbers={"weight_decay": decay},
-            # `keep_count` is for the learning rate: a constant decay keeps no count.
+            # `keep_count` concerns the learning rate; a constant decay keeps no count.
             counted=WeightDecaySchedule if callable(decay) else None,
         )
     )

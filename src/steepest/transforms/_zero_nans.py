@@ -1,4 +1,4 @@
-"""NaNs set to zero, and noted."""
+"""Replace NaNs by zeros, and record where they occurred."""
 
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ def no_nan_yet(p: Any) -> Array:
 def zero_nans_formula(
     g: Array, found_nan: Array, *, axes: MeshAxes | None
 ) -> tuple[Array, Array]:
-    """`u = g`, with 0 where `g` is NaN, and whether there was one."""
+    """`u = g`, with 0 where `g` is NaN; also whether `g` has a NaN."""
     bad = jnp.isnan(g)
     return jnp.where(bad, 0, g), any_over(split_over(axes, g), jnp.any(bad))
 
@@ -44,11 +44,11 @@ def zero_nans_formula(
 def zero_nans(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
     """`u = g`, with 0 where `g` is NaN.
 
-    Infinite elements stay: see `apply_if_finite` for those.
+    Infinite elements are unchanged; see `apply_if_finite` for those.
 
     Args:
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            split, so that `found_nan` is the same on all devices.
+            sharded, so that `found_nan` is the same on all devices.
 
     >>> import steepest
     >>> tx = steepest.zero_nans()
