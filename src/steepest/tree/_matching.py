@@ -61,8 +61,8 @@ def as_patterns(name: str, patterns: Sequence[Any]) -> Patterns:
         except re.error as error:
             where = "" if error.pos is None else f" at position {error.pos}"
             raise ValueError(
-                f"{name}: the pattern {pattern!r} is invalid{where}: {error.msg}. Fix the "
-                "regular expression, or use `re.escape` on plain text."
+                f"{name}: the pattern {pattern!r} is invalid{where}: {error.msg}. Fix "
+                "the regular expression, or use `re.escape` on plain text."
             ) from None
     return tuple(compiled)
 

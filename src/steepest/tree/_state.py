@@ -96,8 +96,8 @@ def get(
     matches = _matches("get", tree, key, filtering)
     if len(matches) > 1:
         raise KeyError(
-            f"get: Found multiple values for {key!r}: at {_places(matches)}. Choose one "
-            "with `filtering`, or take all with `get_all_with_path`."
+            f"get: Found multiple values for {key!r}: at {_places(matches)}. Choose "
+            "one with `filtering`, or take all with `get_all_with_path`."
         )
     return matches[0][1] if matches else default
 
