@@ -85,7 +85,7 @@ REFUSED = {
     "order": (
         lambda: tree.update_moment_per_elem_norm(W, W, 0.9, "a"),
         "update_moment_per_elem_norm: order is a str, expected a number that is "
-        "finite is",
+        "finite.",
     ),
     "eps": (
         lambda: tree.update_infinity_moment(W, W, 0.9, -1.0),
@@ -113,7 +113,7 @@ REFUSED = {
     "allclose": (lambda: tree.allclose(W, WORD), "allclose: " + SAID.format("b")),
     "unhashable": (
         lambda: tree.get(W, ["w"]),
-        "get: key is a list, expected a name is",
+        "get: key is a list, expected a name: a string",
     ),
     "filtering": (
         lambda: tree.set(W, 3, w=1),

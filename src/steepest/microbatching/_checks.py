@@ -42,8 +42,8 @@ def check_tree(name: str, argument: str, prefix: PyTree, of: str, tree: PyTree) 
     except (KeyError, TypeError, ValueError):
         difference = first_difference(tree, prefix, (of, argument))
         raise ValueError(
-            f"{name}: {difference}. Give `{argument}` the structure of the {of}, or one "
-            "value for a whole subtree."
+            f"{name}: {difference}. Give `{argument}` the structure of the {of}, or "
+            "one value for a whole subtree."
         ) from None
 
 
@@ -70,6 +70,6 @@ def check_axes(name: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
                 )
             if not -jnp.ndim(x) <= axis < jnp.ndim(x):
                 raise ValueError(
-                    f"{name}: {where} has shape {jnp.shape(x)}, expected an axis "
-                    f"{axis}, the batch axis. Leave it out of the batches otherwise."
+                    f"{name}: {where} has shape {jnp.shape(x)}, expected a batch "
+                    f"axis {axis}. Leave arguments without one out of the batches."
                 )

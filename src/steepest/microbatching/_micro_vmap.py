@@ -90,8 +90,8 @@ def _mapped(
         axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
         if len(axes) != len(args):
             raise ValueError(
-                f"{name}: in_axes has {len(axes)} entries, expected one for each of the "
-                f"{len(args)} positional arguments."
+                f"{name}: in_axes has {len(axes)} entries, expected one for each of "
+                f"the {len(args)} positional arguments."
             )
         if not args and not kwargs:
             raise ValueError(f"{name}: got no arguments, expected a batch.")
@@ -167,8 +167,8 @@ def micro_grad(
         result = fun(*args, **kwargs)
         if has_aux and not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(
-                f"{name}: fun returns a {type(result).__name__}, expected a pair with "
-                "`has_aux`: the loss and the auxiliary results."
+                f"{name}: fun does not return a pair, expected the loss and auxiliary "
+                "results. Pass `has_aux=False` if there are none."
             )
         check.one_number(name, "fun", result[0] if has_aux else result)
         return result

@@ -221,8 +221,8 @@ def _count(name: str, batches: list[PyTree], axes: list[PyTree], size: int) -> i
         if not 0 <= axis < jnp.ndim(x):
             raise ValueError(
                 f"{name}: leaf {_name(path)} of the batches has shape {jnp.shape(x)}, "
-                f"expected an axis {axis}. Leave it out of the batch, or pass `None` in "
-                "`in_axes`."
+                f"expected an axis {axis}. Leave it out of the batch, or pass `None` "
+                "in `in_axes`."
             )
         sizes.append(jnp.shape(x)[axis])
     if not sizes:
