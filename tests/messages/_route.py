@@ -28,7 +28,7 @@ BAD = {
         lambda: steepest.tree.as_patterns("me", ["a", "*"]),
         ValueError,
         "me: the pattern '*' is invalid at position 0: nothing to repeat. Fix the "
-        "regular",",
+        "regular",
     ),
 }
 
