@@ -94,7 +94,7 @@ def test_shapes_must_fit(shapes):
     [
         (
             dict(iters=-1),
-            "iters is -1, expected a number of at least 0 and below infinity is",
+            "iters is -1, expected a number of at least 0 and below infinity",
         ),
         (dict(iters="a"), "iters is a str, expected a number of at least 0 and below"),
         (dict(iters=3, unroll="a"), "unroll is a str, expected a number of at least 0"),
@@ -109,5 +109,5 @@ def test_numbers_that_cannot_be_are_refused(options, said, as_users_do):
 
 
 def test_complex_numbers_have_no_sign():
-    with pytest.raises(ValueError, match=r"^nnls: A has dtype complex64 and b float32"):
+    with pytest.raises(ValueError, match=r"^nnls: A has dtype complex64 and b has"):
         steepest.nnls(jnp.array([[1j]]), jnp.ones(1), 3)

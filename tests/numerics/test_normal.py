@@ -74,15 +74,15 @@ def test_shapes_that_do_not_meet():
         ),
         (
             lambda n: n.sample((3,), 0),
-            ".sample: key is a int, expected one random key is",
+            ".sample: key is a int, expected one random key",
         ),
         (
             lambda n: n.log_prob(jnp.ones(3)),
-            ": x has shape (3,) and the mean (2,), expected",
+            ": x has shape (3,) and the mean has shape (2,)",
         ),
         (
             lambda n: n.log_prob("a"),
-            ".log_prob: x is a str, expected an array of numbers is",
+            ".log_prob: x is a str, expected an array of numbers",
         ),
     ],
     ids=["loc", "shape", "key", "point", "text"],

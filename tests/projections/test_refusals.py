@@ -10,7 +10,7 @@ Z = {"w": jnp.array([1j])}
 WORD = {"w": "a word"}
 REAL = "leaf ['w'] of the tree is complex64, expected real numbers."
 REFUSED = {
-    "box text": ((W, "a", 1.0), "lower is a str, expected a number that is not NaN is"),
+    "box text": ((W, "a", 1.0), "lower is a str, expected a number that is not NaN"),
     "box nan": (
         (W, None, float("nan")),
         "upper is nan, expected a number that is not NaN",
