@@ -140,7 +140,7 @@ def test_a_function_needs_a_beginning():
         ),
         (
             dict(matrix=lambda v: v["w"], v0={"w": jnp.ones(2)}),
-            "the function returns PyTreeDef(*) with shapes [(2,)], expected a tree like v0",
+            "the function returns PyTreeDef(*) with shapes [(2,)], expected a tree",
         ),
     ],
     ids=["text", "v0", "steps", "tolerance", "key", "integers", "leaf", "structure"],
