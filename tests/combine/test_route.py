@@ -262,7 +262,7 @@ BAD = {
     "malformed": (
         {".*": None, "a|(b": None},
         ValueError,
-        "route: the pattern 'a|(b' breaks at position 2: missing ), unterminated subp",
+        "route: the pattern 'a|(b' is invalid at position 2: missing ), unterminated",
     ),
     "no transformation": (
         {".*": steepest.adam},

@@ -42,7 +42,7 @@ SHARED = [
         "hinge_loss",
         (Z, X),
         {},
-        "predictor_outputs is complex, expected real numbers",
+        "predictor_outputs is complex, expected real numbers.",
     ),
     ("l2_loss", (X, Z), {}, "targets is complex, expected real numbers. Take"),
     (
@@ -75,11 +75,11 @@ SHARED = [
         "softmax_cross_entropy",
         (X, L),
         {},
-        "labels have dtype int32 and shape (3,), the",
+        "labels have dtype int32 and shape (3,), one",
     ),
     ("softmax_cross_entropy", (X, L), {"axis": 0}, "labels have dtype int32 and shape"),
-    ("softmax_cross_entropy", (X, 1), {}, "labels have dtype int32 and shape (), the"),
-    ("multiclass_hinge_loss", (X, X), {}, "labels have shape (3, 3), and there are"),
+    ("softmax_cross_entropy", (X, 1), {}, "labels have dtype int32 and shape (), one"),
+    ("multiclass_hinge_loss", (X, X), {}, "labels have shape (3, 3) and scores have"),
     (
         "multiclass_hinge_loss",
         (X, jnp.eye(3, dtype=int)),
@@ -90,7 +90,7 @@ SHARED = [
         "multiclass_hinge_loss",
         (X[0], X[0]),
         {},
-        "labels have shape (3,), and there are",
+        "labels have shape (3,) and scores have",
     ),
     (
         "multiclass_sparsemax_loss",

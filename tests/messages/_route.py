@@ -8,9 +8,9 @@ BAD = {
     "matching": Bad(
         lambda: steepest.matching("bias|(scale"),
         ValueError,
-        "matching: the pattern 'bias|(scale' breaks at position 5: missing ), "
-        "unterminated subpattern. Mend the regular expression, or put `re.escape` "
-        "around plain text.",
+        "matching: the pattern 'bias|(scale' is invalid at position 5: missing ), "
+        "unterminated subpattern. Fix the regular expression, or use `re.escape` on "
+        "plain text.",
     ),
     "not_matching": Bad(
         lambda: steepest.not_matching(["bias", "scale"]),
@@ -27,7 +27,8 @@ BAD = {
     "tree.as_patterns": Bad(
         lambda: steepest.tree.as_patterns("me", ["a", "*"]),
         ValueError,
-        "me: the pattern '*' breaks at position 0: nothing to repeat. Mend the regular",
+        "me: the pattern '*' is invalid at position 0: nothing to repeat. Fix the "
+        "regular",
     ),
 }
 

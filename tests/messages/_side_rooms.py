@@ -31,8 +31,8 @@ def _scale(who: str, wanted: str = "of at least 0") -> str:
 
 def _square(who: str, name: str = "matrix") -> str:
     return (
-        f"{who}: {name} has shape (2, 3), expected a square matrix. Map over more of "
-        "them with `jax.vmap`."
+        f"{who}: {name} has shape (2, 3), expected a square matrix. Map over several "
+        "matrices with `jax.vmap`."
     )
 
 
@@ -41,13 +41,13 @@ BAD = {
     "assignment.base_hungarian_algorithm": Bad(
         lambda: assignment.base_hungarian_algorithm(jnp.array([[1j]])),
         TypeError,
-        "base_hungarian_algorithm: cost_matrix is complex64, expected real costs.",
+        "base_hungarian_algorithm: cost_matrix is complex64, expected real numbers.",
     ),
     "assignment.hungarian_algorithm": Bad(
         lambda: assignment.hungarian_algorithm(_LENGTH),
         ValueError,
         "hungarian_algorithm: cost_matrix has shape (4,), expected a matrix. Map over "
-        "more of them with `jax.vmap`.",
+        "several matrices with `jax.vmap`.",
     ),
     "matrix_inverse_pth_root": Bad(
         lambda: steepest.matrix_inverse_pth_root(jnp.eye(2), 0),
@@ -58,13 +58,13 @@ BAD = {
     "microbatch": Bad(
         lambda: steepest.microbatch(jnp.sum, 0, 3)(_LENGTH),
         ValueError,
-        "microbatch: the batch has 4 examples, and microbatch_size is 3: it is not "
-        "divisible. Pad the batch, or choose another.",
+        "microbatch: the batch has 4 examples, which is not divisible by "
+        "microbatch_size, 3. Pad the batch, or choose another size.",
     ),
     "microbatching.AccumulationType": Bad(
         lambda: microbatching.AccumulationType("sum"),
         ValueError,
-        "AccumulationType: 'sum' is none, expected one of: MEAN, SUM, RUNNING_MEAN, "
+        "AccumulationType: got 'sum', expected one of: MEAN, SUM, RUNNING_MEAN, "
         "CONCAT. Write `AccumulationType.SUM`.",
     ),
     "microbatching.Accumulator": Bad(
@@ -87,20 +87,20 @@ BAD = {
     "microbatching.reshape_batch_axis": Bad(
         lambda: microbatching.reshape_batch_axis({"x": _LENGTH}, 3),
         TypeError,
-        "reshape_batch_axis: leaf ['x'] has shape (4,), expected an axis 0 that 3 "
-        "divides.",
+        "reshape_batch_axis: leaf ['x'] has shape (4,), expected an axis 0 whose size "
+        "is divisible by 3.",
     ),
     "multi_normal": Bad(
         lambda: steepest.multi_normal(jnp.ones(2), jnp.ones(3)),
         ValueError,
-        "multi_normal: loc has shape (2,) and log_scale (3,), expected shapes that "
-        "broadcast.",
+        "multi_normal: loc has shape (2,) and log_scale has shape (3,), expected "
+        "shapes that broadcast.",
     ),
     "nnls": Bad(
         lambda: steepest.nnls(jnp.ones((2, 3)), jnp.ones(3), 10),
         ValueError,
-        "nnls: A has shape (2, 3) and b (3,), expected shapes (m, n) and (m,) or (m, "
-        "k). Map over more problems with `jax.vmap`.",
+        "nnls: A has shape (2, 3) and b has shape (3,), expected shapes (m, n) and "
+        "(m,) or (m, k). Map over several problems with `jax.vmap`.",
     ),
     "perturbations.Gumbel": Bad(
         lambda: perturbations.Gumbel().sample(0, (2,)),
@@ -119,7 +119,7 @@ BAD = {
         TypeError,
         (
             "make_perturbed_fun: noise is <class",
-            "Gumbel'>, expected something with `sample` and `log_prob`, such as "
+            "Gumbel'>, expected an object with `sample` and `log_prob`, such as "
             "`Gumbel()` or `Normal()`.",
         ),
     ),
@@ -131,14 +131,13 @@ BAD = {
     "projections.projection_box": Bad(
         lambda: projections.projection_box(params(), 1.0, 0.0),
         ValueError,
-        "projection_box: lower is 1.0 and upper is 0.0, expected one that is not "
-        "below it.",
+        "projection_box: lower is 1.0 and upper is 0.0, expected lower <= upper.",
     ),
     "projections.projection_halfspace": Bad(
         lambda: projections.projection_halfspace(params(), {"w": 1.0}, 0.0),
         ValueError,
         "projection_halfspace: leaf ['b'] is in the x and not in the a. Pass trees of "
-        "one structure.",
+        "the same structure.",
     ),
     "projections.projection_hypercube": Bad(
         lambda: projections.projection_hypercube(params(), -1.0),
@@ -185,19 +184,19 @@ BAD = {
     "projections.projection_simplex": Bad(
         lambda: projections.projection_simplex({}),
         IndexError,
-        "projection_simplex: there is no number in the tree, expected at least one.",
+        "projection_simplex: the tree has no entries, expected at least one.",
     ),
     "projections.projection_vector": Bad(
         lambda: projections.projection_vector(_LENGTH, jnp.ones(3)),
         TypeError,
         "projection_vector: leaf (the tree itself) has shape (4,) in the x and (3,) "
-        "in the a, expected leaves of one shape.",
+        "in the a, expected leaves of the same shape.",
     ),
     "safe_increment": Bad(
         lambda: steepest.safe_increment(True),
         ValueError,
-        "safe_increment: count has dtype bool, expected an integer or a real dtype. "
-        "Count with `jnp.zeros([], jnp.int32)`.",
+        "safe_increment: count has dtype bool, expected an integer or floating dtype. "
+        "Begin the count with `jnp.zeros([], jnp.int32)`.",
     ),
     "safe_int32_increment": Bad(
         lambda: steepest.safe_int32_increment("3"),
@@ -207,8 +206,8 @@ BAD = {
     "safe_norm": Bad(
         lambda: steepest.safe_norm(_LENGTH, 0.0, ord="fro"),
         ValueError,
-        "safe_norm: ord is 'fro', axis is None and x has shape (4,), expected a norm "
-        "of `jnp.linalg.norm` along one or two of its axes.",
+        "safe_norm: ord is 'fro', axis is None and x has shape (4,), expected "
+        "arguments that `jnp.linalg.norm` accepts.",
     ),
     "safe_root_mean_squares": Bad(
         lambda: steepest.safe_root_mean_squares(_LENGTH, float("nan")),
@@ -225,13 +224,14 @@ BAD = {
         lambda: second_order.hessian_diag(_vector, {"n": 3}, None, None),
         TypeError,
         "hessian_diag: leaf ['n'] of the params is a int, expected real or complex "
-        "numbers: it is differentiated by them.",
+        "numbers, to differentiate with respect to them. Convert it with "
+        "`.astype(float)`, or leave it out.",
     ),
     "second_order.hvp": Bad(
         lambda: second_order.hvp(_vector, jnp.ones(3), _LENGTH, None, None),
         ValueError,
-        "hvp: v has the shapes [(3,)], expected one vector of 4 numbers, or a tree "
-        "like the params, with the shapes [(4,)].",
+        "hvp: v has shapes [(3,)], expected a tree like the params, with shapes "
+        "[(4,)], or one vector of 4 numbers.",
     ),
 }
 

@@ -30,7 +30,7 @@ def _shapes(who: str, first: str, second: str, wanted: str) -> str:
 def _other(who: str, *names: str) -> str:
     return (
         f"{who}: leaf ['b'] is in the {names[0]} and not in the {names[1]}. Pass trees "
-        "of one structure."
+        "of the same structure."
     )
 
 
@@ -58,8 +58,7 @@ BAD = {
         "map_params: the state is PyTreeDef((CustomNode(namedtuple[EmptyState], []), "
         "CustomNode(namedtuple[EmptyState], []))), expected one like "
         "PyTreeDef((CustomNode(namedtuple[ScaleByAdamState], [*, *, *]), "
-        "CustomNode(namedtuple[EmptyState], []))). Pass a state that `initable` has "
-        "made.",
+        "CustomNode(namedtuple[EmptyState], []))). Pass a state made by `initable`.",
     ),
     "tree.add": Bad(
         lambda: tree.add(params(), _longer()),
@@ -96,16 +95,16 @@ BAD = {
     "tree.clip": Bad(
         lambda: tree.clip(params(), 1.0, -1.0),
         ValueError,
-        "clip: min_value is 1.0 and max_value is -1.0, expected one that is not below "
-        "it.",
+        "clip: min_value is 1.0 and max_value is -1.0, expected min_value <= "
+        "max_value.",
     ),
     "tree.conj": Bad(lambda: tree.conj(_STR), TypeError, f"conj: {_NOT_A_NUMBER}"),
     "tree.differentiable": Bad(
         lambda: tree.differentiable("my_grad", params={"n": jnp.array(3)}),
         TypeError,
         "my_grad: leaf ['n'] of the params has dtype int32, expected real or complex "
-        "numbers: it is differentiated by them. Convert it with `.astype(float)`, or "
-        "leave it out.",
+        "numbers, to differentiate with respect to them. Convert it with "
+        "`.astype(float)`, or leave it out.",
     ),
     "tree.div": Bad(
         lambda: tree.div(params(), {"w": jnp.ones((3, 2)), "b": None}),
@@ -115,8 +114,8 @@ BAD = {
     "tree.dtype": Bad(
         lambda: tree.dtype({"w": jnp.ones(2), "x": jnp.ones(2, jnp.bfloat16)}),
         ValueError,
-        "dtype: leaf ['x'] has dtype bfloat16, and the leaves before it have float32. "
-        "Give all one dtype, or a `mixed_dtype_handler`.",
+        "dtype: leaf ['x'] has dtype bfloat16, but the leaves before it have float32. "
+        "Cast them to one dtype, or pass a `mixed_dtype_handler`.",
     ),
     "tree.full_like": Bad(
         lambda: tree.full_like(params(), jnp.ones(3)),
@@ -164,22 +163,22 @@ BAD = {
         lambda: tree.random_like(jax.random.key(0), {"n": jnp.array(3)}),
         ValueError,
         (
-            "random_like: of leaf ['n'], int32 of shape (), the sampler makes nothing",
-            ". Pass `dtype`, or another.",
+            "random_like: the sampler failed for leaf ['n'], int32 of shape (): ",
+            ". Pass another `dtype` or `sampler`.",
         ),
     ),
     "tree.real": Bad(lambda: tree.real(_STR), TypeError, f"real: {_NOT_A_NUMBER}"),
     "tree.scale": Bad(
         lambda: tree.scale(params(), 2.0),
         TypeError,
-        "scale: scalar is a dict, expected an array or a number. The tree comes after "
-        "it.",
+        "scale: scalar is a dict, expected an array or a number. The tree is the "
+        "second argument.",
     ),
     "tree.set": Bad(
         lambda: tree.set({"lr": 0.1}, learning_rate=0.2),
         KeyError,
         "set: Found no values matching 'learning_rate' in a tree with the names 'lr'. "
-        "`set` replaces, and adds nothing.",
+        "`set` only replaces existing values.",
     ),
     "tree.split_key_like": Bad(
         lambda: tree.split_key_like(0, params()), TypeError, f"split_key_like: {_KEY}"
@@ -193,7 +192,7 @@ BAD = {
     "tree.vdot": Bad(
         lambda: tree.vdot(params(), _longer()),
         TypeError,
-        _shapes("vdot", "tree_x", "tree_y", "leaves of one size"),
+        _shapes("vdot", "tree_x", "tree_y", "leaves of the same size"),
     ),
     "tree.where": Bad(
         lambda: tree.where({"w": True}, params(), params()),

@@ -13,7 +13,7 @@ from steepest.microbatching import (
 
 X = jnp.ones(4)
 GRAD = lambda w, x: jnp.sum(w * x)
-WHOLE = "expected a whole number or a sequence of them."
+WHOLE = "expected a whole number or a sequence of whole numbers."
 REFUSED = {
     "reshape axis": (lambda: reshape_batch_axis(X, 2, "a"), f"axis is 'a', {WHOLE}"),
     "reshape leaf": (
@@ -22,7 +22,7 @@ REFUSED = {
     ),
     "no function": (
         lambda: microbatch(3, 0, 2),
-        "fun is a int, expected a function",
+        "fun is a int, expected a function.",
     ),
     "argnums": (lambda: microbatch(jnp.sum, 1.5, 2), f"argnums is 1.5, {WHOLE}"),
     "argnames": (
@@ -32,7 +32,7 @@ REFUSED = {
     "pieces": (
         lambda: microbatch(jnp.sum, 0, 2, num_real_microbatches="a"),
         "num_real_microbatches is a str, expected a number that is whole and at least "
-        "0 is",
+        "0.",
     ),
     "in_axes": (
         lambda: microbatch(jnp.sum, 0, 2, in_axes="a")(X),
@@ -58,7 +58,7 @@ REFUSED = {
     ),
     "vmap axis": (
         lambda: micro_vmap(jnp.sum, 2)({"w": X}),
-        "argument 0['w'] has shape (4,), expected an axis 2, of examples.",
+        "argument 0['w'] has shape (4,), expected a batch axis 2.",
     ),
     "vmap way": (
         lambda: micro_vmap(jnp.sum, accumulator="a")(X),
@@ -66,11 +66,11 @@ REFUSED = {
     ),
     "vmap size": (
         lambda: micro_vmap(jnp.sum, microbatch_size=3)(X),
-        "the batch has 4 examples, and microbatch_size is 3: it is not divisible.",
+        "the batch has 4 examples, which is not divisible by microbatch_size, 3.",
     ),
     "vmap nothing": (
         lambda: micro_vmap(jnp.sum)(),
-        "there is no argument, expected a batch",
+        "got no arguments, expected a batch",
     ),
     "grad size": (
         lambda: micro_grad(GRAD, microbatch_size=0),
@@ -82,7 +82,7 @@ REFUSED = {
     ),
     "grad argnums": (
         lambda: micro_grad(GRAD, argnums=4)(1.0, X),
-        "argnums is 4, and there are 2 positional arguments to differentiate by.",
+        "argnums is 4, but there are 2 positional arguments.",
     ),
     "grad transform": (
         lambda: micro_grad(GRAD, transform_fn=3),
@@ -94,11 +94,11 @@ REFUSED = {
     ),
     "grad pair": (
         lambda: micro_grad(GRAD, has_aux=True)(1.0, X),
-        "fun returns no pair, expected with `has_aux` one: the value and",
+        "fun does not return a pair, expected the loss and auxiliary results.",
     ),
     "grad example": (
         lambda: micro_grad(GRAD)(1.0, 2.0),
-        "argument 1 has shape (), expected an axis 0, of examples.",
+        "argument 1 has shape (), expected a batch axis 0.",
     ),
 }
 

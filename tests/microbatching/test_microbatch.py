@@ -193,7 +193,7 @@ def test_accumulators_are_values():
         (
             lambda: microbatch(jnp.sum, 0, 2, AccumulationType.MEAN)(jnp.arange(6)),
             ValueError,
-            "the result is int32, expected MEAN",
+            "the result is int32, expected real numbers for MEAN",
         ),
         (
             lambda: microbatch(weighted, 1, 2, num_real_microbatches=5)(2.0, X),

@@ -38,10 +38,10 @@ def test_a_stack_of_layers():
 @pytest.mark.parametrize(
     "shape, reduction, output, said",
     [
-        ((3,), 0, 1, "two axes or more"),
+        ((3,), 0, 1, "at least two axes"),
         ((3, 4), 0, 2, "each in [-2, 2)"),
-        ((3, 4), 0, -2, "no axis twice"),
-        ((3, 4, 5), (0, 1), (1, 2), "no axis twice"),
+        ((3, 4), 0, -2, "each axis at most once"),
+        ((3, 4, 5), (0, 1), (1, 2), "each axis at most once"),
     ],
     ids=str,
 )

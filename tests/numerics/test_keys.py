@@ -17,7 +17,7 @@ def test_the_old_name():
 
 
 def test_none_and_both():
-    with pytest.warns(UserWarning, match="me: got no `key`, and takes 0"):
+    with pytest.warns(UserWarning, match="me: got no `key`, using 0"):
         assert key_from("me", None) == jax.random.key(0)
     with pytest.raises(ValueError, match="me: got both `key` and `seed`"):
         key_from("me", 1, 1)

@@ -109,5 +109,5 @@ def test_numbers_that_cannot_be_are_refused(options, said, as_users_do):
 
 
 def test_complex_numbers_have_no_sign():
-    with pytest.raises(ValueError, match=r"^nnls: A has dtype complex64 and b float32"):
+    with pytest.raises(ValueError, match=r"^nnls: A has dtype complex64 and b has"):
         steepest.nnls(jnp.array([[1j]]), jnp.ones(1), 3)

@@ -78,7 +78,7 @@ def test_shapes_that_do_not_meet():
         ),
         (
             lambda n: n.log_prob(jnp.ones(3)),
-            ": x has shape (3,) and the mean (2,), expected",
+            ": x has shape (3,) and the mean has shape (2,)",
         ),
         (
             lambda n: n.log_prob("a"),

@@ -57,9 +57,9 @@ def test_one_triple_is_used_in_every_step():
     [
         (
             ("best",),
-            "x: coefficients is 'best', expected one of: standard, dion, polar_exp",
+            "x: coefficients is 'best', expected one of: standard, dion, polar",
         ),
-        (((1.0, 2.0),), r"x: coefficients has shape \(2,\), and \(3,\), or"),
+        (((1.0, 2.0),), r"x: coefficients has shape \(2,\), expected \(3,\), or"),
         ((np.ones((0, 3)),), r"x: coefficients has shape \(0, 3\)"),
         ((None,), "x: coefficients is a NoneType, expected an array of numbers"),
         (("dion", 0), "x: steps is 0, expected a number that is whole and at least 1"),

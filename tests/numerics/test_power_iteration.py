@@ -119,7 +119,7 @@ def test_a_function_needs_a_beginning():
         (dict(matrix="a"), "matrix is a str, expected an array of numbers."),
         (
             dict(matrix=jnp.eye(2), v0=jnp.ones(3)),
-            "v0 has shape (3,) and matrix (2, 2)",
+            "v0 has shape (3,) and matrix has shape (2, 2)",
         ),
         (
             dict(matrix=jnp.eye(2), num_iters=-1),
@@ -140,7 +140,7 @@ def test_a_function_needs_a_beginning():
         ),
         (
             dict(matrix=lambda v: v["w"], v0={"w": jnp.ones(2)}),
-            "of v0, PyTreeDef({'w': *}) with the shapes [(2,)], the function makes Py",
+            "the function returns PyTreeDef(*) with shapes [(2,)], expected a tree",
         ),
     ],
     ids=["text", "v0", "steps", "tolerance", "key", "integers", "leaf", "structure"],

@@ -23,7 +23,7 @@ REFUSED = {
     "box complex": ((Z, None, 1.0), REAL),
     "box order": (
         (W, 1, 0),
-        "lower is 1 and upper is 0, expected one that is not below it",
+        "lower is 1 and upper is 0, expected lower <= upper",
     ),
     "hypercube tree": (
         (W, {"v": 1.0}),
@@ -36,7 +36,7 @@ REFUSED = {
     "linf_ball tree": ((W, W), "scale is a dict, expected an array or a number."),
     "linf_ball none": (
         (W, None),
-        "scale is a NoneType, expected an array or a number",
+        "scale is a NoneType, expected an array or a number.",
     ),
     "l1_ball text": (
         (WORD,),
@@ -49,7 +49,7 @@ REFUSED = {
     "simplex complex": ((Z,), REAL),
     "simplex nothing": (
         ({"w": jnp.ones(0)},),
-        "there is no number in the tree, expected at",
+        "the tree has no entries, expected at least one",
     ),
     "l1_sphere size": (
         (W, float("inf")),
@@ -66,13 +66,13 @@ REFUSED = {
     "hyperplane shape": (
         (W, {"w": jnp.ones((2, 1))}, 0.0),
         "leaf ['w'] has shape (2,) in the x and (2, 1) in the a, expected leaves of "
-        "one",
+        "the same shape",
     ),
     "halfspace nan": (
         (W, W, float("nan")),
-        "b is nan, expected a number that is not NaN",
+        "b is nan, expected a number that is not NaN.",
     ),
-    "halfspace text": ((W, W, "a"), "b is a str, expected a number that is not NaN"),
+    "halfspace text": ((W, W, "a"), "b is a str, expected a number that is not NaN."),
 }
 
 

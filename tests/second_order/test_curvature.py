@@ -91,7 +91,7 @@ def test_numbers_none_and_nothing():
 
 @pytest.mark.parametrize("v", [jnp.ones(3), jnp.ones((1, 2)), {"a": jnp.ones(2)}])
 def test_a_vector_that_does_not_fit(v):
-    with pytest.raises(ValueError, match="hvp: v has the shapes"):
+    with pytest.raises(ValueError, match="hvp: v has shapes"):
         hvp(cubes, v, jnp.ones(2), None, None)
 
 

@@ -50,7 +50,7 @@ def test_not_all_trees_are_remembered(monkeypatch):
 @pytest.mark.parametrize(
     "pattern, kind, message",
     [
-        ("a[b", ValueError, "the pattern 'a[b' breaks at position 1: unterminated"),
+        ("a[b", ValueError, "the pattern 'a[b' is invalid at position 1: unterminated"),
         (
             None,
             TypeError,

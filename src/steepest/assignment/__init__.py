@@ -1,4 +1,4 @@
-"""Who gets what: matchings of least cost."""
+"""Assignment problems: matchings of minimum cost."""
 
 from ._hungarian_algorithm import (
     base_hungarian_algorithm as base_hungarian_algorithm,

@@ -1,12 +1,13 @@
-"""The matching of least cost, by shortest augmenting paths.
+"""The matching of minimum cost, by shortest augmenting paths.
 
 Kuhn, The Hungarian method for the assignment problem, 1955
 Crouse, On implementing 2D rectangular assignment algorithms, 2016
 
-Rows are matched one after the other. A new row looks for the cheapest way to a free
-column, over columns already taken, whose rows then move on: Dijkstra's algorithm over
-the columns, in costs that two prices, `u` for the rows and `v` for the columns, keep
-from being negative. With `n` rows and `m >= n` columns it takes `n^2 m` steps at most.
+Rows are matched one after the other. A new row searches for the cheapest path to a free
+column. The path may pass through matched columns, whose rows then move on. The search
+is Dijkstra's algorithm over the columns; the dual variables, `u` for the rows and `v`
+for the columns, keep the reduced costs non-negative. With `n` rows and `m >= n` columns
+it takes at most `n^2 m` steps.
 """
 
 from collections.abc import Callable
@@ -20,19 +21,19 @@ from .. import check
 from ..numerics import at_least_float32
 
 Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
-# (distances, places, free columns) -> the column to go to; distances are `top` where
-# a column was visited, and its place is -1
+# (distances, places, free columns) -> the column to visit next; a visited column has
+# distance `top` and place -1
 Choose = Callable[[Array, Array, Array], Array]
 
 
 def base_hungarian_algorithm(cost_matrix: Any) -> Pairs:
-    """The rows and columns of the matching of least cost, in the order of the rows.
+    """The rows and columns of the matching of minimum cost, in the order of the rows.
 
-    Of several such matchings it finds the one that SciPy's `linear_sum_assignment`
-    finds. An infinite cost (or NaN) is taken only where there is no other way.
+    If there are several, it returns the same one as SciPy's `linear_sum_assignment`.
+    An infinite cost (or NaN) is used only if there is no other matching.
 
     Args:
-        cost_matrix: what it costs to match each row with each column.
+        cost_matrix: the cost of matching each row with each column.
 
     >>> import jax.numpy as jnp
     >>> i, j = base_hungarian_algorithm(jnp.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]))
@@ -49,13 +50,13 @@ def base_hungarian_algorithm(cost_matrix: Any) -> Pairs:
 
 
 def hungarian_algorithm(cost_matrix: Any) -> Pairs:
-    """The rows and columns of the matching of least cost.
+    """The rows and columns of the matching of minimum cost.
 
-    A square matrix is answered in the order of its columns; another in the reversed
-    order of its rows, or of its columns where these are fewer.
+    For a square matrix they are in the order of the columns. Otherwise they are in the
+    reversed order of the rows, or of the columns if there are fewer columns.
 
     Args:
-        cost_matrix: as for `base_hungarian_algorithm`.
+        cost_matrix: the cost of matching each row with each column.
     """
     costs, wide = _prepared("hungarian_algorithm", cost_matrix)
     columns = _match(costs, _first)
@@ -67,23 +68,23 @@ def hungarian_algorithm(cost_matrix: Any) -> Pairs:
 
 
 def _prepared(name: str, cost_matrix: Any) -> tuple[Num[Array, "n m"], bool]:
-    """Finite costs with no more rows than columns, and whether they had so before."""
+    """Finite costs, transposed if there are more rows; and whether they were not."""
     (costs,) = check.array(name, cost_matrix=cost_matrix)
     if costs.ndim != 2:
         raise ValueError(
             f"{name}: cost_matrix has shape {costs.shape}, expected a matrix. Map over "
-            "more of them with `jax.vmap`."
+            "several matrices with `jax.vmap`."
         )
     if jnp.iscomplexobj(costs):
-        raise TypeError(f"{name}: cost_matrix is {costs.dtype}, expected real costs.")
+        raise TypeError(f"{name}: cost_matrix is {costs.dtype}, expected real numbers.")
     wide = costs.shape[0] <= costs.shape[1]
     return _finite(costs if wide else costs.T), wide
 
 
 def _finite(costs: Shaped[Array, "n m"]) -> Num[Array, "n m"]:
-    """The costs, exact, with numbers beyond all others for the infinite ones."""
+    """The costs, exact, with infinite ones replaced by numbers beyond all others."""
     if not jnp.issubdtype(costs.dtype, jnp.floating):
-        # Those that fit stay whole: a float32 knows no odd number above 2**24.
+        # Integers that fit stay integers: float32 has no odd numbers above 2**24.
         signed = jnp.issubdtype(costs.dtype, jnp.signedinteger)
         fits = signed or costs.dtype.itemsize < 4
         return costs.astype(int if fits else float)
@@ -91,107 +92,116 @@ def _finite(costs: Shaped[Array, "n m"]) -> Num[Array, "n m"]:
     known = jnp.isfinite(costs)
     low = jnp.min(costs, where=known, initial=0)
     high = jnp.max(costs, where=known, initial=0)
-    # One of these costs more than any matching without it saves.
+    # One of these costs more than any matching could save by using it.
     far = (costs.shape[0] + 1) * (high - low) + 1
     beyond = jnp.where(costs == -jnp.inf, low - far, high + far)
     return jnp.where(known, costs, beyond)
 
 
 class _Matching(NamedTuple):
-    u: Num[Array, " n"]  # the price of each row
-    v: Num[Array, " m"]  # the price of each column
-    row_of: Int[Array, " m"]  # the row of each column; n where it is free
-    column_of: Int[Array, " n"]  # the column of each row; m where it is free
+    u: Num[Array, " n"]  # dual variable of each row
+    v: Num[Array, " m"]  # dual variable of each column
+    row_of: Int[Array, " m"]  # the row of each column; n if free
+    column_of: Int[Array, " n"]  # the column of each row; m if free
 
 
 class _Search(NamedTuple):
-    row: Int[Array, ""]  # the row that looks at all columns now
-    column: Int[Array, ""]  # where it was reached; the end, when that is free
-    reach: Num[Array, ""]  # how far it is
-    distance: Num[Array, " m"]  # how far each column is
+    row: Int[Array, ""]  # the row to search from next; n at the end
+    column: Int[Array, ""]  # the last visited column; a free one at the end
+    reach: Num[Array, ""]  # distance of that column
+    distance: Num[Array, " m"]  # distance of each column
     before: Int[Array, " m"]  # the row each column was reached from
-    place: Int[Array, " m"]  # where each stands among those to visit; -1: visited
-    left: Int[Array, ""]  # how many of them
+    place: Int[Array, " m"]  # place of each column in the list to visit; -1: visited
+    left: Int[Array, ""]  # the length of that list
 
 
 def _match(costs: Num[Array, "n m"], choose: Choose) -> Int[Array, " n"]:
     """The column of each row."""
     n, m = costs.shape
-    whole = jnp.issubdtype(costs.dtype, jnp.integer)
-    top = jnp.iinfo(costs.dtype).max if whole else jnp.inf
     if n == 0:
         return jnp.zeros(0, int)
 
-    def search(new: Int[Array, ""], found: _Matching) -> _Search:
-        free = found.row_of == n
+    def add(i: Any, matching: _Matching) -> _Matching:
+        new = i.astype(int)
+        return _augment(matching, new, _search(costs, choose, matching, new))
 
-        def step(s: _Search) -> _Search:
-            open_ = s.place >= 0
-            costs_now = s.reach + costs[s.row] - found.u[s.row] - found.v
-            nearer = open_ & (costs_now < s.distance)
-            distance = jnp.where(nearer, costs_now, s.distance)
-            before = jnp.where(nearer, s.row, s.before)
-            j = choose(jnp.where(open_, distance, top), s.place, free)
-            # The last of those to visit takes the place of the one that is visited.
-            place = jnp.where(s.place == s.left - 1, s.place[j], s.place)
-            place = place.at[j].set(-1)
-            return _Search(
-                found.row_of[j], j, distance[j], distance, before, place, s.left - 1
-            )
-
-        def ended(s: _Search) -> Bool[Array, ""]:
-            return s.row == n
-
-        start = _Search(
-            row=new,
-            column=jnp.zeros_like(new),
-            reach=jnp.zeros((), costs.dtype),
-            distance=jnp.full(m, top, costs.dtype),
-            before=jnp.full(m, n, new.dtype),
-            place=jnp.arange(m)[::-1].astype(new.dtype),
-            left=jnp.full_like(new, m),
-        )
-        return jax.lax.while_loop(lambda s: ~ended(s), step, start)
-
-    def add(new: Int[Array, ""], found: _Matching) -> _Matching:
-        s = search(new, found)
-        visited = s.place < 0
-        slack = jnp.where(visited, s.reach - jnp.where(visited, s.distance, 0), 0)
-        u = found.u.at[found.row_of].add(slack, mode="drop").at[new].add(s.reach)
-        v = found.v - slack
-
-        def back(state: tuple[Array, Array, Array, Array]) -> Any:
-            """Each row on the way takes the column it found, and leaves its own."""
-            j, row_of, column_of, _ = state
-            i = s.before[j]
-            left_behind = column_of[i]
-            row_of, column_of = row_of.at[j].set(i), column_of.at[i].set(j)
-            return left_behind, row_of, column_of, i == new
-
-        start = s.column, found.row_of, found.column_of, jnp.asarray(False)
-        _, row_of, column_of, _ = jax.lax.while_loop(lambda c: ~c[-1], back, start)
-        return _Matching(u, v, row_of, column_of)
-
-    nothing = _Matching(
+    start = _Matching(
         u=jnp.zeros(n, costs.dtype),
         v=jnp.zeros(m, costs.dtype),
         row_of=jnp.full(m, n, int),
         column_of=jnp.full(n, m, int),
     )
-    loop = lambda i, found: add(i.astype(int), found)
-    return jax.lax.fori_loop(0, n, loop, nothing).column_of
+    return jax.lax.fori_loop(0, n, add, start).column_of
+
+
+def _search(
+    costs: Num[Array, "n m"], choose: Choose, matching: _Matching, new: Int[Array, ""]
+) -> _Search:
+    """The shortest path from a new row to a free column."""
+    n, m = costs.shape
+    whole = jnp.issubdtype(costs.dtype, jnp.integer)
+    top = jnp.iinfo(costs.dtype).max if whole else jnp.inf
+    free = matching.row_of == n
+
+    def step(s: _Search) -> _Search:
+        open_ = s.place >= 0
+        costs_now = s.reach + costs[s.row] - matching.u[s.row] - matching.v
+        nearer = open_ & (costs_now < s.distance)
+        distance = jnp.where(nearer, costs_now, s.distance)
+        before = jnp.where(nearer, s.row, s.before)
+        j = choose(jnp.where(open_, distance, top), s.place, free)
+        # The last column of the list takes the place of the visited one.
+        place = jnp.where(s.place == s.left - 1, s.place[j], s.place)
+        place = place.at[j].set(-1)
+        return _Search(
+            matching.row_of[j], j, distance[j], distance, before, place, s.left - 1
+        )
+
+    def ended(s: _Search) -> Bool[Array, ""]:
+        return s.row == n
+
+    start = _Search(
+        row=new,
+        column=jnp.zeros_like(new),
+        reach=jnp.zeros((), costs.dtype),
+        distance=jnp.full(m, top, costs.dtype),
+        before=jnp.full(m, n, new.dtype),
+        place=jnp.arange(m)[::-1].astype(new.dtype),
+        left=jnp.full_like(new, m),
+    )
+    return jax.lax.while_loop(lambda s: ~ended(s), step, start)
+
+
+def _augment(matching: _Matching, new: Int[Array, ""], s: _Search) -> _Matching:
+    """The matching with the new row added along the path of `s`."""
+    visited = s.place < 0
+    slack = jnp.where(visited, s.reach - jnp.where(visited, s.distance, 0), 0)
+    u = matching.u.at[matching.row_of].add(slack, mode="drop").at[new].add(s.reach)
+    v = matching.v - slack
+
+    def back(state: tuple[Array, Array, Array, Array]) -> Any:
+        """Each row on the path takes the column it reached, and leaves its own."""
+        j, row_of, column_of, _ = state
+        i = s.before[j]
+        left_behind = column_of[i]
+        row_of, column_of = row_of.at[j].set(i), column_of.at[i].set(j)
+        return left_behind, row_of, column_of, i == new
+
+    start = s.column, matching.row_of, matching.column_of, jnp.asarray(False)
+    _, row_of, column_of, _ = jax.lax.while_loop(lambda c: ~c[-1], back, start)
+    return _Matching(u, v, row_of, column_of)
 
 
 def _first(distance: Array, place: Array, free: Array) -> Array:
-    """Of the nearest columns, the first."""
+    """The first of the nearest columns."""
     del place, free
     return jnp.argmin(distance).astype(int)
 
 
 def _like_scipy(distance: Array, place: Array, free: Array) -> Array:
-    """Of the nearest columns, the last free one in the list of those to visit.
+    """Of the nearest columns, the last free one in the list to visit.
 
-    Without a free one, the first in the list.
+    If none is free, the first one in the list.
     """
     nearest = (place >= 0) & (distance == jnp.min(distance))
     last_free = jnp.argmax(jnp.where(nearest & free, place, -1))

@@ -1,4 +1,4 @@
-"""What every loss asks of its arguments: dtypes, shapes, axes and masks."""
+"""Checks and conversions of loss arguments: dtypes, shapes, axes and masks."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -13,51 +13,52 @@ from ..numerics import promoted
 
 Numbers: TypeAlias = bool | int | float | complex | np.generic | np.ndarray | Array
 Axis: TypeAlias = int | np.integer | Sequence[int] | None
-Check: TypeAlias = Callable[..., Any]  # one of the checks of numbers of `core`
+Check: TypeAlias = Callable[..., Any]  # one of the checks of numbers in `check`
 
 
-def array(who: str, name: str, x: Any) -> Array:
-    """`x` as an array; a Python number stays weak, so it takes the dtype it meets."""
+def array(name: str, argument: str, x: Any) -> Array:
+    """`x` as an array; a Python number stays weakly typed."""
     if not isinstance(x, Numbers) or not check.is_number(x):
-        advice = " Make it one with `jnp.asarray`." if isinstance(x, Sequence) else ""
+        advice = " Convert it with `jnp.asarray`." if isinstance(x, Sequence) else ""
         raise TypeError(
-            f"{who}: {name} {check.said_of(x)}, expected an array of real numbers."
+            f"{name}: {argument} {check.said_of(x)}, expected an array of real numbers."
             + ("" if isinstance(x, str) else advice)
         )
     if np.iscomplexobj(x):
         raise TypeError(
-            f"{who}: {name} is complex, expected real numbers. Take its real part, its "
-            "imaginary part or its modulus."
+            f"{name}: {argument} is complex, expected real numbers. Take its real "
+            "part, imaginary part or absolute value."
         )
     return jnp.asarray(x)
 
 
-def weight(who: str, kind: Check, **given: Any) -> Array:
-    """A number, given by name and checked, or an array of them, which is not."""
-    ((name, x),) = given.items()
-    check.unless_array(kind, who, **given)
-    return array(who, name, x)
+def weight(name: str, kind: Check, **value: Any) -> Array:
+    """One keyword argument as an array; a number is checked, an array is not."""
+    ((argument, x),) = value.items()
+    check.unless_array(kind, name, **value)
+    return array(name, argument, x)
 
 
 def floating(
-    who: str, name: str, x: Any, advice: str = "Convert it with `.astype(float)`."
+    name: str, argument: str, x: Any, advice: str = "Convert it with `.astype(float)`."
 ) -> Array:
-    """`x` as an array of real numbers; integers are refused, not converted."""
-    x = array(who, name, x)
+    """`x` as an array of floats; integers are rejected, not converted."""
+    x = array(name, argument, x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         raise TypeError(
-            f"{who}: {name} has dtype {x.dtype}, expected a floating dtype. {advice}"
+            f"{name}: {argument} has dtype {x.dtype}, expected a floating dtype. "
+            f"{advice}"
         )
     return x
 
 
-def integers(who: str, name: str, x: Any, advice: str) -> Array:
+def integers(name: str, argument: str, x: Any, advice: str) -> Array:
     """`x` as an array of integers."""
-    x = array(who, name, x)
+    x = array(name, argument, x)
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise TypeError(
-            f"{who}: {name} has dtype {x.dtype}, expected an integer dtype: the number "
-            f"of a class, from 0. {advice}"
+            f"{name}: {argument} has dtype {x.dtype}, expected an integer dtype: class "
+            f"indices, from 0. {advice}"
         )
     return x
 
@@ -69,13 +70,13 @@ def wide(dtype: Any) -> Any:
 
 
 def same_shape(name: str, **arrays: Array) -> None:
-    """Refuse arrays of different shapes: broadcasting would hide a mistake here."""
+    """Reject arrays of different shapes: broadcasting would hide a mistake here."""
     if len({x.shape for x in arrays.values()}) > 1:
         raise ValueError(f"{name}: {_shapes(arrays)}, expected equal shapes.")
 
 
 def meet(name: str, **arrays: Array) -> tuple[Any, list[Array]]:
-    """The dtype of the answer; the arrays, of one shape, in the dtype to compute in."""
+    """The result dtype, and the arrays broadcast and cast to the compute dtype."""
     dtype = promoted(*arrays.values())
     shape = _common_shape(name, arrays)
     return dtype, [
@@ -83,14 +84,14 @@ def meet(name: str, **arrays: Array) -> tuple[Any, list[Array]]:
     ]
 
 
-def spread(who: str, shape: tuple[int, ...], **arrays: Array) -> Any:
-    """One array, given by name, broadcast to `shape`."""
-    ((name, x),) = arrays.items()
+def spread(name: str, shape: tuple[int, ...], **arrays: Array) -> Any:
+    """One keyword argument, broadcast to `shape`."""
+    ((argument, x),) = arrays.items()
     try:
         return jnp.broadcast_to(x, shape)
     except ValueError:
         raise check.WrongArgument(
-            f"{who}: {name} has shape {x.shape}, expected one that broadcasts to "
+            f"{name}: {argument} has shape {x.shape}, expected one that broadcasts to "
             f"{shape}."
         ) from None
 
@@ -102,8 +103,8 @@ def mask(name: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
     where = array(name, "where", where)
     if where.dtype != bool:
         raise ValueError(
-            f"{name}: where has dtype {where.dtype}, expected booleans. Compare it "
-            "with zero first."
+            f"{name}: where has dtype {where.dtype}, expected booleans. Pass "
+            "`where != 0`."
         )
     return spread(name, shape, where=where)
 
@@ -111,16 +112,16 @@ def mask(name: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
 def class_mask(
     name: str, where: Any, shape: tuple[int, ...], axis: Axis
 ) -> Bool[Array, "..."]:
-    """`where` as a mask over classes; over examples if it has no axes for classes."""
+    """`where` as a mask over classes, or over examples if it lacks the class axes."""
     if where is not None and np.ndim(where) != len(shape) and axis is not None:
         where = array(name, "where", where)
-        given = tuple(axis) if isinstance(axis, Sequence) else (axis,)
-        where = jnp.expand_dims(where, tuple(operator.index(a) for a in given))
+        axes = tuple(axis) if isinstance(axis, Sequence) else (axis,)
+        where = jnp.expand_dims(where, tuple(operator.index(a) for a in axes))
     return mask(name, where, shape)
 
 
 def times(weight: Array, x: Array) -> Array:
-    """`weight x`, where no weight of an infinite number is nothing: `0 log 0 = 0`."""
+    """`weight x`, where zero times infinity is zero: `0 log 0 = 0`."""
     nothing = jnp.isinf(x) & (weight == 0)
     return weight * jnp.where(nothing, 0, x)
 

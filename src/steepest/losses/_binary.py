@@ -1,4 +1,4 @@
-"""Losses of two classes."""
+"""Losses for two classes."""
 
 from typing import Any
 
@@ -14,17 +14,18 @@ from ._arrays import array, floating, meet, Numbers, same_shape, spread, times, 
 def sigmoid_binary_cross_entropy(
     logits: Numbers, labels: Numbers
 ) -> Float[Array, "..."]:
-    """The cross-entropy of yes and no, where `p = sigmoid(logits)` is that of yes.
+    """The binary cross-entropy, with `p = sigmoid(logits)` for the positive class.
 
         loss = -labels log p - (1 - labels) log(1 - p)
 
-    For each entry: classes that do not exclude one another have one each.
+    For each entry: classes that are not mutually exclusive have one entry each.
 
     Goodfellow, Bengio and Courville, Deep learning, 2016, section 6.2.2.2
 
     Args:
-        logits: real numbers; above zero says yes.
-        labels: 1 for yes, 0 for no, or a probability; of a shape that broadcasts.
+        logits: real numbers; positive ones predict the positive class.
+        labels: 1 for the positive class, 0 for the negative one, or a probability; of a
+            shape that broadcasts.
     """
     name = "sigmoid_binary_cross_entropy"
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
@@ -39,7 +40,7 @@ def sigmoid_focal_loss(
     alpha: Numbers | None = None,
     gamma: Numbers = 2.0,
 ) -> Float[Array, "..."]:
-    """Cross-entropy in which what is already right counts little.
+    """Binary cross-entropy that gives little weight to entries already right.
 
         p    = sigmoid(logits)
         miss = labels (1 - p) + (1 - labels) p
@@ -50,10 +51,12 @@ def sigmoid_focal_loss(
     arXiv:1708.02002
 
     Args:
-        logits: real numbers; above zero says yes.
-        labels: 1 for yes, 0 for no; of a shape that broadcasts.
-        alpha: the weight of yes against no, in [0, 1]; by default both weigh 1.
-        gamma: how strongly what is right is discounted, at least 0; 0 does not.
+        logits: real numbers; positive ones predict the positive class.
+        labels: 1 for the positive class, 0 for the negative one; of a shape that
+            broadcasts.
+        alpha: the weight of the positive class, in [0, 1]; `1 - alpha` is that of the
+            negative one. By default both have weight 1.
+        gamma: how strongly right entries are discounted, at least 0; 0 is no discount.
     """
     name = "sigmoid_focal_loss"
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
@@ -65,7 +68,8 @@ def sigmoid_focal_loss(
     if not isinstance(power, int | float):
         power = spread(name, x.shape, gamma=power.astype(x.dtype))
     miss = l * jax.nn.sigmoid(-x) + (1 - l) * jax.nn.sigmoid(x)
-    # A root of zero has no slope. What is that right has no loss either.
+    # A root has no finite derivative at zero. Entries that are exactly right have no
+    # loss.
     right = miss == 0
     discount = jnp.where(right, 0, jnp.where(right, 1, miss) ** power)
     loss = discount * jnp.where(right, 0, _cross_entropy(x, l))
@@ -81,8 +85,9 @@ def hinge_loss(predictor_outputs: Numbers, targets: Numbers) -> Num[Array, "..."
     Cortes and Vapnik, Support-vector networks, 1995
 
     Args:
-        predictor_outputs: numbers; above zero says yes.
-        targets: 1 for yes, -1 for no; of a shape that broadcasts.
+        predictor_outputs: numbers; positive ones predict the positive class.
+        targets: 1 for the positive class, -1 for the negative one; of a shape that
+            broadcasts.
     """
     name = "hinge_loss"
     p = array(name, "predictor_outputs", predictor_outputs)
@@ -98,8 +103,8 @@ def perceptron_loss(predictor_outputs: Numbers, targets: Numbers) -> Num[Array, 
     organization in the brain, 1958
 
     Args:
-        predictor_outputs: numbers; above zero says yes.
-        targets: 1 for yes, -1 for no; of the same shape.
+        predictor_outputs: numbers; positive ones predict the positive class.
+        targets: 1 for the positive class, -1 for the negative one; of the same shape.
     """
     name = "perceptron_loss"
     p = array(name, "predictor_outputs", predictor_outputs)
@@ -110,7 +115,7 @@ def perceptron_loss(predictor_outputs: Numbers, targets: Numbers) -> Num[Array, 
 
 
 def sparsemax_loss(logits: Numbers, labels: Numbers) -> Float[Array, "..."]:
-    """The sparsemax loss of two classes: a hinge with a rounded corner.
+    """The sparsemax loss for two classes: a hinge with a rounded corner.
 
         s    = logits for labels 0, -logits for labels 1
         loss = 0                where s <= -1
@@ -120,8 +125,9 @@ def sparsemax_loss(logits: Numbers, labels: Numbers) -> Float[Array, "..."]:
     Martins and Astudillo, From softmax to sparsemax, 2016, arXiv:1602.02068
 
     Args:
-        logits: numbers; above zero says yes.
-        labels: 1 for yes, 0 for no; of a shape that broadcasts.
+        logits: numbers; positive ones predict the positive class.
+        labels: 1 for the positive class, 0 for the negative one; of a shape that
+            broadcasts.
     """
     name = "sparsemax_loss"
     x, l = array(name, "logits", logits), array(name, "labels", labels)
@@ -129,7 +135,7 @@ def sparsemax_loss(logits: Numbers, labels: Numbers) -> Float[Array, "..."]:
     x, l = meet(name, logits=x.astype(dtype), labels=l)[1]
     s = jnp.where(l == 0, x, -x)
     between = jnp.abs(s) < 1
-    # The square of infinity, though not chosen, would make the slope NaN.
+    # Squaring infinity would make the gradient NaN, even in the branch not taken.
     corner = (jnp.where(between, s, 0) + 1) ** 2 / 4
     return jnp.where(between, corner, jnp.maximum(s, 0)).astype(dtype)
 

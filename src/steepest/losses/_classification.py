@@ -1,6 +1,6 @@
-"""Losses of many classes: how much is given to the right one.
+"""Losses for many classes.
 
-Labels are either probabilities, one for each class, or the number of a class.
+Labels are either probabilities, one for each class, or class indices.
 """
 
 import math
@@ -32,11 +32,11 @@ Loss = Float[Array, "..."]
 def softmax_cross_entropy(
     logits: Numbers, labels: Numbers, axis: Axis = -1, where: Numbers | None = None
 ) -> Loss:
-    """The cross-entropy of classes whose probabilities are `p = softmax(logits)`.
+    """The cross-entropy of labels and `p = softmax(logits)`.
 
         loss = -sum labels log p
 
-    A class without label and without probability costs nothing: `0 log 0 = 0`.
+    A class with label 0 and probability 0 adds nothing: `0 log 0 = 0`.
 
     Goodfellow, Bengio and Courville, Deep learning, 2016, section 6.2.2.3
 
@@ -44,7 +44,7 @@ def softmax_cross_entropy(
         logits: real numbers.
         labels: probabilities, for example one-hot; of a shape that broadcasts.
         axis: the axis or axes of the classes; `None` is all.
-        where: which classes there are; or, without the class axes, which examples.
+        where: mask of the classes; or, without the class axes, of the examples.
     """
     return _cross_entropy("softmax_cross_entropy", logits, labels, axis, where)
 
@@ -57,12 +57,13 @@ def _cross_entropy(
 
 
 def safe_softmax_cross_entropy(logits: Numbers, labels: Numbers) -> Loss:
-    """`softmax_cross_entropy` over the last axis, which is safe already.
+    """`softmax_cross_entropy` over the last axis, under Optax's second name.
 
-    Optax's second name: there, only this one has `0 log 0 = 0`.
+    In Optax only this one has `0 log 0 = 0`; here both do.
 
     Args:
-        logits, labels: as for `softmax_cross_entropy`.
+        logits: real numbers.
+        labels: probabilities, for example one-hot; of a shape that broadcasts.
     """
     return _cross_entropy("safe_softmax_cross_entropy", logits, labels, -1, None)
 
@@ -73,22 +74,23 @@ def softmax_cross_entropy_with_integer_labels(
     axis: int | tuple[int, ...] = -1,
     where: Numbers | None = None,
 ) -> Loss:
-    """The cross-entropy of one right class: `-log softmax(logits)[labels]`.
+    """The cross-entropy of class indices: `-log softmax(logits)[labels]`.
 
     Cheaper than `softmax_cross_entropy`: the other classes are not multiplied by zero.
 
     Args:
         logits: real numbers.
-        labels: the number of the right class; negative numbers count from the end, and
-            the loss of a class that is not there is NaN. The shape is that of `logits`
-            without the class axes, or broadcasts with it.
-        axis: the axis of the classes. Several count as one, the last changing fastest.
-        where: which classes there are; or, without the class axes, which examples. An
+        labels: the index of the right class; negative indices count from the end, and
+            an index out of range gives NaN. The shape is that of `logits` without the
+            class axes, or broadcasts with it.
+        axis: the axis of the classes. Several axes are flattened into one, the last
+            changing fastest.
+        where: mask of the classes; or, without the class axes, of the examples. An
             example without classes has loss 0.
     """
     name = "softmax_cross_entropy_with_integer_labels"
     x = floating(name, "logits", logits)
-    advice = "For probabilities there is `softmax_cross_entropy`."
+    advice = "Use `softmax_cross_entropy` for probabilities."
     l = integers(name, "labels", labels, advice)
     if not isinstance(axis, int | tuple):
         raise ValueError(f"{name}: axis is {axis}, expected an int or a tuple of ints.")
@@ -98,10 +100,10 @@ def softmax_cross_entropy_with_integer_labels(
     x, keep = _classes_last(x.astype(wide(dtype)), along), _classes_last(keep, along)
     if l.ndim != x.ndim - 1:
         raise ValueError(
-            f"{name}: labels have shape {l.shape}, logits {jnp.shape(logits)} with "
-            f"classes along {axis}, expected labels of shape {x.shape[:-1]}: the "
-            "number of a class each. For one-hot ones there is "
-            "`softmax_cross_entropy`."
+            f"{name}: labels have shape {l.shape} and logits have shape "
+            f"{jnp.shape(logits)} with classes along {axis}, expected labels of shape "
+            f"{x.shape[:-1]}: class indices. Use `softmax_cross_entropy` for one-hot "
+            "labels."
         )
     x, l, keep = _batch(name, x, l, keep)
     some = jnp.any(keep, -1, keepdims=True)
@@ -123,7 +125,7 @@ def poly_loss_cross_entropy(
     axis: Axis = -1,
     where: Numbers | None = None,
 ) -> Loss:
-    """Cross-entropy with another weight for the first term of its series.
+    """Cross-entropy with more weight on the first term of its series.
 
         p    = softmax(logits)
         loss = -sum labels log p + epsilon sum labels (1 - p)
@@ -132,10 +134,11 @@ def poly_loss_cross_entropy(
 
     Args:
         logits: real numbers.
-        labels: real probabilities, for example one-hot; of a shape that broadcasts.
-        epsilon: the weight added to the first term; 0 is cross-entropy.
+        labels: probabilities as floats, for example one-hot; of a shape that
+            broadcasts.
+        epsilon: weight added to the first term; 0 is cross-entropy.
         axis: the axis or axes of the classes; `None` is all.
-        where: which classes there are; or, without the class axes, which examples.
+        where: mask of the classes; or, without the class axes, of the examples.
     """
     name = "poly_loss_cross_entropy"
     l = floating(name, "labels", labels, _ONE_HOT)
@@ -158,7 +161,7 @@ def multiclass_hinge_loss(scores: Numbers, labels: Numbers) -> Loss:
 
     Args:
         scores: numbers; classes along the last axis.
-        labels: the number of the right class, for each example.
+        labels: the index of the right class, for each example.
     """
     name = "multiclass_hinge_loss"
     scores, right = _one_hot(name, scores, labels)
@@ -173,7 +176,7 @@ def multiclass_perceptron_loss(scores: Numbers, labels: Numbers) -> Loss:
 
     Args:
         scores: numbers; classes along the last axis.
-        labels: the number of the right class, for each example.
+        labels: the index of the right class, for each example.
     """
     scores, right = _one_hot("multiclass_perceptron_loss", scores, labels)
     return jnp.max(scores, -1) - jnp.sum(jnp.where(right, scores, 0), -1)
@@ -182,9 +185,9 @@ def multiclass_perceptron_loss(scores: Numbers, labels: Numbers) -> Loss:
 def _softmax(
     name: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
 ) -> tuple[Any, Array, Loss, Bool[Array, "..."], tuple[int, ...]]:
-    """The dtype of the answer, labels, `log p`, what counts, the axes of classes."""
+    """The result dtype, the labels, `log p`, the mask and the class axes."""
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
-    _check_not_numbers(name, x, l, axis)
+    _check_not_indices(name, x, l, axis)
     dtype, (x, l) = meet(name, logits=x, labels=l)
     along = check.axes(name, axis, x.ndim)
     keep = class_mask(name, where, x.shape, axis)
@@ -192,36 +195,34 @@ def _softmax(
     return dtype, jnp.where(keep, l, 0), jnp.where(keep, log_p, 0), keep, along
 
 
-_ONE_HOT = "Make probabilities of numbers of classes with `jax.nn.one_hot`."
+_ONE_HOT = "Convert class indices to probabilities with `jax.nn.one_hot`."
 
 
-def _check_not_numbers(name: str, x: Array, l: Array, axis: Axis) -> None:
-    """Refuse numbers of classes: as probabilities they may broadcast, and be wrong."""
+def _check_not_indices(name: str, x: Array, l: Array, axis: Axis) -> None:
+    """Reject class indices: as probabilities they might broadcast, and be wrong."""
     if not jnp.issubdtype(l.dtype, jnp.integer) or l.ndim >= x.ndim:
         return
     along = check.axes(name, axis, x.ndim)
     examples = tuple(n for a, n in enumerate(x.shape) if a not in along)
     if along and l.shape in (examples, ()):
         raise check.WrongArgument(
-            f"{name}: labels have dtype {l.dtype} and shape {l.shape}, the number of a "
-            f"class for each example, expected probabilities for the {x.shape} logits. "
-            "For numbers there is `softmax_cross_entropy_with_integer_labels`. "
-            f"{_ONE_HOT}"
+            f"{name}: labels have dtype {l.dtype} and shape {l.shape}, one class index "
+            f"for each example, expected probabilities for logits of shape {x.shape}. "
+            f"Use `softmax_cross_entropy_with_integer_labels` for indices. {_ONE_HOT}"
         )
 
 
 def _not_for(name: str, x: Array, l: Array) -> check.WrongArgument:
-    """The error for labels that are not one for each row of scores."""
+    """The error for labels that are not one index for each row of scores."""
     return check.WrongArgument(
-        f"{name}: labels have shape {l.shape}, and there are scores for "
-        f"{x.shape[:-1]} examples of {x.shape[-1]} classes, expected labels of shape "
-        f"{x.shape[:-1]}, the number of a class each. Take the `argmax` of one-hot "
-        "labels."
+        f"{name}: labels have shape {l.shape} and scores have shape {x.shape}, "
+        f"expected labels of shape {x.shape[:-1]}: class indices. Take the `argmax` of "
+        "one-hot labels."
     )
 
 
 def _classes_last(x: Array, along: tuple[int, ...]) -> Array:
-    """The class axes, in the order given, as one axis at the end."""
+    """Flatten the class axes, in this order, into one axis at the end."""
     rest = [a for a in range(x.ndim) if a not in along]
     x = jnp.transpose(x, (*rest, *along))
     shape = x.shape[: len(rest)]
@@ -229,7 +230,7 @@ def _classes_last(x: Array, along: tuple[int, ...]) -> Array:
 
 
 def _batch(name: str, x: Array, l: Array, *others: Array) -> tuple[Array, ...]:
-    """Scores, labels and arrays like the scores, with the same axes of examples."""
+    """Broadcast the example axes of scores, labels and arrays like the scores."""
     try:
         shape = jnp.broadcast_shapes(x.shape[:-1], l.shape)
     except ValueError:
@@ -240,21 +241,21 @@ def _batch(name: str, x: Array, l: Array, *others: Array) -> tuple[Array, ...]:
 
 
 def _one_hot(name: str, scores: Numbers, labels: Numbers) -> tuple[Loss, Array]:
-    """Scores, in the default dtype or a wider one, and which of them is the right one.
+    """The scores, in the default dtype or wider, and the mask of the right class.
 
-    None is, for a label that is no class: its score counts as 0.
+    A label out of range has no right class: its score counts as 0.
     """
     x, l = array(name, "scores", scores), array(name, "labels", labels)
     if x.ndim == 0:
         raise ValueError(
-            f"{name}: scores have shape (), expected at least one axis, of classes."
+            f"{name}: scores have shape (), expected at least one axis, the classes."
         )
     if l.dtype == bool:
         raise TypeError(
-            f"{name}: labels are booleans, expected the number of the right class. "
+            f"{name}: labels are booleans, expected the index of the right class. "
             "Take the `argmax` of one-hot labels."
         )
-    # One row of scores may be used for many labels; but one-hot labels it cannot be.
+    # One row of scores may serve many labels, but then they are not one-hot.
     one_hot = x.ndim > 1 or jnp.issubdtype(l.dtype, jnp.floating)
     if l.shape == x.shape and one_hot:
         raise _not_for(name, x, l)

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: labels in order, at unknown times.
+"""Connectionist temporal classification: ordered labels at unknown times.
 
 Graves, Fernandez, Gomez and Schmidhuber, Connectionist temporal classification, 2006
 """
@@ -13,7 +13,7 @@ from ..core import Real
 from ..numerics import promoted
 from ._arrays import array, Numbers
 
-_NEVER = -1e30  # times any number of steps it is still finite in float32
+_NEVER = -1e30  # finite in float32, even after many steps
 
 
 def ctc_loss(
@@ -25,20 +25,21 @@ def ctc_loss(
     blank_id: int = 0,
     log_epsilon: Real = -1e5,
 ) -> Float[Array, " batch"]:
-    """Minus the log-probability of the labels, over all times at which they may stand.
+    """The negative log-probability of the labels, summed over all alignments.
 
-    At each time one class is said, which may be a blank. A label may last; between two
-    equal labels there must be a blank; blanks and repetitions are then left out.
+    At each time one class is emitted, which may be a blank. A label may last several
+    times; two equal labels in a row need a blank between them. Repetitions, and then
+    blanks, are removed.
 
     Args:
         logits: `[batch, times, classes]`.
-        logit_paddings: `[batch, times]`; 1 where there is no time, 0 where there is.
-        labels: `[batch, labels]`, the numbers of classes.
-        label_paddings: `[batch, labels]`; 1 where there is no label, 0 where there is.
-            Labels stand first, and padding after them.
+        logit_paddings: `[batch, times]`; 1 for padding, 0 elsewhere.
+        labels: `[batch, labels]`, class indices.
+        label_paddings: `[batch, labels]`; 1 for padding, 0 elsewhere. Padding comes
+            after the labels.
         blank_id: the class of blanks.
-        log_epsilon: the logarithm taken for that of zero, below 0. Labels that cannot
-            be said in the time given have a loss of about minus this.
+        log_epsilon: used as the logarithm of zero, below 0. Labels that do not fit into
+            the available times have a loss of about `-log_epsilon`.
     """
     return _ctc(
         "ctc_loss",
@@ -64,25 +65,25 @@ def ctc_loss_with_forward_probs(
     Float[Array, "times batch labels_and_one"],
     Float[Array, "times batch labels"],
 ]:
-    """`ctc_loss`, and the log-probabilities of having come so far.
+    """`ctc_loss`, and the log-probabilities of each prefix of the labels.
 
     With `b` the log-probability of a blank and `e_n` that of label `n` at time `t`:
 
-        rest_n <- log(exp rest_n + exp said_n)        where label n + 1 is another one
+        rest_n <- log(exp rest_n + exp said_n)        if label n + 1 is different
         said_n <- e_n + log(exp rest_{n-1} + exp said_n)
         rest_n <- b   + log(exp rest_n + exp said_n)
 
-    The first line is a step without time, and the two others see the values before
-    them. Where label `n + 1` is the same as `n`, `said_n` enters `rest_n` in the third
-    line only, with a blank.
+    The first line takes no time; the two others use the values before them. If labels
+    `n` and `n + 1` are equal, `said_n` enters `rest_n` in the third line only, with a
+    blank.
 
     Args:
         logits, logit_paddings, labels, label_paddings, blank_id, log_epsilon: as for
             `ctc_loss`.
 
-    Returns the loss `[batch]`; `rest` `[times, batch, labels + 1]`, of having said the
-    first `n` labels with none of them going on; and `said` `[times, batch, labels]`,
-    of saying label `n` now. At the last time, `rest` also holds what was said there.
+    Returns the loss `[batch]`; `rest` `[times, batch, labels + 1]`, of having emitted
+    the first `n` labels, now at a blank; and `said` `[times, batch, labels]`, of
+    emitting label `n` now. At the last time `rest` also includes `said`.
     """
     return _ctc(
         "ctc_loss_with_forward_probs",
@@ -111,16 +112,18 @@ def _ctc(
     (log_epsilon,) = check.negative(name, log_epsilon=log_epsilon)
     _check_shapes(name, x, no_time, l, no_label, blank_id)
     x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
-    # The logarithm of zero. Of infinity there would be no slopes.
+    # The logarithm of zero. Infinity would have no finite gradient.
     zero = jnp.maximum(jnp.asarray(log_epsilon, x.dtype), _NEVER)
     batch, _, classes = x.shape
     count = l.shape[1]
 
-    # Padding may hold anything, also NaN: it must reach neither values nor slopes.
+    # Padding may hold anything, even NaN: it must reach neither values nor gradients.
     x = jax.nn.log_softmax(jnp.where(no_time[..., None], 0, x))
     x = jnp.where(jnp.isneginf(x), zero, x)
     index = l.astype(jnp.int32)
-    index = jnp.where(index < 0, classes, index)  # from the end is not meant
+    index = jnp.where(
+        index < 0, classes, index
+    )  # a negative label does not count from the end
     said_now = jnp.take_along_axis(x, index[:, None, :], 2, mode="fill", fill_value=0)
     blank_now = x[:, :, blank_id, None]
     same = jnp.pad(l[:, 1:] == l[:, :-1], ((0, 0), (0, min(1, count))))
@@ -136,7 +139,7 @@ def _ctc(
         said = jnp.where(padded, said, new_said)
         return (rest, said), (rest, said)
 
-    # Before the first time nothing has been said, for certain.
+    # Before the first time nothing has been emitted, with probability 1.
     begin = jnp.full((batch, count + 1), zero).at[:, 0].set(0)
     times_first = (blank_now, said_now, no_time[..., None])
     (rest, said), (rests, saids) = jax.lax.scan(
@@ -150,30 +153,32 @@ def _ctc(
     return loss, rests.at[-1:].set(final[None]), saids
 
 
-def _padded(who: str, name: str, paddings: Numbers) -> Array:
-    """Which are padding: ones, of any dtype."""
-    return array(who, name, paddings).astype(jnp.float32) > 0.5
+def _padded(name: str, argument: str, paddings: Numbers) -> Array:
+    """Whether each entry is padding: ones, of any dtype."""
+    return array(name, argument, paddings).astype(jnp.float32) > 0.5
 
 
 def _add_after(rest: Array, said: Array) -> Array:
-    """`rest_n`, with what was said of label `n` added to it."""
+    """`rest_n`, with the probability of `said_n` added to it."""
     return jnp.concatenate([rest[:, :1], jnp.logaddexp(rest[:, 1:], said)], 1)
 
 
 def _check_shapes(
     name: str, x: Array, no_time: Array, l: Array, no_label: Array, blank_id: int
 ) -> None:
-    found = (
-        f"{name}: found logits {x.shape}, logit_paddings {no_time.shape}, labels "
-        f"{l.shape}, label_paddings {no_label.shape}, expected "
+    shapes = (
+        f"{name}: the shapes are logits {x.shape}, logit_paddings {no_time.shape}, "
+        f"labels {l.shape}, label_paddings {no_label.shape}, expected "
     )
     if x.ndim != 3 or l.ndim != 2 or l.shape[0] != x.shape[0]:
-        raise ValueError(found + "[batch, times, classes] and [batch, labels].")
+        raise ValueError(
+            shapes + "logits [batch, times, classes] and labels [batch, labels]."
+        )
     if no_time.shape != x.shape[:2] or no_label.shape != l.shape:
-        raise ValueError(found + "[batch, times] and [batch, labels].")
+        raise ValueError(shapes + "paddings [batch, times] and [batch, labels].")
     number = isinstance(blank_id, int | np.integer)
     if not (number and 0 <= blank_id < x.shape[2]):
         raise check.WrongArgument(
-            f"{name}: blank_id is {blank_id!r}, and there are {x.shape[2]} "
-            f"classes, expected a number from 0 to {x.shape[2] - 1}."
+            f"{name}: blank_id is {blank_id!r}, expected a whole number from 0 to "
+            f"{x.shape[2] - 1}: there are {x.shape[2]} classes."
         )

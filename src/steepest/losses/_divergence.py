@@ -1,6 +1,6 @@
-"""Kullback-Leibler divergences: how far is a distribution from a target.
+"""Kullback-Leibler divergences of predictions from targets.
 
-Predictions are logarithms of probabilities. `0 log 0 = 0` throughout.
+Predictions are log-probabilities. `0 log 0 = 0` throughout.
 
 Kullback and Leibler, On information and sufficiency, 1951
 """
@@ -15,7 +15,7 @@ from ._arrays import Axis, floating, mask, meet, Numbers
 
 Loss = Float[Array, "..."]
 _PROBABILITIES = (
-    "Convert it with `.astype(float)`, or numbers of classes with `jax.nn.one_hot`."
+    "Convert it with `.astype(float)`, or class indices with `jax.nn.one_hot`."
 )
 
 
@@ -28,10 +28,10 @@ def kl_divergence(
     """`sum targets (log targets - log_predictions)`.
 
     Args:
-        log_predictions: logarithms of probabilities.
+        log_predictions: log-probabilities.
         targets: probabilities, of a shape that broadcasts.
         axis: the axis or axes of the classes; `None` is all.
-        where: which classes count.
+        where: mask of the classes that count.
     """
     name = "kl_divergence"
     t = floating(name, "targets", targets, _PROBABILITIES)
@@ -47,10 +47,10 @@ def kl_divergence_with_log_targets(
     """`sum exp(log_targets) (log_targets - log_predictions)`.
 
     Args:
-        log_predictions: logarithms of probabilities.
-        log_targets: logarithms of probabilities, of a shape that broadcasts.
+        log_predictions: log-probabilities.
+        log_targets: log-probabilities, of a shape that broadcasts.
         axis: the axis or axes of the classes; `None` is all.
-        where: which classes count.
+        where: mask of the classes that count.
     """
     name = "kl_divergence_with_log_targets"
     t = floating(name, "log_targets", log_targets)
@@ -67,14 +67,15 @@ def convex_kl_divergence(
 ) -> Loss:
     """`sum targets (log targets - log_predictions) + exp(log_predictions) - targets`.
 
-    The divergence of measures that need not sum to one. No term of it is negative, and
-    it is convex in predictions and targets together. Optax prefers its other name.
+    The divergence of measures that need not sum to one. No term is negative, and it is
+    jointly convex in predictions and targets. Optax prefers the name
+    `generalized_kl_divergence`.
 
     Args:
-        log_predictions: logarithms of numbers of at least zero.
-        targets: numbers of at least zero, of a shape that broadcasts.
+        log_predictions: logarithms of non-negative numbers.
+        targets: non-negative numbers, of a shape that broadcasts.
         axis: the axis or axes of the classes; `None` is all.
-        where: which classes count.
+        where: mask of the classes that count.
     """
     return _convex("convex_kl_divergence", log_predictions, targets, axis, where)
 
@@ -85,7 +86,7 @@ def generalized_kl_divergence(
     axis: Axis = -1,
     where: Numbers | None = None,
 ) -> Loss:
-    """`convex_kl_divergence`, by the name it has in matrix factorization.
+    """`convex_kl_divergence`, under its name in matrix factorization.
 
     Lee and Seung, Algorithms for non-negative matrix factorization, 2000
 
@@ -110,7 +111,7 @@ def _sum(
     dtype, (log_p, t) = meet(name, log_predictions=log_p, **to)
     along = check.axes(name, axis, log_p.ndim)
     keep = mask(name, where, log_p.shape)
-    # Zeros in, before zeros out: no slope is taken of what does not count.
+    # Zeros in as well as zeros out: masked entries must not reach the gradient.
     terms = term(jnp.where(keep, log_p, 0), jnp.where(keep, t, 0))
     return jnp.sum(jnp.where(keep, terms, 0), along).astype(dtype)
 

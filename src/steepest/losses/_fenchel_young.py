@@ -1,4 +1,4 @@
-"""Losses made of a maximum.
+"""Fenchel-Young losses, made from a regularized maximum.
 
 Blondel, Martins and Niculae, Learning with Fenchel-Young losses, 2020, arXiv:1901.02324
 """
@@ -19,15 +19,15 @@ def make_fenchel_young_loss(
 ) -> Callable[..., Shaped[Array, "..."]]:
     """The loss `max_fun(scores) - <targets, scores>` of a regularized maximum.
 
-    Its slope is the maximizer less the targets: with `logsumexp` that is softmax less
-    the targets, and the loss is cross-entropy without the entropy of the targets.
+    Its gradient is the maximizer minus the targets: with `logsumexp` that is softmax
+    minus the targets, and the loss is cross-entropy without the entropy of the targets.
 
     Args:
-        max_fun: `max_fun(scores) -> number`, for one-dimensional `scores`: the largest
-            `<y, scores> - omega(y)` over the possible `y`.
+        max_fun: `max_fun(scores) -> number`, for one-dimensional `scores`: the maximum
+            of `<y, scores> - omega(y)` over the possible `y`.
 
     Returns `loss(scores, targets, *args, **kwargs)`, with the entries along the last
-    axis and any axes of examples before it; `args` and `kwargs` go to `max_fun`.
+    axis and batch axes before it; `args` and `kwargs` are passed to `max_fun`.
 
     >>> import jax, jax.numpy as jnp, steepest
     >>> loss = steepest.losses.make_fenchel_young_loss(jax.nn.logsumexp)
@@ -44,15 +44,15 @@ def make_fenchel_young_loss(
         s, t = array(name, "scores", scores), array(name, "targets", targets)
         if s.ndim == 0 or s.shape[-1:] != t.shape[-1:]:
             raise check.WrongArgument(
-                f"{name}: scores have shape {s.shape} and targets {t.shape}, expected "
-                "last axes of the same size."
+                f"{name}: scores have shape {s.shape} and targets have shape "
+                f"{t.shape}, expected last axes of the same size."
             )
 
         def one(x: Array) -> Array:
             best = jnp.asarray(max_fun(x, *args, **kwargs))
             if best.ndim > 0:
                 raise check.WrongArgument(
-                    f"{name}: max_fun makes shape {best.shape} of scores of shape "
+                    f"{name}: max_fun returns shape {best.shape} for scores of shape "
                     f"{x.shape}, expected one number."
                 )
             return best

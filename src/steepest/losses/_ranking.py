@@ -1,4 +1,4 @@
-"""Losses of lists: are the relevant items at the top.
+"""Ranking losses of lists, which ask for the relevant items at the top.
 
 Cao, Qin, Liu, Tsai and Li, Learning to rank: from pairwise approach to listwise
 approach, 2007. Xia, Liu, Wang, Zhang and Li, Listwise approach to learning to rank:
@@ -29,12 +29,13 @@ def ranking_softmax_loss(
 
     Args:
         logits: real numbers: a score for each item, items along the last axis.
-        labels: how relevant each item is; of a shape that broadcasts.
-        where: which items there are. A list without items does not count.
-        weights: of the items; by default 1.
-        reduce_fn: makes one number of the losses of the lists. It is called with them
-            and with `where`: which of the lists have items, or `None`. Itself `None`,
-            the losses are returned, one for each list. The mean over no list is 0.
+        labels: the relevance of each item; of a shape that broadcasts.
+        where: mask of the items. A list without items does not count.
+        weights: weights of the items; by default 1.
+        reduce_fn: reduces the losses of the lists to one number. It is called with them
+            and with `where`: a mask of the lists that have items, or `None`. If
+            `reduce_fn` is `None`, the loss of each list is returned. The mean over no
+            lists is 0.
     """
     name = "ranking_softmax_loss"
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
@@ -45,7 +46,7 @@ def ranking_softmax_loss(
     x, l = meet(name, logits=x, labels=l)[1]
     if x.ndim == 0:
         raise ValueError(
-            f"{name}: logits have shape (), expected at least one axis, of items."
+            f"{name}: logits have shape (), expected at least one axis, the items."
         )
     keep = mask(name, where, x.shape)
     l = l * spread(name, x.shape, weights=w.astype(x.dtype))

@@ -1,4 +1,4 @@
-"""Losses of real numbers: how far is a prediction from its target."""
+"""Regression losses."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ Loss = Float[Array, "..."]
 def squared_error(predictions: Numbers, targets: Numbers | None = None) -> Loss:
     """`(predictions - targets)^2`, for each entry.
 
-    Mean squared error is the mean of it.
+    Its mean is the mean squared error.
 
     Args:
         predictions: real numbers.
@@ -36,7 +36,7 @@ def squared_error(predictions: Numbers, targets: Numbers | None = None) -> Loss:
 
 
 def l2_loss(predictions: Numbers, targets: Numbers | None = None) -> Loss:
-    """`(predictions - targets)^2 / 2`, for each entry; its slope is the difference.
+    """`(predictions - targets)^2 / 2`, for each entry; its gradient is the difference.
 
     Args:
         predictions: real numbers.
@@ -48,7 +48,7 @@ def l2_loss(predictions: Numbers, targets: Numbers | None = None) -> Loss:
 def huber_loss(
     predictions: Numbers, targets: Numbers | None = None, *, delta: Numbers = 1.0
 ) -> Loss:
-    """Huber's loss: a square near zero, a line of slope `delta` further out.
+    """The Huber loss: quadratic near zero, linear with slope `delta` further out.
 
         e    = |predictions - targets|
         loss = e^2 / 2                       where e <= delta
@@ -59,7 +59,7 @@ def huber_loss(
     Args:
         predictions: real numbers.
         targets: of a shape that broadcasts; by default zeros.
-        delta: where the square becomes a line, at least 0; a number or an array.
+        delta: where it becomes linear, at least 0; a number or an array.
     """
     name = "huber_loss"
     dtype, (e, width) = _difference(
@@ -76,7 +76,7 @@ def log_cosh(predictions: Numbers, targets: Numbers | None = None) -> Loss:
         loss = log(1 + 2 sinh(e / 2)^2)              where |e| < 1
                |e| + log(1 + exp(-2 |e|)) - log 2    elsewhere
 
-    The same number twice: the first keeps its digits near zero, the second does not
+    Both lines are the same number: the first is precise near zero, the second does not
     overflow.
 
     Chen, Log hyperbolic cosine loss improves variational auto-encoder, 2019
@@ -105,15 +105,15 @@ def cosine_similarity(
 
         loss = <p, t> / sqrt(max(|p|^2, epsilon) max(|t|^2, epsilon))
 
-    Without `epsilon` a vector of zeros has no angle, and the answer is NaN.
+    Without `epsilon` a vector of zeros has no angle, and the result is NaN.
 
     Args:
         predictions: real numbers.
         targets: real numbers, of a shape that broadcasts.
-        epsilon: the least square of a length a vector is counted with, at least 0; a
-            number or an array, one for each vector.
-        axis: the axis or axes along which the vectors lie; `None` is all.
-        where: which entries count; vectors without any have similarity 0.
+        epsilon: lower bound of the squared norms, at least 0; a number, or an array
+            with one number for each vector.
+        axis: the axis or axes of the vectors; `None` is all.
+        where: mask of the entries that count; vectors without any have similarity 0.
     """
     dtype, cosine = _cosine(
         "cosine_similarity", predictions, targets, epsilon, axis, where
@@ -145,14 +145,14 @@ def unit(
 ) -> Float[Array, "..."]:
     """`x / sqrt(max(|x|^2, epsilon))`, and zeros where `empty`.
 
-    Divided by its largest entry first, so that no square leaves the range of the dtype;
-    that number cancels, and is not differentiated.
+    `x` is divided by its largest entry first, so that squares stay in the range of the
+    dtype. That factor cancels, and is not differentiated.
     """
     top = jax.lax.stop_gradient(jnp.max(jnp.abs(x), along, keepdims=True, initial=0))
     top = jnp.where((top > 0) & jnp.isfinite(top), top, 1)
     x, least = x / top, jnp.sqrt(epsilon) / top
     squares = jnp.sum(x * x, along, keepdims=True)
-    # The slope of the root at zero is infinite: it must not be asked for.
+    # The derivative of the root at zero is infinite, so zero is replaced first.
     length = jnp.sqrt(jnp.where(squares > 0, squares, 1))
     short = (squares == 0) | (length <= least)
     return x / jnp.where(empty, 1, jnp.where(short, least, length))

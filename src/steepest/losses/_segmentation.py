@@ -1,4 +1,4 @@
-"""Losses of overlap, for images whose pixels have classes.
+"""Overlap losses for image segmentation.
 
 Milletari, Navab and Ahmadi, V-Net, 2016, arXiv:1606.04797
 Salehi, Erdogmus and Gholipour, Tversky loss function for image segmentation, 2017,
@@ -19,7 +19,9 @@ from ..numerics import promoted
 from ._arrays import array, Axis, meet, Numbers, same_shape, spread, weight
 
 Loss = Float[Array, "..."]
-_NO_VOLUME = 1e-7  # added to a squared volume, so that a missing class has a weight
+_NO_VOLUME = (
+    1e-7  # added to a squared volume, so that a missing class has a finite weight
+)
 
 
 def dice_loss(
@@ -35,27 +37,28 @@ def dice_loss(
     ignore_background: bool = False,
     axis: Axis = None,
 ) -> Loss:
-    """One less the overlap of prediction and target, for each class.
+    """One minus the overlap of predictions and targets, for each class.
 
-        p    = softmax(predictions), or sigmoid where there is one class
+        p    = softmax(predictions), or sigmoid if there is one class
         both = sum p targets
         more = sum p (1 - targets)
         less = sum (1 - p) targets
         loss = 1 - (both + smooth) / (both + alpha more + beta less + smooth)
 
-    With `alpha` and `beta` of 1/2 that is Dice's coefficient, of 1 Jaccard's, and in
-    general Tversky's. A class that is neither there nor predicted has no loss.
+    The fraction is the Dice coefficient if `alpha` and `beta` are 1/2, the Jaccard
+    index if they are 1, and the Tversky index in general. A class that is neither
+    present nor predicted has no loss.
 
     Args:
         predictions: `[examples, ..., classes]`; one class needs no axis of its own.
         targets: of the same shape: one-hot, or probabilities.
-        class_weights: `[classes]`: what the loss of each is multiplied by.
-        smooth: added to both sides of the fraction, at least 0.
-        alpha: the weight of what is predicted but not there, at least 0.
-        beta: the weight of what is there but not predicted, at least 0.
+        class_weights: `[classes]`, the weight of the loss of each class.
+        smooth: added to numerator and denominator, at least 0.
+        alpha: weight of false positives, at least 0.
+        beta: weight of false negatives, at least 0.
         apply_softmax: whether predictions are logits. If not, they are probabilities,
             and must sum to 1 over the classes; that is checked unless they are traced.
-        reduction: over the classes: `"mean"`, `"sum"` or `"none"`.
+        reduction: how to reduce over the classes: `"mean"`, `"sum"` or `"none"`.
         ignore_background: whether to leave out class 0, if there are others.
         axis: the axes to sum over; by default all but the first and the last.
     """
@@ -91,16 +94,16 @@ def multiclass_generalized_dice_loss(
     apply_softmax: bool = True,
     ignore_background: bool = False,
 ) -> Loss:
-    """Dice losses averaged over classes, the small ones counting most.
+    """Dice losses averaged over classes, with the most weight on small ones.
 
-        weight = 1 / (sum targets)^2, of all examples, scaled to a mean of 1
+        weight = 1 / (sum targets)^2, over all examples, scaled to a mean of 1
         loss   = mean over examples and classes of weight dice_loss
 
     Args:
         predictions: `[examples, ..., classes]`.
         targets: of the same shape: one-hot, or probabilities.
-        smooth, apply_softmax, ignore_background: as for `dice_loss`. The background,
-            if it is ignored, still counts when weights are scaled.
+        smooth, apply_softmax, ignore_background: as for `dice_loss`. An ignored
+            background still counts when weights are scaled.
     """
     name = "multiclass_generalized_dice_loss"
     p, t = array(name, "predictions", predictions), array(name, "targets", targets)
@@ -110,7 +113,7 @@ def multiclass_generalized_dice_loss(
         name, p, t, apply_softmax, ignore_background, spatial, numbers, None
     )
     if not jnp.issubdtype(t.dtype, jnp.floating):
-        # A volume that was counted is in the default dtype, and so are the weights.
+        # The volume of integer targets, and so the weights, have the default dtype.
         dtype = promoted(jnp.zeros((), dtype), jnp.zeros((), float))
     volume = jnp.sum(t.astype(dice.dtype), tuple(range(t.ndim - 1)))
     weight = 1 / (volume * volume + _NO_VOLUME)
@@ -129,8 +132,8 @@ def binary_dice_loss(
 
     Args:
         predictions: `[examples, ...]`, with or without a last axis of size one.
-        targets: of the same shape: 1 where the class is, 0 where it is not.
-        smooth: added to both sides of the fraction.
+        targets: of the same shape: 1 for the class, 0 for the background.
+        smooth: added to numerator and denominator.
         apply_sigmoid: whether predictions are logits. If not, they are probabilities.
     """
     name = "binary_dice_loss"
@@ -152,7 +155,7 @@ def _overlap(
     numbers: dict[str, Numbers],
     class_weights: Numbers | None,
 ) -> tuple[Any, Loss]:
-    """The dtype of the answer, and the losses of the classes that are not ignored."""
+    """The result dtype, and the losses of the classes that are not ignored."""
     if p.ndim == 0:
         raise ValueError(
             f"{name}: predictions have shape (), expected [examples, ..., classes]."
@@ -160,14 +163,14 @@ def _overlap(
     same_shape(name, predictions=p, targets=t)
     if not jnp.issubdtype(p.dtype, jnp.floating):
         p = p.astype(float)
-    given = {k: weight(name, check.nonnegative, **{k: x}) for k, x in numbers.items()}
+    factors = {k: weight(name, check.nonnegative, **{k: x}) for k, x in numbers.items()}
     w = array(name, "class_weights", 1.0 if class_weights is None else class_weights)
-    dtype = promoted(p, t, w, *given.values())
+    dtype = promoted(p, t, w, *factors.values())
     _check_probabilities(name, p, from_logits)
     _, (p, t) = meet(name, predictions=p, targets=t)
     if from_logits:
         p = jax.nn.softmax(p) if p.shape[-1] > 1 else jax.nn.sigmoid(p)
-    smooth, alpha, beta = (x.astype(p.dtype) for x in given.values())
+    smooth, alpha, beta = (x.astype(p.dtype) for x in factors.values())
     classes = p.shape[-1]
     p, t = _foreground(p, ignore_background), _foreground(t, ignore_background)
     both = jnp.sum(p * t, along)
@@ -180,8 +183,8 @@ def _overlap(
         return dtype, loss
     if w.ndim != 1 or p.ndim - 1 in along:
         raise ValueError(
-            f"{name}: class_weights have shape {w.shape}, and sums are along "
-            f"{along}, expected one weight for each class, and an axis of classes left."
+            f"{name}: class_weights have shape {w.shape} and sums are over the axes "
+            f"{along}, expected one weight for each class, and no sum over classes."
         )
     w = spread(name, (classes,), class_weights=w.astype(loss.dtype))
     return dtype, loss * jnp.broadcast_to(_foreground(w, ignore_background), loss.shape)
@@ -205,8 +208,7 @@ def _check_probabilities(name: str, p: Array, from_logits: bool) -> None:
         fine = (low >= -slack) & (high <= 1 + slack)
     if not fine:
         raise ValueError(
-            f"{name}: predictions are to be taken as probabilities, and have "
-            f"{wanted.split(' of ')[0]} from {low:.6f} to {high:.6f}, expected valid "
-            f"probability distributions, with {wanted}. Leave apply_softmax or "
-            "apply_sigmoid on for logits."
+            f"{name}: predictions have {wanted.split(' of ')[0]} from {low:.6f} to "
+            f"{high:.6f}, expected valid probability distributions, with {wanted}. "
+            "Leave apply_softmax or apply_sigmoid on for logits."
         )

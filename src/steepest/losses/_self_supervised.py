@@ -1,4 +1,4 @@
-"""Losses of embeddings: things of a kind together, others apart."""
+"""Losses of embeddings: similar examples together, others apart."""
 
 from typing import Any
 
@@ -21,23 +21,23 @@ def ntxent(
         loss = mean of -log(exp s_ij / (exp s_ij + sum_k exp s_ik))
 
     over the pairs `i, j` of different examples with the same label; `k` runs over the
-    examples with another label than `i`. Without such a pair the loss is 0. Lengths
-    count as at least the root of the dtype's epsilon.
+    examples with a label different from that of `i`. Without such a pair the loss is 0.
+    Norms count as at least the root of the dtype's epsilon.
 
     Chen, Kornblith, Norouzi and Hinton, A simple framework for contrastive learning of
     visual representations, 2020, arXiv:2002.05709
 
     Args:
         embeddings: real numbers, `[examples, features]`.
-        labels: `[examples]`; equal for examples of a kind.
-        temperature: above 0; small ones look at the nearest others only.
+        labels: `[examples]`; equal for similar examples.
+        temperature: above 0; small values weight the nearest examples most.
     """
     name = "ntxent"
     e, l = floating(name, "embeddings", embeddings), array(name, "labels", labels)
     if e.ndim != 2 or l.shape != e.shape[:1]:
         raise check.WrongArgument(
-            f"{name}: embeddings have shape {e.shape} and labels {l.shape}, expected "
-            "[examples, features] and [examples]."
+            f"{name}: embeddings have shape {e.shape} and labels have shape "
+            f"{l.shape}, expected [examples, features] and [examples]."
         )
     tau = weight(name, check.positive.must, temperature=temperature)
     dtype = promoted(e, tau)
@@ -73,12 +73,12 @@ def triplet_margin_loss(
 
     Args:
         anchors: real numbers.
-        positives: what the anchors should be near to; of a shape that broadcasts.
-        negatives: what they should be far from; of a shape that broadcasts.
+        positives: examples that should be near the anchors; of a shape that broadcasts.
+        negatives: examples that should be far away; of a shape that broadcasts.
         axis: the axis or axes of the features; `None` is all.
-        norm_degree: of the norm, above 0; 2 is Euclidean.
+        norm_degree: degree of the norm, above 0; 2 is Euclidean.
         margin: how much nearer the positives should be, at least 0.
-        eps: keeps the slope of the root finite; at least 0.
+        eps: keeps the gradient of the root finite; at least 0.
     """
     name = "triplet_margin_loss"
     a = floating(name, "anchors", anchors)
@@ -107,13 +107,13 @@ def triplet_margin_loss(
 
 
 def _power(x: Float[Array, "..."], degree: int | float | Array) -> Float[Array, "..."]:
-    """`x^degree`, whose slope at zero is taken as zero: of a root it is infinite."""
+    """`x^degree`, with derivative zero at zero, where that of a root is infinite."""
     zero = x == 0
     return jnp.where(zero, 0, jnp.where(zero, 1, x) ** degree)
 
 
 def _log_sum_exp(s: Float[Array, "n n"], keep: Array) -> Float[Array, "n 1"]:
-    """Of each row, over what is kept; where that is nothing, `-inf` without a slope."""
+    """Of each row, over kept entries; `-inf` with no gradient if there are none."""
     some = jnp.any(keep, 1, keepdims=True)
     total = jax.nn.logsumexp(s, 1, keepdims=True, where=keep | ~some)
     return jnp.where(some, total, -jnp.inf)

@@ -1,4 +1,4 @@
-"""Labels that are less sure.
+"""Label smoothing.
 
 Szegedy, Vanhoucke, Ioffe, Shlens and Wojna, Rethinking the Inception architecture
 for computer vision, 2015, arXiv:1512.00567
@@ -25,14 +25,14 @@ def smooth_labels(
     """`(1 - alpha) labels + alpha / k`, with `k` classes.
 
     Args:
-        labels: real probabilities, for example one-hot.
-        alpha: how much is shared out among the classes, from 0 to 1; a number or an
-            array that broadcasts to the labels.
+        labels: probabilities as floats, for example one-hot.
+        alpha: the share distributed evenly over the classes, from 0 to 1; a number or
+            an array that broadcasts to the labels.
         axis: the axis or axes of the classes; `None` is all.
-        where: which classes count towards `k`. Where there are none, nothing is shared.
+        where: mask of the classes that count towards `k`. If none do, `alpha / k` is 0.
     """
     name = "smooth_labels"
-    advice = "Make probabilities of numbers of classes with `jax.nn.one_hot`."
+    advice = "Convert class indices to probabilities with `jax.nn.one_hot`."
     l = floating(name, "labels", labels, advice)
     a = weight(name, check.fraction, alpha=alpha)
     dtype = promoted(l, a)

@@ -1,4 +1,4 @@
-"""The sparsemax loss of many classes.
+"""The sparsemax loss for many classes.
 
 Martins and Astudillo, From softmax to sparsemax, 2016, arXiv:1602.02068
 """
@@ -13,17 +13,17 @@ from ._arrays import array, integers, Numbers
 
 
 def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, "..."]:
-    """Like cross-entropy, but its probabilities may be zero, and so may the loss.
+    """Like cross-entropy, but probabilities, and the loss, may be exactly zero.
 
         p    = the point of the simplex nearest to the scores
         loss = <p, scores> - scores[labels] - |p|^2 / 2 + 1 / 2
 
-    The slope is `p` less one for the right class.
+    The gradient is `p` minus one for the right class.
 
     Args:
         scores: numbers; classes along the last axis.
-        labels: the number of the right class, for each example. Negative numbers count
-            from the end; beyond both ends the last class there is taken.
+        labels: the index of the right class, for each example. Negative indices count
+            from the end; indices out of range are clipped.
     """
     name = "multiclass_sparsemax_loss"
     z = array(name, "scores", scores)
@@ -32,8 +32,8 @@ def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, 
         l = l[..., 0]
     if z.ndim == 0 or l.shape != z.shape[:-1]:
         raise check.WrongArgument(
-            f"{name}: scores have shape {z.shape} and labels {l.shape}, expected "
-            "labels of the shape of the scores without the last axis."
+            f"{name}: scores have shape {z.shape} and labels have shape {l.shape}, "
+            "expected labels of the shape of the scores without the last axis."
         )
     if z.shape[-1] == 0:
         raise IndexError(
@@ -47,7 +47,7 @@ def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, 
 
 def _loss(z: Float[Array, " n"], l: Array) -> Float[Array, ""]:
     p = simplex(z)
-    # Less their largest: the loss does not change, and sums keep their digits.
+    # Subtracting the largest score keeps the loss, and the precision of the sums.
     z = z - jax.lax.stop_gradient(jnp.max(z))
     mean = jnp.sum(p * jnp.where(p > 0, z, 0))
     return mean - z[l] - jnp.sum(p * p) / 2 + 0.5

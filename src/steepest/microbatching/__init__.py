@@ -1,4 +1,4 @@
-"""A large batch in small pieces, one after the other."""
+"""Process a large batch as a sequence of microbatches."""
 
 from ._accumulators import (
     AccumulationType as AccumulationType,

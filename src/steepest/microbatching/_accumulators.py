@@ -1,4 +1,4 @@
-"""How the results of small pieces become the result of the whole."""
+"""Combine the results of microbatches into the result of the batch."""
 
 import dataclasses
 import enum
@@ -14,32 +14,32 @@ from ..numerics import at_least_float32
 
 
 class AccumulationType(enum.Enum):
-    """The ways there are by name."""
+    """The built-in ways to accumulate."""
 
-    MEAN = enum.auto()  # the sum over the pieces, over how many there are
-    SUM = enum.auto()  # the sum over the pieces
-    RUNNING_MEAN = enum.auto()  # the mean of those that were run
-    CONCAT = enum.auto()  # one after the other, in the order of the batch
+    MEAN = enum.auto()  # the sum over microbatches, divided by their number
+    SUM = enum.auto()  # the sum over microbatches
+    RUNNING_MEAN = enum.auto()  # the mean over the microbatches that were run
+    CONCAT = enum.auto()  # concatenated, in the order of the batch
 
     @classmethod
     def _missing_(cls, value: object) -> None:
         names = ", ".join(way.name for way in cls)
         raise ValueError(
-            f"AccumulationType: {value!r} is none, expected one of: {names}. Write "
+            f"AccumulationType: got {value!r}, expected one of: {names}. Write "
             "`AccumulationType.SUM`."
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class Accumulator:
-    """A way of one's own.
+    """A custom way to accumulate.
 
     Args:
-        init: from the shape and dtype of one result to the memory before the first.
-        update: (memory, result, number of the piece) -> memory.
-        finalize: memory -> what is returned.
-        aggregate: from the results for each example of a piece, stacked along axis 0,
-            to one result. Only `micro_vmap` and `micro_grad` need it.
+        init: shape and dtype of one result -> initial memory.
+        update: (memory, result, index of the microbatch) -> memory.
+        finalize: memory -> final result.
+        aggregate: results for each example of a microbatch, stacked along axis 0 -> one
+            result. Only `micro_vmap` and `micro_grad` use it.
     """
 
     init: Callable[[PyTree], PyTree]
@@ -52,21 +52,21 @@ class Accumulator:
         check.function("Accumulator", **parts)
 
 
-def accumulator_for(name: str, way: Any, shapes: PyTree, pieces: int) -> Accumulator:
+def accumulator_for(name: str, way: Any, shapes: PyTree, count: int) -> Accumulator:
     """The accumulator for results of these shapes.
 
     Args:
         name: name used in error messages.
         way: an `AccumulationType` or an `Accumulator`.
         shapes: the shape and dtype of each array of one result.
-        pieces: how many microbatches there are.
+        count: number of microbatches.
     """
     if isinstance(way, Accumulator):
         return way
     aggregate = aggregate_for(name, way)
     if way is AccumulationType.CONCAT:
         return Accumulator(
-            init=_each(lambda s: jnp.zeros((pieces, *s.shape), s.dtype)),
+            init=_each(lambda s: jnp.zeros((count, *s.shape), s.dtype)),
             update=lambda memory, x, i: jax.tree.map(
                 lambda m, x: m.at[i].set(x), memory, x
             ),
@@ -77,7 +77,7 @@ def accumulator_for(name: str, way: Any, shapes: PyTree, pieces: int) -> Accumul
         last = lambda total: total
     else:
         _check_floating(name, way, shapes)
-        last = lambda total: total / max(pieces, 1)
+        last = lambda total: total / max(count, 1)
     running = way is AccumulationType.RUNNING_MEAN
 
     def update(memory: PyTree, x: PyTree, i: Any) -> PyTree:
@@ -92,13 +92,13 @@ def accumulator_for(name: str, way: Any, shapes: PyTree, pieces: int) -> Accumul
             lambda m, s: (m if running else last(m)).astype(s.dtype), memory, shapes
         )
 
-    # In half precision a sum of 256 and 1 is 256: it is kept in float32.
+    # In bfloat16, 256 + 1 is 256: sums of half precision are kept in float32.
     start = lambda s: at_least_float32(jnp.zeros(s.shape, s.dtype))
     return Accumulator(_each(start), update, finalize, aggregate)
 
 
 def aggregate_for(name: str, way: Any) -> Callable[[PyTree], PyTree]:
-    """From stacked results for each example of a piece to one result.
+    """The function from stacked results, one for each example, to one result.
 
     Args:
         name: name used in error messages.
@@ -123,7 +123,7 @@ def _each(f: Callable[[Any], Any]) -> Callable[[PyTree], PyTree]:
 
 
 def _in_order(stacked: Any) -> Any:
-    """Undo `reshape_batch_axis`: `k` in piece `i` of `n` was number `k n + i`."""
+    """Undo `reshape_batch_axis`: example `k` of microbatch `i` of `n` was `k n + i`."""
     if stacked.ndim < 2:
         return stacked
     n, size, *rest = stacked.shape
@@ -135,6 +135,7 @@ def _check_floating(name: str, way: AccumulationType, shapes: PyTree) -> None:
         if not jnp.issubdtype(s.dtype, jnp.floating):
             where = jax.tree_util.keystr(path) or "(the result itself)"
             raise ValueError(
-                f"{name}: leaf {where} of the result is {s.dtype}, and {way.name} "
-                "wants real numbers. Return floats, or accumulate it by SUM or CONCAT."
+                f"{name}: leaf {where} of the result is {s.dtype}, expected real "
+                f"numbers for {way.name}. Return floats, or accumulate with SUM or "
+                "CONCAT."
             )

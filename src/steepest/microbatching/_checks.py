@@ -1,4 +1,4 @@
-"""What is asked of functions, batches, axes and accumulators before anything runs."""
+"""Checks of functions, batches, axes and accumulators before anything runs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from ..tree import first_difference
 def check_call(
     name: str, fun: Any, microbatch_size: Any, num_real_microbatches: Any
 ) -> None:
-    """That there is a function, and that the numbers can be."""
+    """Check the function and the numbers of microbatches."""
     check.function(name, fun=fun)
     if microbatch_size is not None:
         check.period(name, microbatch_size=microbatch_size)
@@ -23,43 +23,44 @@ def check_call(
         check.whole(name, num_real_microbatches=num_real_microbatches)
 
 
-def integers(who: str, **given: Any) -> tuple[int, ...]:
-    """Whole numbers, one or a sequence, given by name."""
-    ((name, x),) = given.items()
-    found = tuple(x) if isinstance(x, Sequence) else (x,)
-    if not all(isinstance(n, int | np.integer) for n in found):
+def integers(name: str, **value: Any) -> tuple[int, ...]:
+    """One keyword argument, an integer or a sequence of integers, as a tuple."""
+    ((argument, x),) = value.items()
+    numbers = tuple(x) if isinstance(x, Sequence) else (x,)
+    if not all(isinstance(n, int | np.integer) for n in numbers):
         raise TypeError(
-            f"{who}: {name} is {x!r}, expected a whole number or a sequence of them."
+            f"{name}: {argument} is {x!r}, expected a whole number or a sequence of "
+            "whole numbers."
         )
-    return found
+    return numbers
 
 
-def check_tree(who: str, name: str, prefix: PyTree, of: str, tree: PyTree) -> None:
-    """That one tree begins as another does."""
+def check_tree(name: str, argument: str, prefix: PyTree, of: str, tree: PyTree) -> None:
+    """Check that `prefix` is a prefix of `tree`."""
     try:
         jax.tree.structure(prefix, is_leaf=is_none).flatten_up_to(tree)
     except (KeyError, TypeError, ValueError):
-        difference = first_difference(tree, prefix, (of, name))
+        difference = first_difference(tree, prefix, (of, argument))
         raise ValueError(
-            f"{who}: {difference}. Give `{name}` the structure of the {of}, or one for "
-            "a whole subtree."
+            f"{name}: {difference}. Give `{argument}` the structure of the {of}, or "
+            "one value for a whole subtree."
         ) from None
 
 
 def is_array(x: Any) -> bool:
-    """Whether `x` can be in a batch: numbers, but also random keys."""
+    """Whether `x` can be in a batch: numbers or random keys."""
     return check.is_number(x) or hasattr(x, "dtype")
 
 
 def is_none(x: Any) -> bool:
-    """Whether there is nothing: no axis, for an array that is no batch."""
+    """Whether `x` is `None`: the axis of an array that is not a batch."""
     return x is None
 
 
 def check_axes(name: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
-    """That every array of a batch has the axis of the batch."""
+    """Check that every array of a batch has the batch axis."""
     for i, (axis, arg) in enumerate(zip(axes, args, strict=True)):
-        if not isinstance(axis, int):  # none, or a tree of them
+        if not isinstance(axis, int):  # `None`, or a tree of axes
             continue
         for path, x in jax.tree_util.tree_leaves_with_path(arg):
             where = f"argument {i}{jax.tree_util.keystr(path)}"
@@ -69,6 +70,6 @@ def check_axes(name: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
                 )
             if not -jnp.ndim(x) <= axis < jnp.ndim(x):
                 raise ValueError(
-                    f"{name}: {where} has shape {jnp.shape(x)}, expected an axis "
-                    f"{axis}, of examples. Leave out of the batches what is none."
+                    f"{name}: {where} has shape {jnp.shape(x)}, expected a batch "
+                    f"axis {axis}. Leave arguments without one out of the batches."
                 )

@@ -16,11 +16,11 @@ from ._microbatch import in_pieces, Way
 
 
 class Aux(NamedTuple):
-    """What `micro_grad` returns beside the gradients, for each example."""
+    """Second result of `micro_grad`, with one entry for each example."""
 
-    values: PyTree  # of the function
-    metrics: PyTree  # of `metrics_fn`
-    aux: PyTree  # what the function returned beside its value
+    values: PyTree  # values of the function
+    metrics: PyTree  # results of `metrics_fn`
+    aux: PyTree  # auxiliary results of the function
 
 
 def micro_vmap(
@@ -33,15 +33,17 @@ def micro_vmap(
     accumulator: Way = AccumulationType.CONCAT,
     num_real_microbatches: Any = None,
 ) -> Callable[..., Any]:
-    """`jax.vmap` that maps over a few examples at a time.
+    """`jax.vmap`, a few examples at a time.
 
     Args:
         fun: a function of one example. Keyword arguments are mapped over axis 0.
         in_axes: as for `jax.vmap`.
-        out_axes: 0; others are not supported.
-        microbatch_size: how many examples at a time; `None` for all.
-        vmap_fn: what maps over them: `(fun, in_axes, out_axes) -> function`.
-        accumulator, num_real_microbatches: as for `microbatch`.
+        out_axes: 0; other values are not supported.
+        microbatch_size: number of examples at a time; `None` for all.
+        vmap_fn: maps over the examples: `(fun, in_axes, out_axes) -> function`.
+        accumulator: how to combine the results: an `AccumulationType`, an
+            `Accumulator`, or a tree of them that is a prefix of the result of `fun`.
+        num_real_microbatches: number of microbatches to run; the others are padding.
 
     >>> import jax.numpy as jnp
     >>> micro_vmap(lambda x: x * x, microbatch_size=2)(jnp.arange(4)).tolist()
@@ -69,13 +71,13 @@ def _mapped(
     accumulator: Way,
     num_real_microbatches: Any,
 ) -> Callable[..., Any]:
-    """`micro_vmap`, and who speaks in an error."""
+    """`micro_vmap`, with the name used in error messages."""
     check_call(name, fun, microbatch_size, num_real_microbatches)
     check.function(name, vmap_fn=vmap_fn)
     if not (isinstance(out_axes, int) and out_axes == 0):
         raise NotImplementedError(
-            f"{name}: out_axes is {out_axes!r}, and only 0 is supported. Move the "
-            "axes of the result."
+            f"{name}: out_axes is {out_axes!r}, expected 0. Move the axes of the "
+            "result with `jnp.moveaxis`."
         )
 
     @functools.wraps(fun)
@@ -88,11 +90,11 @@ def _mapped(
         axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
         if len(axes) != len(args):
             raise ValueError(
-                f"{name}: in_axes has {len(axes)} entries, and there are "
-                f"{len(args)} positional arguments, expected one for each."
+                f"{name}: in_axes has {len(axes)} entries, expected one for each of "
+                f"the {len(args)} positional arguments."
             )
         if not args and not kwargs:
-            raise ValueError(f"{name}: there is no argument, expected a batch.")
+            raise ValueError(f"{name}: got no arguments, expected a batch.")
         check_axes(name, axes, args)
         mapped = vmap_fn(fun, axes, 0)
 
@@ -130,20 +132,22 @@ def micro_grad(
     metrics_fn: Callable[[PyTree], PyTree] = lambda grads: None,
     num_real_microbatches: Any = None,
 ) -> Callable[..., tuple[PyTree, Aux]]:
-    """The gradient for each example, changed, and then accumulated over the batch.
+    """The gradient for each example, transformed and accumulated over the batch.
 
     Args:
-        fun: a loss, and with `has_aux` something beside it.
-        has_aux: whether it returns something beside it.
-        argnums: by which arguments to differentiate.
+        fun: a function that returns a loss, or with `has_aux` a loss and auxiliary
+            results.
+        has_aux: whether `fun` also returns auxiliary results.
+        argnums: the arguments to differentiate with respect to.
         batch_argnums: which positional arguments are batches, along axis 0. Keyword
             arguments are batches too.
-        keep_batch_dim: whether `fun` sees a batch of one example, or the example.
-        microbatch_size: how many examples at a time; `None` for all.
-        accumulator: as for `microbatch`, for the gradients.
-        transform_fn: what to do with the gradient of one example, such as clipping.
-        metrics_fn: what to report of it, as it was before.
-        num_real_microbatches: as for `microbatch`.
+        keep_batch_dim: whether `fun` gets a batch of one example, or the example.
+        microbatch_size: number of examples at a time; `None` for all.
+        accumulator: how to combine the gradients: an `AccumulationType`, an
+            `Accumulator`, or a tree of them that is a prefix of the gradients.
+        transform_fn: applied to the gradient of each example, for instance clipping.
+        metrics_fn: metrics of the gradient of each example, before `transform_fn`.
+        num_real_microbatches: number of microbatches to run; the others are padding.
 
     Returns:
         A function that returns the gradients and, for each example, an `Aux`.
@@ -160,14 +164,14 @@ def micro_grad(
     numbers = integers(name, batch_argnums=batch_argnums)
 
     def loss(*args: Any, **kwargs: Any) -> Any:
-        found = fun(*args, **kwargs)
-        if has_aux and not (isinstance(found, tuple) and len(found) == 2):
+        result = fun(*args, **kwargs)
+        if has_aux and not (isinstance(result, tuple) and len(result) == 2):
             raise TypeError(
-                f"{name}: fun returns no pair, expected one with `has_aux`: the value "
-                "and something beside it."
+                f"{name}: fun does not return a pair, expected the loss and auxiliary "
+                "results. Pass `has_aux=False` if there are none."
             )
-        check.one_number(name, "fun", found[0] if has_aux else found)
-        return found
+        check.one_number(name, "fun", result[0] if has_aux else result)
+        return result
 
     value_and_grad = jax.value_and_grad(loss, argnums, has_aux=has_aux)
 
@@ -180,14 +184,14 @@ def micro_grad(
     def wrapped(*args: Any, **kwargs: Any) -> tuple[PyTree, Aux]:
         if not all(-len(args) <= n < len(args) for n in by):
             raise TypeError(
-                f"{name}: argnums is {argnums}, and there are {len(args)} positional "
-                "arguments to differentiate by."
+                f"{name}: argnums is {argnums}, but there are {len(args)} positional "
+                "arguments. Pass the params by position."
             )
         differentiable(name, **{f"argument {n}": args[n] for n in by})
         batches = {n if n >= 0 else n + len(args) for n in numbers}
         if not batches <= set(range(len(args))):
             raise IndexError(
-                f"{name}: batch_argnums is {batch_argnums}, and there are "
+                f"{name}: batch_argnums is {batch_argnums}, but there are "
                 f"{len(args)} positional arguments. Pass the batch by position."
             )
         check_axes(name, [0 if i in batches else None for i in range(len(args))], args)

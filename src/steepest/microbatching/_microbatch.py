@@ -1,4 +1,4 @@
-"""A function of a large batch, run on small pieces of it one after the other."""
+"""Run a function of a large batch on one microbatch after the other."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -16,16 +16,16 @@ Way = Accumulator | AccumulationType | Any  # or a tree of these
 
 
 def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyTree:
-    """Cut the batch axis into two: which piece, and which of the piece.
+    """Split the batch axis into two: microbatches, and examples of a microbatch.
 
-    A batch of `n * microbatch_size` becomes `n` pieces; piece `i` has the examples
-    `i`, `i + n`, `i + 2 n`, ...: those that lie far apart, so that on several devices
-    each keeps its own.
+    A batch of `n * microbatch_size` becomes `n` microbatches; microbatch `i` has the
+    examples `i`, `i + n`, `i + 2 n`, ... They are far apart, so that on several devices
+    each device keeps its own examples.
 
     Args:
-        tree: of arrays.
-        microbatch_size: how many examples a piece has.
-        axis: where the batch is in each array.
+        tree: a tree of arrays.
+        microbatch_size: number of examples in a microbatch.
+        axis: the batch axis of each array.
 
     >>> import jax.numpy as jnp
     >>> reshape_batch_axis(jnp.arange(6), 2).tolist()
@@ -41,7 +41,7 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
         if not 0 <= at < x.ndim or x.shape[at] % microbatch_size:
             raise TypeError(
                 f"{name}: leaf {_name(path)} has shape {x.shape}, expected an axis "
-                f"{axis} that {microbatch_size} divides."
+                f"{axis} whose size is divisible by {microbatch_size}."
             )
         n = x.shape[at] // microbatch_size
         shape = (*x.shape[:at], microbatch_size, n, *x.shape[at + 1 :])
@@ -63,19 +63,19 @@ def microbatch(
     in_axes: Any = 0,
     num_real_microbatches: Any = None,
 ) -> Callable[..., Any]:
-    """`fun`, run on pieces of its batch, which need less memory than the whole.
+    """Run `fun` on one microbatch after the other, which needs less memory.
 
     Args:
-        fun: any function of batches; of other arguments too.
+        fun: any function of batches and perhaps other arguments.
         argnums: which positional arguments are batches.
-        microbatch_size: how many examples a piece has; `None` to run `fun` as it is.
-        accumulator: how the results of the pieces become one: an `AccumulationType`,
-            an `Accumulator`, or a tree of them that the result of `fun` begins with.
+        microbatch_size: number of examples in a microbatch; `None` returns `fun`.
+        accumulator: how to combine the results: an `AccumulationType`, an
+            `Accumulator`, or a tree of them that is a prefix of the result of `fun`.
         argnames: which keyword arguments are batches.
-        in_axes: where the batch is: a number, or one for each batch, in the order of
+        in_axes: the batch axis: a number, or one for each batch, in the order of
             `argnums` and then `argnames`; each may be a tree, with `None` for arrays
-            that have no batch.
-        num_real_microbatches: how many pieces are run; the others count as padding.
+            without a batch axis.
+        num_real_microbatches: number of microbatches to run; the others are padding.
 
     >>> import jax.numpy as jnp
     >>> total = microbatch(lambda w, x: w * x.sum(), argnums=1, microbatch_size=2)
@@ -104,13 +104,13 @@ def in_pieces(
     in_axes: Any,
     num_real_microbatches: Any,
 ) -> Callable[..., Any]:
-    """`microbatch`, and who speaks in an error."""
+    """`microbatch`, with the name used in error messages."""
     check_call(name, fun, microbatch_size, num_real_microbatches)
     numbers = integers(name, argnums=argnums)
     names = (argnames,) if isinstance(argnames, str) else argnames
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
         raise TypeError(
-            f"{name}: argnames is {argnames!r}, expected a name or a sequence of them."
+            f"{name}: argnames is {argnames!r}, expected a name or a sequence of names."
         )
     if microbatch_size is None:
         return fun
@@ -120,7 +120,7 @@ def in_pieces(
     def microbatched(*args: Any, **kwargs: Any) -> Any:
         batches = _batches(name, args, kwargs, numbers, names)
         axes = _axes(name, batches, in_axes)
-        pieces = _pieces(name, batches, axes, size)
+        count = _count(name, batches, axes, size)
         cut = [
             jax.tree.map(lambda x, a: _cut(x, a, size), batch, axis)
             for batch, axis in zip(batches, axes, strict=True)
@@ -140,7 +140,7 @@ def in_pieces(
         shapes = jax.eval_shape(run, jnp.zeros((), jnp.int32))
         check_tree(name, "accumulator", accumulator, "result", shapes)
         ways = jax.tree.map(
-            lambda way, s: accumulator_for(name, way, s, pieces), accumulator, shapes
+            lambda way, s: accumulator_for(name, way, s, count), accumulator, shapes
         )
 
         def step(i: Any, memory: PyTree) -> PyTree:
@@ -148,7 +148,7 @@ def in_pieces(
             return jax.tree.map(lambda w, m, x: w.update(m, x, i), ways, memory, result)
 
         memory = jax.tree.map(lambda w, s: w.init(s), ways, shapes)
-        real = _real(name, num_real_microbatches, pieces)
+        real = _real(name, num_real_microbatches, count)
         if not (isinstance(real, int) and real == 0):
             memory = jax.lax.fori_loop(0, real, step, memory)
         return jax.tree.map(lambda w, m: w.finalize(m), ways, memory)
@@ -156,36 +156,36 @@ def in_pieces(
     return microbatched
 
 
-_NONE = -(2**31)  # the axis of an array without one: `None` would not be a leaf
+_NONE = -(2**31)  # stands for no axis: `None` would not be a leaf
 
 
 def _batches(
-    who: str, args: Any, kwargs: Any, numbers: Any, names: Any
+    name: str, args: Any, kwargs: Any, numbers: Any, keys: Any
 ) -> list[PyTree]:
     """The arguments that are batches."""
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise IndexError(
-                f"{who}: argnums has {n}, and there are {len(args)} positional "
+                f"{name}: argnums has {n}, but there are {len(args)} positional "
                 "arguments. Pass the batch by position, or name it in `argnames`."
             )
-    for name in names:
-        if name not in kwargs:
+    for key in keys:
+        if key not in kwargs:
             raise KeyError(
-                f"{who}: argnames has {name!r}, and there is no such keyword "
-                "argument. Pass the batch by name, or number it in `argnums`."
+                f"{name}: argnames has {key!r}, but there is no such keyword argument. "
+                "Pass the batch by keyword, or put its position in `argnums`."
             )
-    return [args[n] for n in numbers] + [kwargs[name] for name in names]
+    return [args[n] for n in numbers] + [kwargs[key] for key in keys]
 
 
 def _axes(name: str, batches: list[PyTree], in_axes: Any) -> list[PyTree]:
-    """For each batch a tree like it of the axes of its arrays."""
+    """For each batch, a tree with the batch axis of each array."""
     one_for_each = isinstance(in_axes, list | tuple)
     axes = list(in_axes) if one_for_each else [in_axes] * len(batches)
     if len(axes) != len(batches):
         raise ValueError(
-            f"{name}: in_axes has {len(axes)} entries, and there are "
-            f"{len(batches)} batches, expected one for each."
+            f"{name}: in_axes has {len(axes)} entries, expected one for each of the "
+            f"{len(batches)} batches."
         )
 
     def spread(axis: int | None, part: PyTree) -> PyTree:
@@ -206,8 +206,8 @@ def _axes(name: str, batches: list[PyTree], in_axes: Any) -> list[PyTree]:
     ]
 
 
-def _pieces(name: str, batches: list[PyTree], axes: list[PyTree], size: int) -> int:
-    """How many pieces of this size there are."""
+def _count(name: str, batches: list[PyTree], axes: list[PyTree], size: int) -> int:
+    """The number of microbatches of this size."""
     sizes = []
     leaves = jax.tree_util.tree_leaves_with_path(batches)
     for (path, x), axis in zip(leaves, jax.tree.leaves(axes), strict=True):
@@ -221,20 +221,22 @@ def _pieces(name: str, batches: list[PyTree], axes: list[PyTree], size: int) -> 
         if not 0 <= axis < jnp.ndim(x):
             raise ValueError(
                 f"{name}: leaf {_name(path)} of the batches has shape {jnp.shape(x)}, "
-                f"expected an axis {axis}. Leave it out of the batch, or say `None` in "
-                "`in_axes`."
+                f"expected an axis {axis}. Leave it out of the batch, or pass `None` "
+                "in `in_axes`."
             )
         sizes.append(jnp.shape(x)[axis])
     if not sizes:
         raise ValueError(
-            f"{name}: there is no batch. Name one in `argnums` or `argnames`."
+            f"{name}: there is no batch. Select one with `argnums` or `argnames`."
         )
     if len(set(sizes)) > 1:
-        raise ValueError(f"{name}: the batches have sizes {sizes}, expected one size.")
+        raise ValueError(
+            f"{name}: the batches have sizes {sizes}, expected equal sizes."
+        )
     if sizes[0] % size:
         raise ValueError(
-            f"{name}: the batch has {sizes[0]} examples, and microbatch_size is "
-            f"{size}: it is not divisible. Pad the batch, or choose another."
+            f"{name}: the batch has {sizes[0]} examples, which is not divisible by "
+            f"microbatch_size, {size}. Pad the batch, or choose another size."
         )
     return sizes[0] // size
 
@@ -246,21 +248,21 @@ def _cut(x: Any, axis: int, size: int) -> Any:
 def _pick(x: Any, axis: int, i: Any) -> Any:
     if axis == _NONE:
         return x
-    if x.shape[axis] == 0:  # no piece to look at, only its shape
+    if x.shape[axis] == 0:  # an empty batch has only a shape
         return jnp.zeros(x.shape[:axis] + x.shape[axis + 1 :], x.dtype)
     return jax.lax.dynamic_index_in_dim(x, i, axis, keepdims=False)
 
 
-def _real(name: str, real: Any, pieces: int) -> Any:
-    """How many pieces are run."""
+def _real(name: str, real: Any, count: int) -> Any:
+    """The number of microbatches to run."""
     if real is None:
-        return pieces
+        return count
     if isinstance(real, jax.Array):
-        return jnp.minimum(real, pieces)
-    if not 0 <= real <= pieces:
+        return jnp.minimum(real, count)
+    if not 0 <= real <= count:
         raise ValueError(
             f"{name}: num_real_microbatches is {real}, expected a whole number from 0 "
-            f"to {pieces}: so many microbatches there are."
+            f"to {count}, the number of microbatches."
         )
     return int(real)
 

@@ -1,4 +1,4 @@
-"""Where memories begin that are neither means nor mean squares."""
+"""Initial values of memories that are neither means nor mean squares."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,25 +16,25 @@ Leaf = Inexact[Array, "..."]
 
 
 def copy_of(p: Any) -> Any:
-    """`p` in an array of its own, so that both can be donated; of a shape, zeros."""
+    """A copy of `p`, so that both can be donated; zeros for a `ShapeDtypeStruct`."""
     if isinstance(p, jax.ShapeDtypeStruct):
         return jnp.zeros_like(p)
     return jnp.array(p, dtype=p.dtype, copy=True)
 
 
 def wide_moment(dtype: Any = None) -> Zeros:
-    """Where a sum of gradients begins: zeros like `p`, in float32 or wider.
+    """The initial value of a sum of gradients: zeros like `p`, in float32 or wider.
 
-    So also a mean with decay 0.9999, and one of gradients times a tiny number: in half
-    precision the first cannot move and the others vanish. Only a given `dtype` makes
-    them narrower.
+    Also for a mean with decay 0.9999, which cannot move in half precision, and for a
+    mean of gradients times a tiny number, which underflows there. Only an explicit
+    `dtype` makes it narrower.
     """
     return Zeros(_wide_or_complex, dtype)
 
 
 @dataclass(frozen=True)
 class scalar:  # it is called like a function
-    """Where a number kept for the whole tree begins: in float32, or float64 if enabled.
+    """The initial value of a scalar memory, in float32, or float64 if enabled.
 
     Args:
         value: the number.
@@ -47,21 +47,21 @@ class scalar:  # it is called like a function
 
 
 def number_or_schedule(
-    check: Callable[..., list[Any]], who: str, **value: ScalarOrSchedule
+    check: Callable[..., list[Any]], name: str, **value: ScalarOrSchedule
 ) -> Any:
-    """A schedule as it is; a number checked.
+    """The value: a number is checked, a schedule is returned unchanged.
 
         rate = number_or_schedule(finite, "prodigy", learning_rate=learning_rate)
 
     Args:
-        check: what the number must be, such as `nonnegative`.
-        who: name used in error messages.
-        value: one number or function, by its name.
+        check: a check of numbers, such as `nonnegative`.
+        name: name used in error messages.
+        value: one number or schedule, as a keyword argument.
     """
-    ((name, x),) = value.items()
+    ((argument, x),) = value.items()
     if callable(x):
         return x
-    (number,) = check(who, **{name: x})
+    (number,) = check(name, **{argument: x})
     return number
 
 

@@ -1,7 +1,7 @@
 """Sums over the devices of a mesh, inside `jax.shard_map`.
 
-There a function sees only the part of each array that its own device has, and a norm
-of it is not the norm of the whole.
+There a function sees only its own device's shard of each array, and the norm of a
+shard is not the norm of the whole array.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 def split_over(axes: MeshAxes | None, *arrays: Any) -> tuple[str, ...]:
-    """Of the named mesh axes, those over which the arrays differ between devices.
+    """The named mesh axes over which the arrays are split.
 
-    Outside `shard_map` there are none: the arrays are whole. Inside, JAX knows over
-    which axes an array varies. With `check_vma=False` it does not, and every array
+    Outside `shard_map` there are none: the arrays are whole. Inside, JAX tracks the
+    axes over which an array varies. With `check_vma=False` it does not, and every array
     counts as split over all of them.
 
     Args:
-        axes: what `mesh_axes` returned.
+        axes: the result of `mesh_axes`.
         arrays: the arrays that are measured together.
     """
     if axes is None:
@@ -39,11 +39,11 @@ def split_over(axes: MeshAxes | None, *arrays: Any) -> tuple[str, ...]:
 
 
 def sum_over(where: Sequence[str], x: T) -> T:
-    """The sum over these mesh axes, of an array or a tree; `x` itself if none.
+    """The sum of an array or a tree over these mesh axes; `x` itself if there are none.
 
     Args:
-        where: what `split_over` returned.
-        x: what each device has measured.
+        where: the result of `split_over`.
+        x: the value on each device.
     """
     return jax.lax.psum(x, tuple(where)) if where else x
 
@@ -54,20 +54,20 @@ def any_over(where: Sequence[str], yes: Array) -> Array:
 
 
 def parts_over(where: Sequence[str]) -> int:
-    """Into how many parts an array that is split over these mesh axes is divided."""
+    """The number of shards of an array that is split over these mesh axes."""
     return prod(jax.lax.axis_size(name) for name in where)
 
 
 def by_split(
     axes: MeshAxes | None, leaves: Sequence[Any]
 ) -> dict[tuple[str, ...], list[int]]:
-    """The places of leaves that are split over the same mesh axes.
+    """The indices of the leaves, grouped by the mesh axes they are split over.
 
-    What is measured of each group takes one sum over devices. A leaf that every device
-    has whole is in a group without axes, and counts once.
+    Each group needs one sum over devices. A leaf that is replicated on every device is
+    in the group without axes, and counts once.
 
     Args:
-        axes: what `mesh_axes` returned.
+        axes: the result of `mesh_axes`.
         leaves: each an array, or a tree of arrays that are measured together.
     """
     if axes is None:
@@ -87,7 +87,7 @@ def sum_of_leaves(
     """The sum of `measure` over all leaves, on all devices.
 
     Args:
-        axes: what `mesh_axes` returned.
+        axes: the result of `mesh_axes`.
         measure: a function of a leaf.
         leaves: each an array, or a tree of arrays that are measured together.
         start: zeros of the shape and dtype that `measure` returns.
@@ -100,7 +100,7 @@ def sum_of_leaves(
 
 
 def varying(x: Any) -> frozenset[str]:
-    """The mesh axes over which JAX knows that `x` varies."""
+    """The mesh axes over which `x` varies, as tracked by JAX."""
     kind: Any = jax.typeof(x)
     # Renamed between JAX 0.10.0 and 0.10.2.
     return kind.manual_axis_type.varying if _RENAMED else kind.vma
@@ -110,15 +110,17 @@ _RENAMED = hasattr(jax.typeof(0.0), "manual_axis_type")
 
 
 def _is_bound(axes: MeshAxes, name: str) -> bool:
-    """Whether arrays here are parts, one for each device along this mesh axis."""
+    """Whether arrays here are shards along this mesh axis."""
     try:
         jax.lax.axis_size(name)
     except NameError:
         known = jax.sharding.get_abstract_mesh().axis_names
         if known and name not in known:
             raise ValueError(
-                f"{axes.who}: axis_name has {name!r}, and the mesh here has the axes "
-                f"{known}. Name those over which the arrays are split."
+                f"{axes.who}: axis_name has {name!r}, but the mesh has the axes "
+                f"{known}. Name the axes over which the arrays are split."
             ) from None
-        return False  # `jit` divides the arrays along this axis, and sums by itself
+        return (
+            False  # `jit` shards the arrays along this axis, and does the sums itself
+        )
     return True

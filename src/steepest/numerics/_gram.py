@@ -1,8 +1,8 @@
 """The polar factor of a long matrix, by products of small square ones.
 
-The steps of Newton-Schulz multiply a wide `x` from the left by polynomials of `x x^H`.
-These commute: so they can be multiplied with each other first, and `x` with the result.
-A tall one is multiplied from the right, by polynomials of `x^H x`.
+Each step of Newton-Schulz multiplies a wide `x` from the left by a polynomial of
+`x x^H`. These polynomials commute, so they can be multiplied with each other first, and
+then with `x`. A tall `x` is multiplied from the right by polynomials of `x^H x`.
 
 Dao AI Lab, Gram Newton-Schulz, 2026, github.com/Dao-AILab/gram-newton-schulz
 """
@@ -16,28 +16,28 @@ from ..core import Real
 from ._polar import factor, frobenius, Gram, gram_of, Matrix, newton_schulz, times
 from ._polynomials import Polynomials
 
-# The ratio of the sides from which on the Gram form has fewer products: with five steps
-# `8 r + 28` against `20 r + 10`, in units of the shorter side's cube.
+# Above this ratio `r` of the sides the Gram form needs fewer multiplications: with five
+# steps `8 r + 28` against `20 r + 10`, in units of the shorter side cubed.
 _SLIM = 1.5
 _QUICK = {"gpu": jnp.dtype("float16"), "tpu": jnp.dtype("bfloat16")}
-_AGAIN = 3  # steps after which the Gram matrix is made anew; the first time after 2
+_AGAIN = 3  # steps between two updates of the Gram matrix; the first comes after 2
 
 
 def orthogonal(
     x: Matrix, polynomials: Polynomials, *, dtype: Any = None, eps: Real = 1e-8
 ) -> Matrix:
-    """About `U V^H`, where `x = U S V^H`: `polar`, in the form that is faster.
+    """Approximate `U V^H`, where `x = U S V^H`, in the faster of two forms.
 
-    Long matrices take the Gram form. Not in bfloat16: its 8 bits are too few for a
-    matrix of squares, and singular values of 2 were seen where 1.1 was promised.
+    Long matrices use the Gram form, except in bfloat16: its 8 bits are too few for a
+    matrix of squares, and gave singular values of 2 instead of at most 1.1.
 
     Args:
         x: a matrix.
         polynomials: `(a, b, c)` for each step.
-        dtype: what to compute the steps in; by default the dtype of `x`. The size of
-            `x` is found, and undone, in its own dtype: no number is too large or too
-            small. Complex matrices are computed as they are.
-        eps: added to the size of `x`; what is much smaller stays small.
+        dtype: the dtype of the steps; by default that of `x`. The norm of `x` is
+            computed, and divided out, in the dtype of `x`, so nothing overflows or
+            underflows. Ignored for complex matrices.
+        eps: added to the norm of `x`; a matrix much smaller than `eps` stays small.
     """
     if x.size == 0:
         return x
@@ -51,11 +51,11 @@ def orthogonal(
 
 
 def quick_dtype(x: Matrix) -> Any:
-    """What to compute the steps in, where nobody says: half precision if that is quick.
+    """The default dtype of the steps: half precision where that is fast.
 
-    In float16 they are as fast as in bfloat16 on a GPU, and eight times as exact; what
-    is divided by its size cannot overflow. A TPU has bfloat16 alone, and a CPU neither.
-    Whoever uses float64 wants all its digits.
+    On a GPU float16 is as fast as bfloat16 and eight times as precise, and a matrix of
+    norm one cannot overflow. TPUs only have bfloat16; CPUs have neither. float64 stays
+    float64.
 
     Args:
         x: a matrix.
@@ -66,15 +66,14 @@ def quick_dtype(x: Matrix) -> Any:
 
 
 def gram_newton_schulz(x: Matrix, polynomials: Polynomials) -> Matrix:
-    """Steps of Newton-Schulz; `x` itself is touched as rarely as can be.
+    """Newton-Schulz steps on the Gram matrix, with few products with `x` itself.
 
         R = x x^H
         P = a I + b R + c R^2,   Q <- Q P,   R <- P R P,       for each step
         x <- Q x
 
-    Rounding makes eigenvalues of `R` negative that were about zero, and each step makes
-    them larger. So `x` and `R` are brought up to date after two steps, and then after
-    every three.
+    Rounding can make eigenvalues of `R` near zero negative, and each step amplifies
+    them. So `x` and `R` are recomputed after two steps, and then after every three.
 
     Args:
         x: a matrix whose singular values are at most 1.
@@ -89,7 +88,7 @@ def gram_newton_schulz(x: Matrix, polynomials: Polynomials) -> Matrix:
 
 
 def _product(gram: Gram, polynomials: list[Any]) -> Gram:
-    """The product of the factors of a few steps, of a Gram matrix alone."""
+    """The product of the factors of a few steps, from the Gram matrix alone."""
     p = product = factor(gram, polynomials[0])
     for row in polynomials[1:]:
         gram = p @ (gram @ p)

@@ -25,22 +25,22 @@ def matrix_inverse_pth_root(
     error_tolerance: Any = 1e-6,
     precision: jax.lax.Precision = jax.lax.Precision.HIGHEST,
 ) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
-    """`A^(-1/p)` of a symmetric matrix whose eigenvalues are not negative.
+    """`A^(-1/p)` of a symmetric positive semidefinite matrix.
 
         A = matrix + ridge_epsilon s I          s: the largest eigenvalue
         c = (1 + p) / (2 |A|)      M = c A      H = c^(1/p) I
         repeat   T = ((1 + p) I - M) / p        M <- T^p M        H <- H T
 
-    `M` goes to `I`, and `H` to the root: `H^-p = A / M` holds all along.
+    `M` converges to `I`, and `H` to the root: `H^-p = A / M` holds at every step.
 
     Args:
         matrix: symmetric, with eigenvalues of at least 0.
         p: which root, a whole number of at least 1.
-        num_iters: how many steps at most, a whole number.
-        ridge_epsilon: how much is added to the diagonal, as a share of the largest
-            eigenvalue, at least 0; keeps the root of a singular matrix finite.
-        error_tolerance: it stops when no element of `M - I` is larger.
-        precision: of the products, on devices that have a choice.
+        num_iters: maximum number of steps, a whole number.
+        ridge_epsilon: added to the diagonal, as a fraction of the largest eigenvalue;
+            at least 0. Keeps the root of a singular matrix finite.
+        error_tolerance: stop when no element of `M - I` is larger.
+        precision: precision of the matrix products, on devices that offer a choice.
 
     Returns:
         The root, and the largest element of `M - I`.
@@ -50,27 +50,17 @@ def matrix_inverse_pth_root(
     [0.5, 0.0, 0.0, 0.5]
     """
     name = "matrix_inverse_pth_root"
-    (given,) = check.array(name, matrix=matrix)
-    if given.ndim != 2 or given.shape[0] != given.shape[1]:
-        raise ValueError(
-            f"{name}: matrix has shape {given.shape}, expected a square matrix. Map "
-            "over more of them with `jax.vmap`."
-        )
-    if not jnp.issubdtype(given.dtype, jnp.floating):
-        raise ValueError(
-            f"{name}: matrix is {given.dtype}, expected real numbers. Convert it with "
-            "`.astype(float)`."
-        )
+    matrix = _symmetric(name, matrix)
     if isinstance(p, Array) and not isinstance(p, Tracer) and p.ndim == 0:
         p = p.item()
     (p,) = check.period(name, p=p)
     check.whole(name, num_iters=num_iters)
     check.nonnegative(name, ridge_epsilon=ridge_epsilon)
     check.real(name, error_tolerance=error_tolerance)
-    a = at_least_float32(given)
+    a = at_least_float32(matrix)
     eye = jnp.eye(len(a), dtype=a.dtype)
-    # Computed for a matrix with elements of at most 1: no square of it is too large or
-    # too small. Of zero it is the root of the smallest number there is.
+    # Scaled to elements of at most 1, so that squares neither overflow nor underflow.
+    # A zero matrix counts as the smallest normal number times the identity.
     scale = jnp.max(jnp.abs(a), initial=0)
     zero = scale == 0
     scale = jnp.where(zero, jnp.finfo(a.dtype).tiny, scale)
@@ -80,7 +70,37 @@ def matrix_inverse_pth_root(
     share = jnp.asarray(1 / p).astype(a.dtype)
     if a.size <= 1:
         root = a**-share * scale**-share
-        return root.astype(given.dtype), jnp.zeros((), a.dtype)
+        return root.astype(matrix.dtype), jnp.zeros((), a.dtype)
+    h, error = _newton(a, p, share, num_iters, error_tolerance, precision)
+    return (scale**-share * h).astype(matrix.dtype), error
+
+
+def _symmetric(name: str, matrix: Any) -> Float[Array, "n n"]:
+    """The matrix as an array, after checking its shape and dtype."""
+    (matrix,) = check.array(name, matrix=matrix)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"{name}: matrix has shape {matrix.shape}, expected a square matrix. Map "
+            "over several matrices with `jax.vmap`."
+        )
+    if not jnp.issubdtype(matrix.dtype, jnp.floating):
+        raise ValueError(
+            f"{name}: matrix has dtype {matrix.dtype}, expected real numbers. Convert "
+            "it with `.astype(float)`."
+        )
+    return matrix
+
+
+def _newton(
+    a: Array,
+    p: Any,
+    share: Array,
+    num_iters: Any,
+    error_tolerance: Any,
+    precision: jax.lax.Precision,
+) -> tuple[Array, Array]:
+    """The iteration for `H` and its final error; `share` is `1 / p`."""
+    eye = jnp.eye(len(a), dtype=a.dtype)
     times = lambda x, y: jnp.matmul(x, y, precision=precision)
     c = (1 + share) / share / (2 * jnp.sqrt(jnp.sum(a * a)))
 
@@ -92,7 +112,8 @@ def matrix_inverse_pth_root(
         t = (1 + share) * eye - share * m
         new_m = times(_power(t, p, times), m)
         new_error = error_of(new_m)
-        # At the end rounding makes the error grow. Before, it may: but not beyond 1.
+        # Near convergence only rounding makes the error grow: stop then. Before that it
+        # may grow, but not beyond 1.
         far = error > 0.25
         better = new_error < 1.2 * jnp.where(far, jnp.maximum(error, 1), error)
         keep = lambda new, old: jnp.where(better, new, old)
@@ -117,11 +138,11 @@ def matrix_inverse_pth_root(
         jnp.asarray(True),
     )
     _, _, h, error, _ = jax.lax.while_loop(going, step, start)
-    return (scale**-share * h).astype(given.dtype), error
+    return h, error
 
 
 def _power(x: Array, p: Any, times: Any) -> Array:
-    """`x^p`, by squaring: a product for each binary digit of `p`, or two."""
+    """`x^p` by repeated squaring: one or two products for each binary digit of `p`."""
     if isinstance(p, int):
         if p == 1:
             return x

@@ -11,25 +11,25 @@ from ..core import warn
 
 
 def key_from(name: str, key: Any, seed: int | None = None) -> Array:
-    """The key that a user meant.
+    """A typed key from a key or a seed.
 
     Args:
         name: name used in error messages.
-        key: a key as `jax.random.key` makes it, or as `jax.random.PRNGKey` does, or a
-            number to make one of.
-        seed: the same, as it was once called.
+        key: a key from `jax.random.key` or `jax.random.PRNGKey`, or a whole number to
+            make one from.
+        seed: the deprecated name of `key`.
     """
     if key is not None and seed is not None:
         raise ValueError(
-            f"{name}: got both `key` and `seed`, expected one. Pass `key` alone."
+            f"{name}: got both `key` and `seed`, expected one. Pass `key` only."
         )
     if seed is not None:
-        said = f"{name}: `seed` is deprecated. Pass it as `key`."
-        warn(said, DeprecationWarning)
+        message = f"{name}: `seed` is deprecated. Pass it as `key`."
+        warn(message, DeprecationWarning)
         key = seed
     if key is None:
-        said = f"{name}: got no `key`, and takes 0. Pass `key=0` to say so."
-        warn(said, UserWarning)
+        message = f"{name}: got no `key`, using 0. Pass `key=0` to silence this."
+        warn(message, UserWarning)
         key = 0
     if not _is_key_or_whole(key):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""How long one array is: exactly zero at zero, with slope zero there."""
+"""Norms of one array: exactly zero at zero, with gradient zero there."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ from ._products import quotient
 
 @jax.custom_jvp
 def sqrt_or_zero(x: Num[Array, "..."] | float) -> Num[Array, "..."]:
-    """`sqrt(x)`, whose slope at 0 is 0, where that of `sqrt` is infinite."""
-    # Written as a choice, all who read a norm would choose again, for each element.
+    """`sqrt(x)` with derivative 0 at 0, where that of `sqrt` is infinite."""
+    # Not `jnp.where`: XLA would repeat the choice for every element that uses a norm.
     return jnp.sqrt(x)
 
 
@@ -29,12 +29,12 @@ def _sqrt_or_zero_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def length(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, ""]:
-    """`|x|`, the root of the sum of squares of all elements, on all devices."""
+    """`|x|`, the Euclidean norm over all devices."""
     return sqrt_or_zero(sum_of_squares(x, axes))
 
 
 def rms(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, ""]:
-    """The root of the mean of the squares; of no elements, 0."""
+    """The root mean square; 0 for an empty array."""
     size = x.size * parts_over(split_over(axes, x))
     return sqrt_or_zero(sum_of_squares(x, axes) / max(size, 1))
 

@@ -1,4 +1,4 @@
-"""Running averages of one array: how they begin, how they move, how they are read."""
+"""Running averages of one array: initial value, update and bias correction."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,34 +15,34 @@ Leaf = Inexact[Array, "..."]
 
 @dataclass(frozen=True)
 class Zeros:
-    """Where a memory begins: zeros like `p`."""
+    """An initial value: zeros like `p`."""
 
-    usual: Callable[[Any], Any]  # p -> the dtype, if none was chosen
-    dtype: Any = None  # the dtype that the user chose
+    usual: Callable[[Any], Any]  # p -> the default dtype
+    dtype: Any = None  # the dtype chosen by the user
 
     def __call__(self, p: Any) -> Leaf:
         return jnp.zeros_like(p, dtype=self.dtype or self.usual(p))
 
 
 def first_moment(dtype: Any = None) -> Zeros:
-    """Where a mean of gradients begins: zeros like `p`, in `dtype` where given.
+    """The initial value of a mean of gradients: zeros like `p`, in `dtype` if given.
 
-    Of integers in float32: a mean kept as an integer would lose what is below one.
+    In float32 for integers: an integer mean would lose its fraction.
     """
     return Zeros(_own_or_wide, dtype)
 
 
 def second_moment(dtype: Any = None) -> Zeros:
-    """Where a mean of squares begins: real zeros like `p`, in float32 or wider.
+    """The initial value of a mean of squares: real zeros like `p`, in float32 or wider.
 
-    In bfloat16 an average with decay 0.999 cannot move: it has 8 bits, and a step is
-    a thousandth. So only a given `dtype` makes it narrower than float32.
+    In bfloat16 an average with decay 0.999 cannot move: 8 bits cannot register a change
+    of 0.1%. So only an explicit `dtype` makes it narrower than float32.
     """
     return Zeros(_wide, dtype)
 
 
 def is_chosen(begin: Callable[..., Any]) -> bool:
-    """Whether the dtype of what begins here was chosen by the user."""
+    """Whether the user chose the dtype of this memory."""
     return isinstance(begin, Zeros) and begin.dtype is not None
 
 
@@ -55,14 +55,14 @@ def _wide(p: Any) -> Any:
 
 
 def ema(mean: Leaf, x: Leaf, decay: Real) -> Leaf:
-    """`decay * mean + (1 - decay) * x`: one step of an average."""
+    """`decay * mean + (1 - decay) * x`: one step of a running average."""
     return decay * mean + (1 - decay) * x
 
 
 def debias(decay: Real, t: Num[Array, ""]) -> Leaf:
-    """`1 - decay**t`: how much of an average is real, `t` steps after it began at zero.
+    """`1 - decay**t`: the bias correction of an average that began at zero.
 
-    Taken in float32 or wider: in bfloat16 `0.999` is `1`, and this would be zero.
+    Computed in float32 or wider: in bfloat16 `0.999` is `1`, and this would be zero.
     """
     return 1 - decay ** t.astype(float)
 
@@ -73,12 +73,12 @@ def abs_sq(x: Leaf) -> Inexact[Array, "..."]:
 
 
 def zero_count() -> Int[Array, ""]:
-    """Where a count of steps begins."""
+    """The initial value of a count of steps."""
     return jnp.zeros((), jnp.int32)
 
 
 def increment(count: Num[Array, ""]) -> Num[Array, ""]:
-    """`count + 1`; an integer stops at its largest value and never turns negative."""
+    """`count + 1`; an integer saturates at its largest value instead of wrapping."""
     if jnp.issubdtype(count.dtype, jnp.floating):
         return count + 1
     last = jnp.array(jnp.iinfo(count.dtype).max - 1, count.dtype)
@@ -86,5 +86,5 @@ def increment(count: Num[Array, ""]) -> Num[Array, ""]:
 
 
 def before(count: Num[Array, ""]) -> Num[Array, ""]:
-    """The count in the step that led to this one; 0 where there was none."""
+    """The count one step earlier; 0 before the first step."""
     return jnp.maximum(count, 1) - 1

@@ -18,7 +18,7 @@ from ._lengths import length
 def nnls(
     A: Any, b: Any, iters: int | float, unroll: int | bool = 1, L: Any = None
 ) -> Float[Array, "..."]:
-    """About the `x >= 0` for which `|A x - b|` is least.
+    """Approximate the `x >= 0` that minimizes `|A x - b|`.
 
         x' = max(y - (A^T A y - A^T b) / L, 0)
         t' = (1 + sqrt(1 + 4 t^2)) / 2
@@ -27,9 +27,10 @@ def nnls(
     Args:
         A: a matrix, `m x n`.
         b: a vector of length `m`, or `m x k` for `k` problems at once.
-        iters: how many steps, at least 0.
-        unroll: how many of them are compiled in a row, as for `jax.lax.scan`.
-        L: at least the largest eigenvalue of `A^T A`; by default its Frobenius norm.
+        iters: number of steps, at least 0.
+        unroll: number of steps to unroll, as for `jax.lax.scan`.
+        L: an upper bound of the largest eigenvalue of `A^T A`; by default the Frobenius
+            norm of `A^T A`.
 
     Returns:
         `x`, a vector of length `n`, or `n x k`.
@@ -40,12 +41,13 @@ def nnls(
     A, b = check.array("nnls", A=A, b=b)
     if A.ndim != 2 or b.ndim not in (1, 2) or A.shape[0] != b.shape[0]:
         raise ValueError(
-            f"nnls: A has shape {A.shape} and b {b.shape}, expected shapes (m, n) and "
-            "(m,) or (m, k). Map over more problems with `jax.vmap`."
+            f"nnls: A has shape {A.shape} and b has shape {b.shape}, expected shapes "
+            "(m, n) and (m,) or (m, k). Map over several problems with `jax.vmap`."
         )
     if jnp.iscomplexobj(A) or jnp.iscomplexobj(b):
         raise ValueError(
-            f"nnls: A has dtype {A.dtype} and b {b.dtype}, expected real numbers."
+            f"nnls: A has dtype {A.dtype} and b has dtype {b.dtype}, expected real "
+            "numbers."
         )
     check.amount.must("nnls", iters=iters, unroll=unroll)
     if L is not None:
@@ -55,7 +57,7 @@ def nnls(
     A, b = A.astype(wide), b.astype(wide)
     gram, target = A.T @ A, A.T @ b
     bound = length(gram) if L is None else jnp.asarray(L).astype(wide)
-    bound = jnp.where(bound == 0, 1, bound)  # nothing moves then
+    bound = jnp.where(bound == 0, 1, bound)  # A is zero, and x stays zero
 
     def step(state: tuple[Array, Array, Array], _: None) -> tuple[Any, None]:
         x, y, t = state

@@ -11,17 +11,17 @@ from jaxtyping import Array, Inexact
 from .. import check
 from ._half import promoted
 
-_WHO = "multi_normal"
+_NAME = "multi_normal"
 
 
 class MultiNormal:
-    """Independent normal numbers, each with its mean and the logarithm of its scale.
+    """Independent normal variables, each with its own mean and log-scale.
 
     log p(x) = - sum (x - loc)^2 / (2 scale^2) + log_scale + log(2 pi) / 2
     """
 
     def __init__(self, loc: Any, log_scale: Any):
-        self._loc, self._log_scale = check.array(_WHO, loc=loc, log_scale=log_scale)
+        self._loc, self._log_scale = check.array(_NAME, loc=loc, log_scale=log_scale)
         self._shape = _common("loc", self._loc, "log_scale", self._log_scale)
 
     @property
@@ -38,11 +38,11 @@ class MultiNormal:
         """`loc + exp(log_scale) z`, with standard normal `z`.
 
         Args:
-            shape: how many samples, as the leading axes of the result.
-            key: a key of `jax.random`.
+            shape: the leading axes of the result, one sample for each index.
+            key: a `jax.random` key.
         """
-        check.key(f"{_WHO}.sample", key=key)
-        (leading,) = check.sizes(f"{_WHO}.sample", shape=shape)
+        check.key(f"{_NAME}.sample", key=key)
+        (leading,) = check.sizes(f"{_NAME}.sample", shape=shape)
         full = (*leading, *self._shape)
         dtype = promoted(jnp.zeros(()), self._loc, self._log_scale)
         z = jax.random.normal(key, full, dtype)
@@ -50,12 +50,12 @@ class MultiNormal:
         return loc + jnp.exp(log_scale) * z
 
     def log_prob(self, x: Any) -> Inexact[Array, "..."]:
-        """The logarithm of the density at `x`, for each of its leading axes.
+        """The log-density at `x`, one value for each index of its leading axes.
 
         Args:
             x: one or more points; the trailing axes are those of the params.
         """
-        (x,) = check.array(f"{_WHO}.log_prob", x=x)
+        (x,) = check.array(f"{_NAME}.log_prob", x=x)
         dtype = promoted(x, self._loc, self._log_scale, 1.0)
         wide = promoted(dtype, jnp.float32)
         full = _common("x", x, "the mean", jnp.empty(self._shape))
@@ -73,14 +73,14 @@ class MultiNormal:
         )
 
 
-def _common(name: str, x: Array, other: str, y: Array) -> tuple[int, ...]:
-    """The shape in which two arrays meet."""
+def _common(argument: str, x: Array, other: str, y: Array) -> tuple[int, ...]:
+    """The shape to which two arrays broadcast."""
     try:
         return jnp.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         raise check.WrongArgument(
-            f"{_WHO}: {name} has shape {x.shape} and {other} {y.shape}, expected "
-            "shapes that broadcast."
+            f"{_NAME}: {argument} has shape {x.shape} and {other} has shape {y.shape}, "
+            "expected shapes that broadcast."
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Lengths of one array, and roots that can be differentiated."""
+"""Squared norms of one array, and roots with finite derivatives."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from ._moments import abs_sq
 
 
 def root(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`sqrt(x)`, where `x` is at least the smallest number that has all its digits.
+    """`sqrt(max(x, tiny))`, where `tiny` is the smallest normal number of the dtype.
 
-    At 0 the slope of the square root is infinite, and infinity times the zero that
-    follows it in the chain rule is NaN: whoever differentiates through a training step
-    with one zero gradient would get it. Here the slope is 0, and the value 1e-19.
+    At 0 the derivative of `sqrt` is infinite, and times the zero that follows in the
+    chain rule it is NaN: differentiating through a training step with one zero gradient
+    would return NaN. Here the derivative is 0, and the value 1e-19.
     """
     return jnp.sqrt(jnp.maximum(x, jnp.finfo(x.dtype).tiny))
 
 
 def cube_root(x: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`x^(1/3)`, where `x` is at least the smallest number that has all its digits.
+    """`max(x, tiny)^(1/3)`, where `tiny` is the smallest normal number of the dtype.
 
-    Flat at 0, as `root` is.
+    The derivative at 0 is 0, as for `root`.
     """
     info = jnp.finfo(x.dtype)
     return _cube_root(jnp.clip(x, info.tiny, info.max))
@@ -32,9 +32,9 @@ def cube_root(x: Float[Array, "..."]) -> Float[Array, "..."]:
 
 @jax.custom_jvp
 def _cube_root(x: Array) -> Array:
-    """The first digits by a logarithm, the others by a step of Newton's.
+    """The first digits by a logarithm, the others by a Newton step.
 
-    On a CPU `jnp.cbrt` takes several times as long.
+    On a CPU `jnp.cbrt` is several times slower.
     """
     y = jnp.exp(jnp.log(x) / 3)
     return (2 * y + x / (y * y)) / 3
@@ -48,12 +48,12 @@ def _cube_root_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def gradient_norm_squared(g: Inexact[Array, "..."]) -> Float[Array, ""]:
-    """`sum |g|^2`: the `measure` of a rule that needs the norm of the gradient."""
+    """`sum |g|^2`: the `measure` of a rule that needs the gradient norm."""
     return jnp.sum(abs_sq(g))
 
 
 def sum_of_squares(
     x: Inexact[Array, "..."], axes: MeshAxes | None = None
 ) -> Float[Array, ""]:
-    """`sum |x|^2`, the square of the Euclidean length; with `axes`, of all devices."""
+    """`sum |x|^2`, the squared Euclidean norm; with `axes`, over all devices."""
     return sum_over(split_over(axes, x), jnp.sum(abs_sq(x)))

@@ -1,4 +1,4 @@
-"""Formulas for real numbers, on complex ones."""
+"""Formulas for real arrays, applied to complex ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 def by_parts(f: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    """`f` for real arrays, and for the real and imaginary parts of complex ones.
+    """Apply `f` to real arrays, or to the real and imaginary parts of complex ones.
 
     Args:
         f: a function of arrays that returns a tuple of arrays.

@@ -1,7 +1,7 @@
 """The polar factor of one matrix, by matrix products alone.
 
-Newton-Schulz: an odd polynomial, applied to the singular values again and again, until
-they are all about one.
+Newton-Schulz: an odd polynomial, applied to the singular values repeatedly, until they
+are all about one.
 
 Bjorck and Bowie, An iterative algorithm for computing the best estimate of an
 orthogonal matrix, 1971, doi:10.1137/0708036
@@ -32,18 +32,18 @@ def polar(
     preconditioning: str = "frobenius",
     eps: Real = 1e-8,
 ) -> Matrix:
-    """About `U V^H`, where `x = U S V^H`: the steepest step of spectral length one.
+    """Approximate `U V^H`, where `x = U S V^H`: the steepest step of spectral norm one.
 
-        x <- x / size(x)
+        x <- x / norm(x)
         x <- (a I + b A + c A^2) x       A = x x^H,       `steps` times
 
     Args:
-        x: a matrix; a tall one is turned on its side, so that `A` is small.
+        x: a matrix; a tall one is transposed first, so that `A` is small.
         coefficients: `(a, b, c)`, or one such row for each step.
-        steps: how many steps; not used where there is a row for each. May be traced.
-        preconditioning: a name in `PRECONDITIONINGS`: how `x` is made to have singular
-            values of at most one.
-        eps: keeps the division finite where `x` is zero.
+        steps: number of steps; ignored if there is a row for each. May be traced.
+        preconditioning: how to bring the singular values of `x` to at most one, a key
+            of `PRECONDITIONINGS`.
+        eps: keeps the division finite if `x` is zero.
     """
     if x.size == 0:
         return x
@@ -61,12 +61,12 @@ def polar(
 def newton_schulz(x: Matrix, rows: Sequence[Any], gram: Gram | None = None) -> Matrix:
     """`x <- (a I + b A + c A^2) x` with `A = x x^H`, for each step.
 
-    A tall matrix takes it from the other side: `x (a I + b A + c A^2)`, `A = x^H x`.
+    A tall matrix is multiplied from the right: `x (a I + b A + c A^2)`, `A = x^H x`.
 
     Args:
         x: a matrix whose singular values are at most 1.
         rows: `(a, b, c)` for each step.
-        gram: `A` of the first step, if that is known already.
+        gram: `A` of the first step, if already known.
     """
     for row in rows:
         x, gram = times(factor(gram_of(x) if gram is None else gram, row), x), None
@@ -74,12 +74,12 @@ def newton_schulz(x: Matrix, rows: Sequence[Any], gram: Gram | None = None) -> M
 
 
 def gram_of(x: Matrix) -> Gram:
-    """The smaller one of `x x^H` and `x^H x`."""
+    """The smaller of `x x^H` and `x^H x`."""
     return x.conj().T @ x if _is_tall(x) else x @ x.conj().T
 
 
 def times(a: Gram, x: Matrix) -> Matrix:
-    """`a x`, or `x a`: on the side where `gram_of(x)` is from."""
+    """`a x` or `x a`, on the side that `gram_of(x)` belongs to."""
     return x @ a if _is_tall(x) else a @ x
 
 
@@ -88,10 +88,10 @@ def _is_tall(x: Matrix) -> bool:
 
 
 def factor(gram: Gram, row: Any) -> Gram:
-    """`a I + b A + c A^2`: what a step multiplies by.
+    """`a I + b A + c A^2`: the factor of one step.
 
-    One pass over a small matrix, in float32 or wider, and none over `x`: to add `a x`
-    afterwards would be one, and no more exact.
+    One pass over a small matrix, in float32 or wider. Adding `a x` afterwards would be
+    a pass over `x`, and no more precise.
 
     Args:
         gram: `A`.
@@ -101,32 +101,32 @@ def factor(gram: Gram, row: Any) -> Gram:
     square = gram @ gram
     wide = promoted(gram, jnp.float32)
     one = jnp.eye(len(gram), dtype=wide)
-    found = a * one + b * gram.astype(wide) + c * square.astype(wide)
-    return found.astype(gram.dtype)
+    polynomial = a * one + b * gram.astype(wide) + c * square.astype(wide)
+    return polynomial.astype(gram.dtype)
 
 
 def _scaled(x: Matrix, eps: Real) -> tuple[Matrix, Any]:
-    """`x` and `eps` over the largest element: squares neither overflow nor vanish."""
+    """`x` and `eps` over the largest element, so that squares stay in range."""
     top = _or_one(jax.lax.stop_gradient(jnp.max(jnp.abs(x))))
     return x / top.astype(x.dtype), eps / top
 
 
 def _or_one(size: Float[Array, "..."]) -> Float[Array, "..."]:
-    """`size`, and 1 where that is zero: what is divided by it is zero, too."""
+    """`size`, or 1 where it is zero: the array it divides is then zero too."""
     return jnp.where(size > jnp.finfo(size.dtype).tiny, size, 1)
 
 
 def _root(squares: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The root of a sum of squares; 1 for none, as above."""
+    """The root of a sum of squares; 1 where the sum is zero."""
     return root(_or_one(squares))
 
 
 def frobenius(x: Matrix, eps: Real) -> tuple[Matrix, None]:
-    """Over the root of the sum of squares, `|S|_2`.
+    """Divide by the Frobenius norm, `|S|_2`.
 
     Three sums in one pass, for small, ordinary and large numbers (Blue, A portable
     Fortran program to find the Euclidean norm of a vector, 1978,
-    doi:10.1145/355769.355771): one of them neither overflows nor vanishes.
+    doi:10.1145/355769.355771): one of them neither overflows nor underflows.
     """
     far = 2.0 ** (5 * jnp.finfo(x.dtype).maxexp // 8)
     sums = [sum_of_squares(x * c) for c in (1, far, 1 / far)]
@@ -138,14 +138,14 @@ def frobenius(x: Matrix, eps: Real) -> tuple[Matrix, None]:
 
 
 def _spectral(x: Matrix, eps: Real) -> tuple[Matrix, None]:
-    """Over the largest singular value, `|S|_inf`: exact, and the dearest."""
+    """Divide by the largest singular value, `|S|_inf`: exact, and the slowest."""
     x, eps = _scaled(x, eps)
     size = _or_one(jnp.max(jnp.linalg.svd(x, compute_uv=False)))
     return x / (size + eps).astype(x.dtype), None
 
 
 def _schatten(x: Matrix, eps: Real) -> tuple[Matrix, Gram]:
-    """Over `|S|_4`, the root of the size of the Gram matrix, which is needed anyway."""
+    """Divide by `|S|_4`, the root of the norm of the Gram matrix, needed anyway."""
     x, eps = _scaled(x, jnp.sqrt(eps))
     gram = x @ x.conj().T
     size = jnp.maximum(root(_root(sum_of_squares(gram))), eps).astype(x.dtype)
@@ -153,7 +153,7 @@ def _schatten(x: Matrix, eps: Real) -> tuple[Matrix, Gram]:
 
 
 def _aol(x: Matrix, eps: Real) -> tuple[Matrix, Gram]:
-    """Each row over a bound of its own (Gershgorin's, for the Gram matrix)."""
+    """Divide each row by its own bound (Gershgorin's, for the Gram matrix)."""
     x, eps = _scaled(x, jnp.sqrt(eps))
     gram = x @ x.conj().T
     sizes = _root(jnp.sum(jnp.abs(gram), axis=1, keepdims=True))

@@ -1,8 +1,7 @@
-"""Odd polynomials that bring singular values near one, by name.
+"""Named odd polynomials that bring singular values near one.
 
-A step of Newton-Schulz maps each singular value to `a s + b s^3 + c s^5`. Where the
-values may come near zero, one polynomial for each step reaches further than the same
-one again and again.
+A step of Newton-Schulz maps each singular value to `a s + b s^3 + c s^5`. A different
+polynomial for each step lifts values near zero further than the same one repeated.
 
 Jordan et al., Muon, 2024, kellerjordan.github.io/posts/muon (`standard`)
 Ahn et al., Dion, 2025, arXiv:2504.05295 (`dion`, elsewhere called `quintic`)
@@ -20,25 +19,25 @@ from .. import check
 Triple: TypeAlias = tuple[float, float, float]
 Polynomials: TypeAlias = tuple[Triple, ...]
 
-# Converges to one from wherever the others leave off: the classical Newton-Schulz.
+# The classical Newton-Schulz: converges to one from wherever the others stop.
 _LAST = (1.875, -1.25, 0.375)
 _STANDARD = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
 
 
 def _safer(*rows: Triple, by: float = 1.05) -> Polynomials:
-    """Polynomials for singular values up to `by`, of such for values up to one.
+    """Turn polynomials for singular values up to 1 into ones for values up to `by`.
 
-    The best polynomials for [0, 1] explode right above it, and a matrix rounded to half
-    precision gets there: with the rows of `cans` as printed a constant matrix became
-    NaN in bfloat16 and in float16.
+    The best polynomials for [0, 1] explode right above 1, and rounding to half
+    precision can push a matrix there: with the published rows of `cans` a constant
+    matrix became NaN in bfloat16 and in float16.
     """
     return tuple((a / by, b / by**3, c / by**5) for a, b, c in rows)
 
 
-# name -> (a, b, c), the same in every step, or one such triple for each.
-# Not here: the set of Turbo-Muon. It turns singular values above 0.88 negative, and is
-# for matrices that were rescaled row by row before (`aol`), never by their norm alone.
+# name -> (a, b, c), the same in every step, or one triple for each step.
+# The set of Turbo-Muon is left out. It turns singular values above 0.88 negative, and
+# is for matrices rescaled row by row (`aol`), never by their norm alone.
 COEFFICIENTS: dict[str, Any] = {
     "standard": _STANDARD,
     "dion": (
@@ -73,9 +72,9 @@ def polynomials(name: str, coefficients: Any, steps: Any = None) -> Polynomials:
     Args:
         name: name used in error messages.
         coefficients: a name in `COEFFICIENTS`; or `(a, b, c)` for every step; or one
-            such triple for each of the first steps.
-        steps: how many; by default as many as there are triples, and 5 of one alone.
-            Steps after the last of several triples use one that converges to 1.
+            triple for each of the first steps.
+        steps: number of steps; by default the number of triples, or 5 for a single
+            triple. Steps after the last of several triples use one that converges to 1.
 
     >>> polynomials("muon", (3.0, -3.2, 1.2), 2)
     ((3.0, -3.2, 1.2), (3.0, -3.2, 1.2))
@@ -93,11 +92,11 @@ def polynomials(name: str, coefficients: Any, steps: Any = None) -> Polynomials:
     if rows.ndim not in (1, 2) or rows.shape[-1] != 3 or rows.size == 0:
         raise ValueError(
             f"{name}: coefficients has shape {rows.shape}, expected (3,), or (steps, "
-            f"3) with one polynomial for each step, or one of {known},."
+            f"3) with one polynomial for each step, or one of: {known}."
         )
     last = tuple(rows.tolist()) if rows.ndim == 1 else _LAST
-    found = [] if rows.ndim == 1 else [tuple(row) for row in rows.tolist()]
+    first = [] if rows.ndim == 1 else [tuple(row) for row in rows.tolist()]
     if steps is None:
-        steps = len(found) or _STEPS
+        steps = len(first) or _STEPS
     (steps,) = check.period(name, steps=steps)
-    return tuple([*found, *[last] * (steps - len(found))][:steps])
+    return tuple([*first, *[last] * (steps - len(first))][:steps])

@@ -1,4 +1,4 @@
-"""Power iteration: the largest eigenvalue, and its direction.
+"""Power iteration: the largest eigenvalue and its eigenvector.
 
 von Mises and Pollaczek-Geiringer, Praktische Verfahren der Gleichungsauflosung, 1929
 """
@@ -14,7 +14,7 @@ from .. import check
 from ._half import at_least_float32, promoted
 from ._products import inner, quotient
 
-_WHO = "power_iteration"
+_NAME = "power_iteration"
 
 
 def power_iteration(
@@ -32,57 +32,52 @@ def power_iteration(
 
     Args:
         matrix: `A`, a square matrix; or a function `v -> A v` of a tree of arrays.
-        v0: where to begin, for a function it is needed; by default random.
-        num_iters: how many steps at most.
-        error_tolerance: the error of the eigenvector at which it stops.
-        precision: of the products, on devices that have a choice.
-        key: for the random beginning; by default `jax.random.key(0)`.
+        v0: the initial vector; random by default. Required if `matrix` is a function.
+        num_iters: maximum number of steps.
+        error_tolerance: stop when the error of the eigenvector is at most this.
+        precision: precision of the matrix products, on devices that offer a choice.
+        key: for the random initial vector; by default `jax.random.key(0)`.
 
     Returns:
-        The eigenvalue, and its eigenvector, of length 1. Where `A v` is 0, they are 0
-        and `v`.
+        The eigenvalue and its eigenvector, of norm 1. If `A v` is 0, they are 0 and
+        `v`.
 
     >>> value, vector = power_iteration(jnp.diag(jnp.array([1.0, 3.0])))
     >>> round(float(value), 4)
     3.0
     """
-    check.whole(_WHO, num_iters=num_iters)
-    check.real(_WHO, error_tolerance=error_tolerance)
+    check.whole(_NAME, num_iters=num_iters)
+    check.real(_NAME, error_tolerance=error_tolerance)
     if key is not None:
-        check.key(_WHO, key=key)
+        check.key(_NAME, key=key)
     if callable(matrix):
         if v0 is None:
             raise ValueError(
-                "power_iteration: matrix is a function and v0 is missing, from which "
-                "it would begin. Pass `v0`, a tree like the argument of the function."
+                f"{_NAME}: matrix is a function and v0 is missing. Pass `v0`, a tree "
+                "like the argument of the function."
             )
-        for path, x in jax.tree_util.tree_leaves_with_path(v0):
-            if not check.is_number(x):
-                where = jax.tree_util.keystr(path) or "(the tree itself)"
-                raise check.WrongArgument(
-                    f"{_WHO}: leaf {where} of v0 {check.said_of(x)}, expected an array."
-                )
+        _check_arrays(v0)
         start = jax.tree.map(lambda x: jnp.asarray(x, promoted(x, 1.0)), v0)
         return _iterate(matrix, start, start, num_iters, error_tolerance)
-    (matrix,) = check.array(_WHO, matrix=matrix)
+    (matrix,) = check.array(_NAME, matrix=matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(
-            f"power_iteration: matrix has shape {matrix.shape}, expected a square "
-            "matrix. Map over more of them with `jax.vmap`."
+            f"{_NAME}: matrix has shape {matrix.shape}, expected a square matrix. Map "
+            "over several matrices with `jax.vmap`."
         )
     if v0 is None:
         if not jnp.issubdtype(matrix.dtype, jnp.inexact):
             raise ValueError(
-                f"{_WHO}: matrix has dtype {matrix.dtype}, expected real numbers. "
+                f"{_NAME}: matrix has dtype {matrix.dtype}, expected real numbers. "
                 "Convert it with `.astype(float)`, or pass `v0`."
             )
         key = jax.random.key(0) if key is None else key
         v0 = jax.random.uniform(key, matrix.shape[-1:], matrix.dtype, -1, 1)
-    (v0,) = check.array(_WHO, v0=v0)
+    (v0,) = check.array(_NAME, v0=v0)
     if v0.shape != matrix.shape[1:]:
         raise check.WrongArgument(
-            f"{_WHO}: v0 has shape {v0.shape} and matrix {matrix.shape}, expected "
-            f"shape {matrix.shape[1:]}."
+            f"{_NAME}: v0 has shape {v0.shape} and matrix has shape {matrix.shape}, "
+            f"expected v0 of shape {matrix.shape[1:]}."
         )
     like = jnp.zeros_like(v0, dtype=promoted(matrix, v0, 1.0))
     wide = at_least_float32(like).dtype
@@ -91,15 +86,25 @@ def power_iteration(
     return _iterate(times, v0.astype(wide), like, num_iters, error_tolerance)
 
 
-def _check_like(v: PyTree, found: PyTree) -> None:
-    """That a function gives back what it takes."""
+def _check_arrays(v0: PyTree) -> None:
+    """Check that every leaf of `v0` is an array."""
+    for path, x in jax.tree_util.tree_leaves_with_path(v0):
+        if not check.is_number(x):
+            where = jax.tree_util.keystr(path) or "(the tree itself)"
+            raise check.WrongArgument(
+                f"{_NAME}: leaf {where} of v0 {check.said_of(x)}, expected an array."
+            )
+
+
+def _check_like(v: PyTree, result: PyTree) -> None:
+    """Check that the function returns a tree like its argument."""
     shapes = lambda tree: [jnp.shape(x) for x in jax.tree.leaves(tree)]
-    same = jax.tree.structure(v) == jax.tree.structure(found)
-    if not same or shapes(v) != shapes(found):
+    same = jax.tree.structure(v) == jax.tree.structure(result)
+    if not same or shapes(v) != shapes(result):
         raise check.WrongArgument(
-            f"{_WHO}: of v0, {jax.tree.structure(v)} with the shapes {shapes(v)}, the "
-            f"function makes {jax.tree.structure(found)} with the shapes "
-            f"{shapes(found)}, expected a tree like v0."
+            f"{_NAME}: the function returns {jax.tree.structure(result)} with shapes "
+            f"{shapes(result)}, expected a tree like v0: {jax.tree.structure(v)} with "
+            f"shapes {shapes(v)}."
         )
 
 
@@ -110,7 +115,7 @@ def _iterate(
     num_iters: Any,
     tolerance: Any,
 ) -> tuple[Array, PyTree]:
-    """The eigenvalue and its vector, each in the dtype of `like`."""
+    """The eigenvalue and its eigenvector, each in the dtype of `like`."""
     leaves = jax.tree.leaves
 
     def dot(x: PyTree, y: PyTree) -> Array:
@@ -120,8 +125,8 @@ def _iterate(
         return sum((part.astype(dtype) for part in parts), jnp.zeros((), dtype))
 
     def unit(x: PyTree, else_: PyTree) -> PyTree:
-        """`x / |x|`, and where `x` is 0 the other."""
-        # Divided by the largest element first: its square may be too large or small.
+        """`x / |x|`, or `else_` if `x` is 0."""
+        # Divided by the largest element first: its square may overflow or underflow.
         tops = [jnp.max(jnp.abs(a), initial=0) for a in leaves(x)]
         top = jnp.max(jnp.stack([t.astype(promoted(*tops)) for t in tops]))
         scaled = jax.tree.map(lambda a: quotient(a, top.astype(a.real.dtype)), x)

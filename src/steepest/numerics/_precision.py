@@ -1,4 +1,4 @@
-"""How many digits an array has, and how many to compute with."""
+"""The precision of arrays, and the precision to compute in."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +7,11 @@ import jax.numpy as jnp
 
 
 def is_inexact(x: Any) -> bool:
-    """Whether `x` is an array of real or complex numbers, not of integers or keys."""
+    """Whether `x` is an array with a floating or complex dtype."""
     return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.inexact)
 
 
 def wide_dtype(arrays: Sequence[Any]) -> Any:
-    """The real dtype to compute in: float32, or float64 where one of them has it."""
+    """The real dtype to compute in: float64 if any array has it, else float32."""
     bits = [jnp.finfo(x.dtype).bits for x in arrays if is_inexact(x)]
     return jnp.dtype(jnp.float64 if 64 in bits else jnp.float32)

@@ -1,4 +1,4 @@
-"""Rounding by chance, so that what is too small to be seen is not lost on average.
+"""Stochastic rounding: changes below the precision are kept on average.
 
 Gupta, Agrawal, Gopalakrishnan and Narayanan, Deep learning with limited numerical
 precision, 2015, arXiv:1502.02551
@@ -12,13 +12,13 @@ from jaxtyping import Array, Float
 
 
 def rounded(x: Float[Array, "..."], dtype: Any, key: Array) -> Float[Array, "..."]:
-    """`x` in a narrower dtype: one of its two neighbours there, with mean `x`.
+    """Round `x` to one of its two neighbours in a narrower dtype, with mean `x`.
 
         P(far) = |x - near| / |far - near|          near, far: the neighbours of x
 
     Args:
         x: the numbers.
-        dtype: a dtype that has fewer digits.
+        dtype: a dtype with lower precision.
         key: a random key.
 
     >>> x = jnp.full(1000, 1.001)                   # bfloat16 has 1 and 1.0078125
@@ -32,6 +32,6 @@ def rounded(x: Float[Array, "..."], dtype: Any, key: Array) -> Float[Array, "...
     far = jnp.nextafter(near, towards)
     gap = jnp.abs(far.astype(x.dtype) - near.astype(x.dtype))
     chance = jax.random.uniform(key, x.shape, x.dtype)
-    # Beyond the last number there is no neighbour, and infinity has none.
+    # The largest number has no neighbour above it, and infinity has none at all.
     go = (chance * gap < jnp.abs(rest)) & jnp.isfinite(far) & jnp.isfinite(rest)
     return jnp.where(go, far, near)

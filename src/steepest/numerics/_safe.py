@@ -1,4 +1,4 @@
-"""Lengths with a floor, counts with a ceiling: values and slopes that stay finite."""
+"""Norms with a floor and counts with a ceiling, with finite derivatives."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,22 +19,21 @@ def safe_norm(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
 ) -> Num[Array, "..."]:
-    """`max(norm(x), min_norm)`, with slope 0 where the norm is not above `min_norm`.
+    """`max(norm(x), min_norm)`, with gradient 0 where the norm is at most `min_norm`.
 
-    The slope of a norm at zero is NaN; here it is zero. Half precision is computed in
-    float32, so that its squares do not overflow.
+    The gradient of a norm at zero is NaN; here it is zero. Half precision is computed
+    in float32, so that its squares do not overflow.
 
-    Inside `jax.shard_map` it is the norm of one device's part: `tree.norm` takes an
+    Inside `jax.shard_map` it is the norm of one device's shard: `tree.norm` takes an
     `axis_name`.
 
     Args:
         x: an array.
-        min_norm: the smallest length that is returned.
-        ord: which norm, as for `jax.numpy.linalg.norm`.
-        axis: along which axes, as for `jax.numpy.linalg.norm`.
-        keepdims: whether the axes stay, with size one.
+        min_norm: the smallest norm that is returned.
+        ord: the order of the norm, as for `jax.numpy.linalg.norm`.
+        axis: the axes of the norm, as for `jax.numpy.linalg.norm`.
+        keepdims: whether to keep the axes, with size one.
     """
-
     name = "safe_norm"
     (x,) = check.array(name, x=x)
 
@@ -44,7 +43,7 @@ def safe_norm(
         except (TypeError, ValueError):
             raise check.WrongArgument(
                 f"{name}: ord is {ord!r}, axis is {axis!r} and x has shape {x.shape}, "
-                "expected a norm of `jnp.linalg.norm` along one or two of its axes."
+                "expected arguments that `jnp.linalg.norm` accepts."
             ) from None
 
     def safe_length(x: Array) -> Array:
@@ -57,12 +56,14 @@ def safe_norm(
 
 
 def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
-    """`max(sqrt(mean(|x|^2)), min_rms)`, with slope 0 where it is not above `min_rms`.
+    """`max(rms(x), min_rms)`, with gradient 0 where `rms(x)` is at most `min_rms`.
 
-    Inside `jax.shard_map` it is that of one device's part.
+        rms(x) = sqrt(mean(|x|^2))
+
+    Inside `jax.shard_map` it is that of one device's shard.
 
     Args:
-        x: an array; without entries, its mean is zero.
+        x: an array; the mean of an empty one is zero.
         min_rms: the smallest value that is returned.
     """
     name = "safe_root_mean_squares"
@@ -72,7 +73,7 @@ def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
 
 
 def safe_increment(count: Any) -> Num[Array, "..."]:
-    """`count + 1`, which stops at the largest number of its dtype.
+    """`count + 1`, saturating at the largest number of its dtype.
 
     Args:
         count: an integer or real number, or an array of them.
@@ -81,22 +82,22 @@ def safe_increment(count: Any) -> Num[Array, "..."]:
 
 
 def _increment(name: str, count: Any) -> Array:
-    (found,) = check.array(name, count=count)
-    if jnp.issubdtype(found.dtype, jnp.integer):
-        top = jnp.iinfo(found.dtype).max
-    elif jnp.issubdtype(found.dtype, jnp.floating):
-        top = jnp.finfo(found.dtype).max
+    (value,) = check.array(name, count=count)
+    if jnp.issubdtype(value.dtype, jnp.integer):
+        top = jnp.iinfo(value.dtype).max
+    elif jnp.issubdtype(value.dtype, jnp.floating):
+        top = jnp.finfo(value.dtype).max
     else:
         raise ValueError(
-            f"{name}: count has dtype {found.dtype}, expected an integer or a real "
-            "dtype. Count with `jnp.zeros([], jnp.int32)`."
+            f"{name}: count has dtype {value.dtype}, expected an integer or "
+            "floating dtype. Begin the count with `jnp.zeros([], jnp.int32)`."
         )
-    last = jnp.full(found.shape, top, found.dtype)
-    return jnp.where(found < last, found + 1, last)
+    last = jnp.full(value.shape, top, value.dtype)
+    return jnp.where(value < last, value + 1, last)
 
 
 def safe_int32_increment(count: Any) -> Num[Array, "..."]:
-    """`safe_increment` by its former name; any dtype, as there.
+    """`safe_increment` under its former name, for any dtype.
 
     Args:
         count: as for `safe_increment`.
@@ -105,13 +106,13 @@ def safe_int32_increment(count: Any) -> Num[Array, "..."]:
 
 
 def _floored(length: Callable[[Array], Array], x: Array, least: Real) -> Array:
-    """`max(length(x), least)`; where they are equal, the slope is that of `least`."""
+    """`max(length(x), least)`; if equal, the gradient is that of `least`."""
     wide = at_least_float32(x)
     if not jnp.issubdtype(wide.dtype, jnp.inexact):
         wide = wide.astype(float)
-    found = length(wide)
-    own = found.dtype if wide.dtype == x.dtype else promoted(x, 1.0)
+    value = length(wide)
+    own = value.dtype if wide.dtype == x.dtype else promoted(x, 1.0)
     dtype = promoted(own, least)
     floor = jnp.asarray(least, dtype)
-    found = found.astype(dtype)
-    return jnp.where(found <= floor, floor, found)
+    value = value.astype(dtype)
+    return jnp.where(value <= floor, floor, value)

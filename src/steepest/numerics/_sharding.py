@@ -1,4 +1,4 @@
-"""Where an array lives while it is computed with."""
+"""The sharding of intermediate results."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,14 +8,14 @@ from jax.sharding import AxisType
 
 
 def sharded_like(like: Any, f: Callable[..., Any], *arrays: Any) -> Any:
-    """`f(*arrays)`, sharded as `like` is; in between the compiler decides.
+    """`f(*arrays)`, sharded like `like`; the compiler shards the intermediate results.
 
-    On a mesh with explicit axes a product of sharded matrices has no sharding of its
-    own, and JAX asks for one. On every other mesh this is `f(*arrays)`.
+    On a mesh with explicit axes JAX cannot infer the sharding of a product of sharded
+    matrices, and asks for one. On every other mesh this is `f(*arrays)`.
 
     Args:
-        like: an array of as many axes as the result; a tree of them, of the same
-            structure, where the result is a tree.
+        like: an array with as many axes as the result; if the result is a tree, a tree
+            of such arrays with the same structure.
         f: a function of arrays.
         arrays: its arguments.
     """

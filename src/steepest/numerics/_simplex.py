@@ -1,4 +1,4 @@
-"""The nearest point of the simplex.
+"""Projection onto the simplex.
 
 Duchi, Shalev-Shwartz, Singer and Chandra, Efficient projections onto the l1-ball for
 learning in high dimensions, 2008
@@ -18,22 +18,22 @@ def simplex(x: Shaped[Array, " n"], scale: Real = 1.0) -> Float[Array, " n"]:
         y   = max(x - tau, 0)
         tau = (sum of the k largest of x - scale) / k
 
-    where `k` is the largest number for which the `k`-th largest exceeds `tau`. It is
-    found by sorting; the derivative goes through the sum, not through the sort. The
-    result is in float64 where `x` is, else in float32, also for half precision.
+    where `k` is the largest number for which the `k`-th largest entry exceeds `tau`.
+    Sorting finds `k`; the derivative goes through the sum, not through the sort. The
+    result is in float64 if `x` is, else in float32, also for half precision.
 
     Args:
-        x: one dimension, at least one entry.
-        scale: what `y` sums to, positive.
+        x: a vector with at least one entry.
+        scale: the sum of `y`, positive.
     """
     if x.shape[0] == 0:
         raise IndexError(
-            "simplex: found an array without entries; the simplex of no entries is "
-            "empty, so nothing is nearest; pass at least one entry"
+            "simplex: x has shape (0,), expected at least one entry: the simplex of no "
+            "entries is empty."
         )
     x = x.astype(wide_dtype([x]) if is_inexact(x) else float)
     scale = jnp.asarray(scale, x.dtype)
-    # A shift of all of x changes nothing but the rounding: the largest becomes zero.
+    # Shifting all of x changes only the rounding: the largest entry becomes zero.
     x = x - jax.lax.stop_gradient(jnp.max(x))
     inside = _inside(jax.lax.stop_gradient(x), jax.lax.stop_gradient(scale))
     tau = (jnp.sum(jnp.where(inside, x, 0)) - scale) / jnp.sum(inside, dtype=x.dtype)
@@ -41,10 +41,10 @@ def simplex(x: Shaped[Array, " n"], scale: Real = 1.0) -> Float[Array, " n"]:
 
 
 def _inside(x: Float[Array, " n"], scale: Num[Array, ""]) -> Shaped[Array, " n"]:
-    """Which entries stay positive; the largest always does."""
+    """Which entries of the result are positive; the largest always is."""
     down = -jnp.sort(-x)
     k = jnp.arange(1, x.shape[0] + 1, dtype=x.dtype)
-    # -inf stays outside and must not reach the differences below: -inf + inf is NaN.
+    # -inf is outside, and must not enter the sums below: -inf + inf is NaN.
     down = jnp.maximum(down, -2 * jnp.abs(scale) - 1)
     count = jnp.sum(scale + k * down > jnp.cumsum(down))
     return (x >= down[jnp.maximum(count, 1) - 1]) | (x == 0)

@@ -1,4 +1,4 @@
-"""A function that jumps, made smooth by noise.
+"""Smooth a discontinuous function by adding noise to its input.
 
 Berthet et al., Learning with differentiable perturbed optimizers, 2020,
 arXiv:2002.08676
@@ -28,22 +28,22 @@ def make_perturbed_fun(
     noise: Noise = Gumbel(),  # noqa: B008 (it has no state)
     use_baseline: bool = True,
 ) -> Callable[[Any, PyTree], PyTree]:
-    """The mean of `fun` around a point: smooth, also where `fun` jumps or is flat.
+    """The mean of `fun` around a point: smooth even where `fun` jumps or is flat.
 
         F(x)  = mean_k fun(x + sigma z_k)
         F'(x) = mean_k (fun(x + sigma z_k) - fun(x)) (-grad log p(z_k)) / sigma
 
-    The slopes by `x` and by `sigma`, of any order, come from the density `p` of the
-    noise alone: `fun` is never differentiated by its argument. What it contains
-    besides is differentiated as usual.
+    The derivatives in `x` and `sigma`, of any order, use only the density `p` of the
+    noise: `fun` is never differentiated in its argument. Other variables that it closes
+    over are differentiated as usual.
 
     Args:
         fun: a function of a tree of arrays, for instance an argmax.
-        num_samples: how many draws the mean is taken over.
-        sigma: how far the noise reaches.
-        noise: its kind: `sample` draws it and `log_prob` says how likely it is.
-        use_baseline: whether `fun(x)` is subtracted in the slopes: their mean stays,
-            and their variance is less.
+        num_samples: number of samples in the mean.
+        sigma: scale of the noise.
+        noise: the distribution of the noise, with `sample` and `log_prob`.
+        use_baseline: whether to subtract `fun(x)` in the derivatives, which reduces
+            their variance and keeps their mean.
 
     Returns:
         A function of a random key and the point.
@@ -57,16 +57,16 @@ def make_perturbed_fun(
     check.function(name, fun=fun)
     if isinstance(noise, type) or not isinstance(noise, Noise):
         raise TypeError(
-            f"{name}: noise is {noise!r}, expected something with `sample` and "
+            f"{name}: noise is {noise!r}, expected an object with `sample` and "
             "`log_prob`, such as `Gumbel()` or `Normal()`."
         )
     (num_samples,) = check.period(name, num_samples=num_samples)
     (sigma,) = check.nonnegative(name, sigma=sigma)
-    # Without noise nothing is divided: value and slopes are those of a constant.
+    # With sigma 0 there is no division by zero: the gradient is that of a constant.
     spread = jnp.where(sigma == 0, 1.0, sigma)
 
     def sample(key: Any, x: PyTree) -> tuple[PyTree, Array]:
-        """A point near `x`, and how its likelihood grows: 0, but for the slopes."""
+        """A point near `x`, and its log-likelihood: value 0, but true derivatives."""
         leaves, tree = jax.tree.flatten(x)
         keys = jax.random.split(key, max(len(leaves), 1))
         near, log_p = [], jnp.zeros(())
@@ -76,7 +76,7 @@ def make_perturbed_fun(
             # The same draw, seen from `x` and `sigma`: (near - x) / sigma.
             wide, x_, z_ = map(at_least_float32, (leaf, stop_gradient(leaf), z))
             seen = (x_ - wide) / spread + z_ * (stop_gradient(spread) / spread)
-            # A density is per length, and `sigma` measures it.
+            # The density of `sigma z` is that of `z` divided by `sigma`.
             one = noise.log_prob(seen) - jnp.log(jnp.abs(spread))
             log_p = log_p + jnp.sum(one.astype(float))
         return tree.unflatten(near), log_p - stop_gradient(log_p)
@@ -87,7 +87,7 @@ def make_perturbed_fun(
         keys = jax.random.split(key, num_samples)
         near, log_p = jax.vmap(sample, (0, None))(keys, x)
         weight = jnp.exp(log_p)
-        # With the keys: there may be no array in the tree to map over.
+        # Map over the keys too: the tree may have no array to map over.
         values = jax.vmap(lambda _, x: fun(x))(keys, near)
         if not use_baseline:
             return jax.tree.map(lambda f: _mean(weight, _float(f)), values)
@@ -110,8 +110,8 @@ def _real(name: str, x: PyTree) -> PyTree:
         numbers = check.is_number(leaf)
         if not numbers or not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
             raise check.WrongArgument(
-                f"{name}: leaf {path} {check.said_of(leaf)}, expected real numbers: "
-                "noise is added to them. Convert it with `.astype(float)`."
+                f"{name}: leaf {path} {check.said_of(leaf)}, expected real numbers, "
+                "to add noise to. Convert it with `.astype(float)`."
             )
     return jax.tree.map(jnp.asarray, x)
 
@@ -121,12 +121,12 @@ def _none(x: Any) -> bool:
 
 
 def _float(f: Any) -> Array:
-    """Indices and truth values as numbers, so that they have a mean."""
+    """Integers and booleans as floats, so that they have a mean."""
     f = jnp.asarray(f)
     return f if jnp.issubdtype(f.dtype, jnp.inexact) else f.astype(float)
 
 
 def _mean(weight: Array, f: Array) -> Array:
-    """The mean of `weight f` over the draws; weights are 1, but for their slopes."""
+    """The mean of `weight f` over the samples; weights are 1 with true derivatives."""
     weight = weight.astype(f.dtype).reshape(-1, *[1] * (f.ndim - 1))
     return jnp.mean(jnp.broadcast_to(weight, f.shape) * f, axis=0)

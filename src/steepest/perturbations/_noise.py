@@ -1,4 +1,4 @@
-"""Kinds of noise: how to draw it, and how likely it is."""
+"""Noise distributions: samples and log-densities."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -12,54 +12,54 @@ from .. import check
 
 @runtime_checkable
 class Noise(Protocol):
-    """What `make_perturbed_fun` needs of a kind of noise."""
+    """The interface of noise for `make_perturbed_fun`."""
 
     def sample(self, key: Any, sample_shape: Any = (), dtype: Any = float) -> Any:
-        """Independent draws.
+        """Draw independent samples.
 
         Args:
-            key: for the random numbers.
-            sample_shape: how many.
-            dtype: of what dtype.
+            key: a `jax.random` key.
+            sample_shape: shape of the result.
+            dtype: dtype of the result.
         """
         ...
 
     def log_prob(self, inputs: Any) -> Any:
-        """The logarithm of the density, up to a constant.
+        """The log-density, up to a constant.
 
         Args:
-            inputs: where, element by element.
+            inputs: points, one for each element.
         """
         ...
 
 
 class Normal:
-    """The normal distribution of mean 0 and variance 1."""
+    """The normal distribution with mean 0 and variance 1."""
 
     def sample(
         self, key: Any, sample_shape: int | Sequence[int] = (), dtype: Any = float
     ) -> Array:
-        """Independent draws.
+        """Draw independent samples.
 
         Args:
-            key: for the random numbers.
-            sample_shape: how many.
-            dtype: of what dtype.
+            key: a `jax.random` key.
+            sample_shape: shape of the result.
+            dtype: dtype of the result.
         """
         return _drawn("Normal", jax.random.normal, key, sample_shape, dtype)
 
     def log_prob(self, inputs: Any) -> Any:
-        """`-x^2 / 2`: the logarithm of the density, up to a constant.
+        """`-x^2 / 2`: the log-density, up to a constant.
 
         Args:
-            inputs: where, element by element.
+            inputs: points, one for each element.
         """
         (x,) = check.array("Normal.log_prob", inputs=inputs)
         return -0.5 * x**2
 
 
 class Gumbel:
-    """The Gumbel distribution: the largest of many draws.
+    """The standard Gumbel distribution, that of the largest of many samples.
 
     With it the perturbed argmax of `x` is the softmax of `x / sigma`.
     """
@@ -67,20 +67,20 @@ class Gumbel:
     def sample(
         self, key: Any, sample_shape: int | Sequence[int] = (), dtype: Any = float
     ) -> Array:
-        """Independent draws.
+        """Draw independent samples.
 
         Args:
-            key: for the random numbers.
-            sample_shape: how many.
-            dtype: of what dtype.
+            key: a `jax.random` key.
+            sample_shape: shape of the result.
+            dtype: dtype of the result.
         """
         return _drawn("Gumbel", jax.random.gumbel, key, sample_shape, dtype)
 
     def log_prob(self, inputs: Any) -> Any:
-        """`-x - exp(-x)`, the logarithm of the density.
+        """`-x - exp(-x)`, the log-density.
 
         Args:
-            inputs: where, element by element.
+            inputs: points, one for each element.
         """
         (x,) = check.array("Gumbel.log_prob", inputs=inputs)
         return -x - jnp.exp(-x)
@@ -89,7 +89,7 @@ class Gumbel:
 def _drawn(
     kind: str, sampler: Callable[..., Array], key: Any, shape: Any, dtype: Any
 ) -> Array:
-    """Draws of a kind of noise, or an error that says what is wrong."""
+    """Check the arguments and draw samples."""
     name = f"{kind}.sample"
     check.key(name, key=key)
     check.dtype(name, dtype=dtype)

@@ -1,6 +1,6 @@
-"""The nearest point of a set, for trees.
+"""Projections of trees onto sets: the nearest point of the set.
 
-Inside `jax.shard_map` they see the part of one device: project where trees are whole.
+Inside `jax.shard_map` they see one device's shard: project where the trees are whole.
 """
 
 from ._box import (

@@ -1,4 +1,4 @@
-"""The nearest point of a box: every number moved into its interval."""
+"""Projections onto boxes: every number is clipped to its interval."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ def projection_box(tree: PyTree, lower: PyTree, upper: PyTree) -> PyTree:
 
     Args:
         tree: a tree of real numbers.
-        lower: the smallest values: like the tree, or one for a whole subtree or for
-            all of it. `None` is no bound.
+        lower: the smallest values: a tree like `tree`, or one value for a subtree or
+            for the whole tree. `None` is no bound.
         upper: the largest values, likewise.
 
     >>> projection_box({"w": jnp.array([-3.0, 0.5])}, -1.0, 1.0)["w"].tolist()
@@ -50,7 +50,7 @@ def projection_hypercube(tree: PyTree, scale: PyTree = 1) -> PyTree:
 
 
 def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
-    """The nearest tree whose largest number is at most `scale` in size.
+    """The nearest tree whose entries are at most `scale` in absolute value.
 
         y = min(max(x, -scale), scale)
 
@@ -68,27 +68,27 @@ def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
     bounds = -scale, scale
 
     def clip(x: Any) -> Any:
-        # In the dtype of the leaf: integers stay integers, and below the radius.
+        # In the dtype of the leaf: integers stay integers within the radius.
         return _clip(x, *(jnp.asarray(b).astype(promoted(x)) for b in bounds))
 
     return map_numbers(name, clip, {"scale": scale}, real=True, tree=tree)
 
 
-def _boxed(who: str, tree: PyTree, **bounds: PyTree) -> PyTree:
-    """The tree between two bounds, which are given by name, the lower first."""
-    spread = {name: _spread(who, x, tree, name) for name, x in bounds.items()}
+def _boxed(name: str, tree: PyTree, **bounds: PyTree) -> PyTree:
+    """Clip the tree to two bounds, the lower one first."""
+    spread = {key: _spread(name, x, tree, key) for key, x in bounds.items()}
     lows, highs = spread.values()
     for low, high in zip(lows, highs, strict=True):
         known = isinstance(low, int | float) and isinstance(high, int | float)
         if known and low > high:
             below, above = bounds
             raise ValueError(
-                f"{who}: {below} is {low} and {above} is {high}, expected one that is "
-                "not below it."
+                f"{name}: {below} is {low} and {above} is {high}, expected {below} <= "
+                f"{above}."
             )
     treedef = jax.tree.structure(tree)
-    trees = {name: treedef.unflatten(row) for name, row in spread.items()}
-    return map_numbers(who, _clip, real=True, optional=True, tree=tree, **trees)
+    trees = {key: treedef.unflatten(row) for key, row in spread.items()}
+    return map_numbers(name, _clip, real=True, optional=True, tree=tree, **trees)
 
 
 def _clip(x: Any, low: Any, high: Any) -> Any:
@@ -96,27 +96,27 @@ def _clip(x: Any, low: Any, high: Any) -> Any:
         return jnp.clip(x, low, high)
 
 
-def _spread(who: str, bound: PyTree, tree: PyTree, name: str) -> list[Any]:
-    """The bound of every leaf, where one may stand for a whole subtree."""
+def _spread(name: str, bound: PyTree, tree: PyTree, argument: str) -> list[Any]:
+    """The bound of every leaf; one bound may hold for a whole subtree."""
     bounds, treedef = jax.tree.flatten(bound, is_leaf=lambda x: x is None)
     try:
         parts = treedef.flatten_up_to(tree)
     except (KeyError, TypeError, ValueError):
-        difference = first_difference(tree, bound, ("tree", name))
+        difference = first_difference(tree, bound, ("tree", argument))
         raise ValueError(
-            f"{who}: {difference}. Give `{name}` the structure of the tree, or one "
-            "number for a whole subtree."
+            f"{name}: {difference}. Give `{argument}` the structure of the tree, or "
+            "one number for a whole subtree."
         ) from None
     for x in bounds:
         if x is not None:
-            check.unless_array(check.real, who, **{name: x})
-    found: list[Any] = []
+            check.unless_array(check.real, name, **{argument: x})
+    spread: list[Any] = []
     for x, part in zip(bounds, parts, strict=True):
-        found += [x] * len(jax.tree.leaves(part))
-    return found
+        spread += [x] * len(jax.tree.leaves(part))
+    return spread
 
 
 def _check_scale(name: str, scale: PyTree) -> None:
-    """Below zero there is no such set. Arrays are not looked at: they may be traced."""
+    """Reject negative numbers. Arrays are not checked: they may be traced."""
     for x in jax.tree.leaves(scale):
         check.unless_array(check.nonnegative.must, name, scale=x)

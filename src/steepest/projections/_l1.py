@@ -1,4 +1,4 @@
-"""The nearest point of the simplex, and of the ball and sphere of the sum of sizes.
+"""Projections onto the simplex, and onto the ball and sphere of the L1 norm.
 
 Duchi, Shalev-Shwartz, Singer and Chandra, Efficient projections onto the l1-ball for
 learning in high dimensions, 2008
@@ -23,10 +23,10 @@ def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
 
         y = max(x - tau, 0),  with tau such that  sum y = scale
 
-    Half precision and integers come back in float32.
+    Half precision and integers are returned in float32.
 
     Args:
-        tree: a tree of real numbers, at least one.
+        tree: a tree of real numbers, with at least one entry.
         scale: the sum.
 
     >>> projection_simplex({"w": jnp.array([0.5, 1.0])})["w"].tolist()
@@ -39,14 +39,14 @@ def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
 
 
 def projection_l1_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
-    """The nearest tree whose sizes `|y|` sum to `scale`.
+    """The nearest tree whose absolute values `|y|` sum to `scale`.
 
         y = sign(x) simplex(|x|)
 
-    At zero there are many, and of them the one with positive numbers is returned.
+    At zero there are many; the one with positive entries is returned.
 
     Args:
-        tree: a tree of numbers, at least one.
+        tree: a tree of numbers, with at least one entry.
         scale: the sum.
     """
     name = "projection_l1_sphere"
@@ -56,10 +56,10 @@ def projection_l1_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
 
 
 def projection_l1_ball(tree: PyTree, scale: Real = 1) -> PyTree:
-    """The nearest tree whose sizes `|y|` sum to at most `scale`.
+    """The nearest tree whose absolute values `|y|` sum to at most `scale`.
 
     Args:
-        tree: a tree of numbers, at least one.
+        tree: a tree of numbers, with at least one entry.
         scale: the radius.
     """
     name = "projection_l1_ball"
@@ -80,11 +80,9 @@ def _sphere(x: Array, scale: Real) -> Array:
 
 
 def _ravel(name: str, tree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
-    """The tree as one vector, and the way back."""
+    """The tree as one vector, and the function that undoes it."""
     tree = map_numbers(name, jnp.asarray, tree=tree)
     if size(tree) == 0:
-        raise IndexError(
-            f"{name}: there is no number in the tree, expected at least one."
-        )
+        raise IndexError(f"{name}: the tree has no entries, expected at least one.")
     with jax.numpy_dtype_promotion("standard"):
         return ravel_pytree(tree)

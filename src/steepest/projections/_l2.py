@@ -1,4 +1,4 @@
-"""The nearest point of the ball and the sphere of the Euclidean length."""
+"""Projections onto the ball and sphere of the Euclidean norm."""
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +11,15 @@ from ._precision import restored, scaled, widened
 
 
 def projection_l2_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
-    """The nearest tree of length `scale`.
+    """The nearest tree of norm `scale`.
 
         y = x scale / |x|
 
-    At zero all are equally near, and the one with equal numbers is returned.
+    At zero all are equally near; the one with equal entries is returned.
 
     Args:
         tree: a tree of numbers.
-        scale: the length.
+        scale: the norm.
     """
     name = "projection_l2_sphere"
     (radius,) = check.amount.must(name, scale=scale)
@@ -28,14 +28,14 @@ def projection_l2_sphere(tree: PyTree, scale: Real = 1) -> PyTree:
     zero = length == 0
     factor = radius / jnp.where(zero, 1, length)
     equal = radius / max(size(tree), 1) ** 0.5
-    found = jax.tree.map(
+    nearest = jax.tree.map(
         lambda x: jnp.where(zero, equal, x * factor.astype(x.dtype)), x
     )
-    return restored(found, [tree], scale)
+    return restored(nearest, [tree], scale)
 
 
 def projection_l2_ball(tree: PyTree, scale: Real = 1) -> PyTree:
-    """The nearest tree of a length of at most `scale`.
+    """The nearest tree of norm at most `scale`.
 
         y = x min(1, scale / |x|)
 
@@ -53,5 +53,5 @@ def projection_l2_ball(tree: PyTree, scale: Real = 1) -> PyTree:
     zero = length == 0
     factor = jnp.minimum(unit, radius / jnp.where(zero, 1, length))
     factor = jnp.where(zero, unit, factor)
-    found = jax.tree.map(lambda x: x * factor.astype(x.dtype), x)
-    return restored(found, [tree], scale)
+    nearest = jax.tree.map(lambda x: x * factor.astype(x.dtype), x)
+    return restored(nearest, [tree], scale)

@@ -1,4 +1,4 @@
-"""Trees to compute with: in one dtype, and of a size whose squares fit in it."""
+"""Cast and scale trees so that their squares stay in range."""
 
 from typing import Any
 
@@ -11,15 +11,15 @@ from ..tree import map_numbers, norm
 
 
 def real_array(x: Any) -> Array:
-    """`x` as an array, which is not complex: among those none is the smaller one."""
+    """`x` as an array; complex ones are rejected, since they have no order."""
     x = jnp.asarray(x)
     if jnp.iscomplexobj(x):
-        raise ValueError(f"found {x.dtype}")
+        raise ValueError(f"the dtype is {x.dtype}")
     return x
 
 
 def widened(name: str, **trees: PyTree) -> list[PyTree]:
-    """The trees with all numbers in float32, or in float64 where one of them is."""
+    """The trees in float32, or in float64 if one of their leaves is."""
     asarray = jnp.asarray
     arrays = [map_numbers(name, asarray, **{k: tree}) for k, tree in trees.items()]
     real = wide_dtype(jax.tree.leaves(arrays))
@@ -30,28 +30,29 @@ def widened(name: str, **trees: PyTree) -> list[PyTree]:
     ]
 
 
-def restored(found: PyTree, trees: list[PyTree], *numbers: Any) -> PyTree:
-    """`found` in the dtypes in which the leaves of the trees and the numbers meet.
+def restored(result: PyTree, trees: list[PyTree], *numbers: Any) -> PyTree:
+    """Cast `result` to the common dtype of the leaves and the numbers.
 
-    A sum over all leaves is in it, so all of them meet; a complex one with its reals.
+    The result contains a sum over all leaves, so all of them take part. Other complex
+    leaves take part with their real dtype.
     """
     reals = [jnp.real(x) for x in jax.tree.leaves(trees)]
 
     def leaf(y: Array, *xs: Any) -> Array:
         return y.astype(promoted(*xs, *reals, *numbers, 1.0))
 
-    return jax.tree.map(leaf, found, *trees)
+    return jax.tree.map(leaf, result, *trees)
 
 
 def scaled(tree: PyTree) -> tuple[PyTree, Array]:
     """`tree / unit` and the unit, a power of two near its largest number.
 
-    So the squares neither overflow nor vanish: in float32, of 1e20 and of 1e-25. A
-    power of two rounds nothing, and is a constant of the derivative.
+    So squares neither overflow nor underflow, as those of 1e20 and 1e-25 do in float32.
+    Dividing by a power of two does not round, and the unit is not differentiated.
     """
     largest = jax.lax.stop_gradient(norm(tree, jnp.inf))
-    # 2^k with 2^k <= largest < 2^(k + 1); and 1/2 for zero. It and its reciprocal are
-    # normal numbers: others may count as zero.
+    # 2^k with 2^k <= largest < 2^(k + 1), or 1/2 for zero. Both it and its reciprocal
+    # are normal numbers: subnormal ones may be flushed to zero.
     info = jnp.finfo(largest.dtype)
     k = jnp.clip(jnp.frexp(largest)[1] - 1, int(info.minexp), int(info.maxexp) - 2)
     unit = jnp.ldexp(jnp.ones_like(largest), k)

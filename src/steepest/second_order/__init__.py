@@ -1,4 +1,4 @@
-"""Curvature: products with the Hessian, and diagonals."""
+"""Curvature: Hessian-vector products, and diagonals."""
 
 from ._curvature import (
     fisher_diag as fisher_diag,

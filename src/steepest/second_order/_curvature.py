@@ -1,4 +1,4 @@
-"""Curvature of a loss: products with its Hessian, and the diagonals of two matrices.
+"""Curvature of a loss: Hessian-vector products, Hessian and Fisher diagonals.
 
 Pearlmutter, Fast exact multiplication by the Hessian, 1994,
 doi:10.1162/neco.1994.6.1.147
@@ -20,19 +20,19 @@ Loss = Callable[..., Any]  # (params, inputs, targets) -> number
 
 
 def hvp(loss: Loss, v: PyTree, params: PyTree, inputs: Any, targets: Any) -> PyTree:
-    """`H v`: the Hessian of the loss in the params, times a vector; like the params.
+    """`H v`, the Hessian of the loss in the params times a vector, as a tree.
 
         H v = d/dt grad(params + t v)  at t = 0
 
-    It costs about twice a gradient, and the matrix `H` is never formed.
+    It costs about two gradients, and the matrix `H` is never formed.
 
     Args:
-        loss: a function of params, inputs and targets, to a number.
-        v: one vector with the numbers of all leaves one after the other, as
-            `ravel_pytree` makes it; or a tree like the params.
+        loss: a function of params, inputs and targets that returns a number.
+        v: a tree like the params; or one vector with the entries of all leaves, as made
+            by `ravel_pytree`.
         params: a tree of arrays.
-        inputs: what the loss is given with the params.
-        targets: what the loss is given with the params.
+        inputs: second argument of the loss.
+        targets: third argument of the loss.
 
     >>> loss = lambda p, x, y: jnp.sum(x * p**3)
     >>> hvp(loss, jnp.ones(2), jnp.array([1.0, 2.0]), 1.0, None).tolist()
@@ -48,13 +48,13 @@ def hessian_diag(
 ) -> Inexact[Array, " n"]:
     """The diagonal of the Hessian of the loss in the params, as one vector.
 
-    One product with the Hessian for each number of the params, 64 at a time.
+    It takes one Hessian-vector product for each entry of the params, 64 at a time.
 
     Args:
-        loss: a function of params, inputs and targets, to a number.
+        loss: a function of params, inputs and targets that returns a number.
         params: a tree of arrays.
-        inputs: what the loss is given with the params.
-        targets: what the loss is given with the params.
+        inputs: second argument of the loss.
+        targets: third argument of the loss.
     """
     gradient, params = _gradient("hessian_diag", "loss", loss, params, inputs, targets)
     flat, unravel = _ravel(params)
@@ -71,31 +71,32 @@ def hessian_diag(
 def fisher_diag(
     negative_log_likelihood: Loss, params: PyTree, inputs: Any, targets: Any
 ) -> Inexact[Array, " n"]:
-    """The squares of the gradient of the loss in the params, as one vector.
+    """The squared gradient of the loss in the params, as one vector.
 
     For one observation it is the diagonal of the observed Fisher information. For a
     batch, `vmap` it over inputs and targets and take the mean.
 
     Args:
-        negative_log_likelihood: a function of params, inputs and targets, to a number.
+        negative_log_likelihood: a function of params, inputs and targets that returns a
+            number.
         params: a tree of arrays.
-        inputs: what the loss is given with the params.
-        targets: what the loss is given with the params.
+        inputs: second argument of the loss.
+        targets: third argument of the loss.
     """
-    name = "negative_log_likelihood"
+    argument = "negative_log_likelihood"
     gradient, params = _gradient(
-        "fisher_diag", name, negative_log_likelihood, params, inputs, targets
+        "fisher_diag", argument, negative_log_likelihood, params, inputs, targets
     )
     return abs_sq(_ravel(gradient(params))[0])
 
 
 def _gradient(
-    who: str, name: str, loss: Loss, params: PyTree, inputs: Any, targets: Any
+    name: str, argument: str, loss: Loss, params: PyTree, inputs: Any, targets: Any
 ) -> tuple[Callable[[PyTree], PyTree], PyTree]:
-    """The gradient of the loss as a function of the params, and these as arrays."""
-    check.function(who, **{name: loss})
-    differentiable(who, params=params)
-    value = lambda p: check.one_number(who, name, loss(p, inputs, targets))
+    """The gradient of the loss as a function of the params; the params as arrays."""
+    check.function(name, **{argument: loss})
+    differentiable(name, params=params)
+    value = lambda p: check.one_number(name, argument, loss(p, inputs, targets))
     return jax.grad(value), jax.tree.map(jnp.asarray, params)
 
 
@@ -109,8 +110,8 @@ def _like(params: PyTree, v: PyTree) -> PyTree:
     wanted = [x.shape for x in jax.tree.leaves(params)]
     if jax.tree.structure(v) != structure or shapes != wanted:
         raise check.WrongArgument(
-            f"hvp: v has the shapes {shapes}, expected one vector of {flat.size} "
-            f"numbers, or a tree like the params, with the shapes {wanted}."
+            f"hvp: v has shapes {shapes}, expected a tree like the params, with shapes "
+            f"{wanted}, or one vector of {flat.size} numbers."
         )
     return jax.tree.map(lambda t, p: jnp.asarray(t).astype(p.dtype), v, params)
 

@@ -1,4 +1,4 @@
-"""Trees as vectors: sums, differences, products, quotients, multiples."""
+"""Arithmetic on trees, leaf by leaf."""
 
 import operator
 from collections.abc import Callable
@@ -17,7 +17,7 @@ def add(tree_x: PyTree, tree_y: PyTree, *other_trees: PyTree) -> PyTree:
     Args:
         tree_x: a tree.
         tree_y: a tree of the same structure.
-        other_trees: more of them.
+        other_trees: more trees of the same structure.
 
     >>> add({"w": 1}, {"w": 2}, {"w": 3})
     {'w': 6}
@@ -66,7 +66,7 @@ def scale(scalar: Any, tree: PyTree) -> PyTree:
     if not check.is_number(scalar):
         raise TypeError(
             f"scale: scalar {check.said_of(scalar)}, expected an array or a number. "
-            "The tree comes after it."
+            "The tree is the second argument."
         )
     return map_numbers("scale", lambda x: scalar * x, {"scalar": scalar}, tree=tree)
 
@@ -91,7 +91,7 @@ def where(condition: Any, tree_x: PyTree, tree_y: PyTree) -> PyTree:
     """`x` where the condition holds, else `y`.
 
     Args:
-        condition: a boolean, or an array of them that broadcasts with every leaf.
+        condition: a boolean, or an array of booleans that broadcasts with every leaf.
         tree_x: a tree.
         tree_y: a tree of the same structure.
     """
@@ -105,7 +105,7 @@ def where(condition: Any, tree_x: PyTree, tree_y: PyTree) -> PyTree:
 
 
 def clip(tree: PyTree, min_value: Any = None, max_value: Any = None) -> PyTree:
-    """Every entry moved into `[min_value, max_value]`.
+    """Clip every entry to `[min_value, max_value]`.
 
     Args:
         tree: a tree of real numbers.
@@ -119,7 +119,7 @@ def clip(tree: PyTree, min_value: Any = None, max_value: Any = None) -> PyTree:
     if len(known) == 2 and known[0] > known[1]:
         raise ValueError(
             f"clip: min_value is {min_value} and max_value is {max_value}, expected "
-            "one that is not below it."
+            "min_value <= max_value."
         )
     inside = lambda x: jnp.clip(x, min_value, max_value)
     return map_numbers("clip", inside, bounds, real=True, tree=tree)

@@ -1,4 +1,4 @@
-"""Trees like other trees: in other dtypes, filled, or with more axes."""
+"""Trees like other trees: cast, filled, or with new leading axes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,11 +13,11 @@ from ._map import map_numbers
 
 
 def cast(tree: PyTree, dtype: Any) -> PyTree:
-    """Every leaf in `dtype`.
+    """Cast every leaf to `dtype`.
 
     Args:
         tree: a tree of arrays or numbers.
-        dtype: the dtype; with `None` the tree comes back as it is.
+        dtype: the dtype; `None` returns the tree unchanged.
     """
     if dtype is None:
         return tree
@@ -26,9 +26,9 @@ def cast(tree: PyTree, dtype: Any) -> PyTree:
 
 
 def cast_like(tree: PyTree, other_tree: PyTree) -> PyTree:
-    """Every leaf in the dtype of the leaf that stands there in another tree.
+    """Cast every leaf to the dtype of the matching leaf of another tree.
 
-    Python numbers, here or there, change nothing.
+    Leaves that are Python numbers, in either tree, cast nothing.
 
     Args:
         tree: a tree of arrays.
@@ -47,30 +47,30 @@ def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
     """The dtype of a tree; that of `jnp.asarray(1.0)` for a tree without leaves.
 
     Args:
-        tree: a tree of arrays, numbers, or shapes with dtypes.
-        mixed_dtype_handler: what to do where leaves differ. `None`: an error.
-            "promote": the dtype in which all can be held. "highest": that of the leaf
-            in which all others can be held. "lowest": that of the leaf which all
-            others can hold. The last two are errors where no leaf has such a dtype.
+        tree: a tree of arrays, numbers or `ShapeDtypeStruct`s.
+        mixed_dtype_handler: what to return if the dtypes of leaves differ. `None`:
+            raise an error. "promote": their common dtype. "highest": the dtype of the
+            leaf that can hold all others. "lowest": the dtype of the leaf that all
+            others can hold. The last two raise an error if no leaf has such a dtype.
     """
     if mixed_dtype_handler not in (None, "promote", "highest", "lowest"):
         raise ValueError(
             f"dtype: mixed_dtype_handler is {mixed_dtype_handler!r}, expected None, "
             '"promote", "highest" or "lowest".'
         )
-    found: list[Any] = []
-    map_numbers("dtype", lambda x: found.append(_dtype_of(x)), tree=tree)
-    if not found:
+    dtypes: list[Any] = []
+    map_numbers("dtype", lambda x: dtypes.append(_dtype_of(x)), tree=tree)
+    if not dtypes:
         return promoted(1.0)
-    chosen = found[0]
-    for k, other in enumerate(found):
+    chosen = dtypes[0]
+    for k, other in enumerate(dtypes):
         if other == chosen:
             continue
         if mixed_dtype_handler is None:
             path = _path(tree, k)
             raise ValueError(
-                f"dtype: leaf {path} has dtype {other}, and the leaves before it have "
-                f"{chosen}. Give all one dtype, or a `mixed_dtype_handler`."
+                f"dtype: leaf {path} has dtype {other}, but the leaves before it have "
+                f"{chosen}. Cast them to one dtype, or pass a `mixed_dtype_handler`."
             )
         both = promoted(chosen, other)
         if mixed_dtype_handler == "promote":
@@ -78,8 +78,8 @@ def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
             continue
         if both not in (chosen, other):
             raise ValueError(
-                f"dtype: leaf {_path(tree, k)} has dtype {other}, and another leaf has "
-                f"{chosen}: neither can hold the other. Use "
+                f"dtype: leaf {_path(tree, k)} has dtype {other}, but another leaf has "
+                f"{chosen}: neither dtype can hold the other. Use "
                 'mixed_dtype_handler="promote".'
             )
         keep_other = (both == other) == (mixed_dtype_handler == "highest")
@@ -88,32 +88,32 @@ def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
 
 
 def zeros_like(tree: PyTree, dtype: Any = None) -> PyTree:
-    """Zeros in the shapes of a tree.
+    """Zeros with the shapes of a tree.
 
     Args:
-        tree: a tree of arrays, numbers, or shapes with dtypes.
-        dtype: the dtype of all leaves; by default each has its own.
+        tree: a tree of arrays, numbers or `ShapeDtypeStruct`s.
+        dtype: the dtype of all leaves; by default each leaf keeps its own.
     """
     return _filled("zeros_like", jnp.zeros_like, tree, dtype)
 
 
 def ones_like(tree: PyTree, dtype: Any = None) -> PyTree:
-    """Ones in the shapes of a tree.
+    """Ones with the shapes of a tree.
 
     Args:
-        tree: a tree of arrays, numbers, or shapes with dtypes.
-        dtype: the dtype of all leaves; by default each has its own.
+        tree: a tree of arrays, numbers or `ShapeDtypeStruct`s.
+        dtype: the dtype of all leaves; by default each leaf keeps its own.
     """
     return _filled("ones_like", jnp.ones_like, tree, dtype)
 
 
 def full_like(tree: PyTree, fill_value: Any, dtype: Any = None) -> PyTree:
-    """One value in the shapes of a tree.
+    """One value with the shapes of a tree.
 
     Args:
-        tree: a tree of arrays, numbers, or shapes with dtypes.
+        tree: a tree of arrays, numbers or `ShapeDtypeStruct`s.
         fill_value: a number, or an array that broadcasts to every leaf.
-        dtype: the dtype of all leaves; by default each has its own.
+        dtype: the dtype of all leaves; by default each leaf keeps its own.
     """
     (value,) = check.array("full_like", fill_value=fill_value)
     full = lambda x, dtype: jnp.full_like(x, fill_value, dtype=dtype)
@@ -121,7 +121,7 @@ def full_like(tree: PyTree, fill_value: Any, dtype: Any = None) -> PyTree:
 
 
 def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
-    """Every leaf repeated along new leading axes.
+    """Repeat every leaf along new leading axes.
 
     Args:
         tree: a tree of arrays or numbers.
@@ -147,13 +147,13 @@ def _array(x: Any) -> Any:
 
 
 def _dtype_of(x: Any) -> Any:
-    found = getattr(x, "dtype", None)
-    if found is None and not check.is_number(x):  # a string would be taken for a dtype
+    dtype = getattr(x, "dtype", None)
+    if dtype is None and not check.is_number(x):  # a string would be read as a dtype
         raise TypeError(f"a {type(x).__name__} has no dtype")
-    if found is None or not jnp.issubdtype(found, jax.dtypes.extended):
-        # The dtype that JAX would compute in: without x64 it has no float64.
-        found = promoted(x) if found is None else jax.dtypes.canonicalize_dtype(found)
-    return found
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.extended):
+        # The dtype that JAX would compute in: there is no float64 without x64.
+        dtype = promoted(x) if dtype is None else jax.dtypes.canonicalize_dtype(dtype)
+    return dtype
 
 
 def _path(tree: PyTree, k: int) -> str:

@@ -1,4 +1,4 @@
-"""What `tree_utils` once called these functions."""
+"""Deprecated names of these functions in `tree_utils`."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""A tree whose gradient is scaled on the way back."""
+"""Scale the gradient of a tree in the backward pass."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from ..numerics import is_inexact
 def scale_gradient(inputs: PyTree, scale: Any) -> PyTree:
     """The tree itself; its derivative is multiplied by `scale`.
 
-    With scale 0 it stops the gradient, with -1 it reverses it. It works for gradients
-    and for directional derivatives, and `scale` may be traced.
+    A scale of 0 stops the gradient, and -1 reverses it. It works in reverse and forward
+    mode, and `scale` may be traced.
 
     Args:
         inputs: a tree of arrays.
@@ -38,7 +38,7 @@ def _(primals: Any, tangents: Any) -> Any:
     x, scale = primals
     slope = jnp.asarray(tangents[0])
     scaled = slope * jnp.asarray(scale).astype(slope.dtype)
-    # Zero stops the gradient, also one that is not finite.
+    # Zero stops the gradient, even one that is not finite.
     return _scaled(x, scale), jnp.where(scale == 0, 0, scaled)
 
 

@@ -1,4 +1,4 @@
-"""A function of the leaves of several trees, with the leaf named where they differ."""
+"""Map over the leaves of several trees, with errors that name the leaf."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -14,35 +14,35 @@ Alike: TypeAlias = Literal["broadcast", "shape", "size"]
 
 
 def map_trees(
-    who: str,
+    name: str,
     f: Callable[..., Any],
     *,
     none_is_leaf: bool = False,
     is_leaf: Callable[[Any], bool] | None = None,
     **trees: PyTree,
 ) -> PyTree:
-    """`jax.tree.map(f, *trees)`, and an error that says where the structures part.
+    """`jax.tree.map(f, *trees)`, with an error that says where the structures differ.
 
     Args:
-        who: who speaks in the error.
+        name: name used in error messages.
         f: a function of one leaf of each tree, in their order.
-        none_is_leaf: whether `f` sees `None` too.
+        none_is_leaf: whether `f` is called with `None` too.
         is_leaf: what else is a leaf, as for `jax.tree.map`.
-        trees: the trees, by the names they have in the error. Where the first has a
-            leaf, the others may have anything.
+        trees: the trees, by the names used for them in error messages. Where the first
+            has a leaf, the others may have any subtree.
     """
-    (name, first), *rest = trees.items()
-    check.function(who, f=f)
+    (label, first), *rest = trees.items()
+    check.function(name, f=f)
     ends = is_leaf or _ends(none_is_leaf)
     leaves, treedef = jax.tree.flatten(first, is_leaf=ends)
     columns = [leaves]
-    for other_name, other in rest:
+    for other_label, other in rest:
         try:
             columns.append(treedef.flatten_up_to(other))
         except (KeyError, TypeError, ValueError):
-            difference = first_difference(first, other, (name, other_name))
+            difference = first_difference(first, other, (label, other_label))
             raise ValueError(
-                f"{who}: {difference}. Pass trees of one structure."
+                f"{name}: {difference}. Pass trees of the same structure."
             ) from None
     return treedef.unflatten([f(*row) for row in zip(*columns, strict=True)])
 
@@ -58,32 +58,32 @@ def map_numbers(
     optional: bool = False,
     **trees: PyTree,
 ) -> PyTree:
-    """`map_trees` of a formula; where it fails, the leaf that does not fit is named.
+    """`map_trees` of a formula; if it fails, the error names the leaf that is wrong.
 
-    Nothing is looked at before it fails, so whatever a formula can take passes.
+    Nothing is checked before the formula fails, so everything it accepts is allowed.
 
     Args:
         name: name used in error messages.
         f: a formula of one leaf of each tree, in their order.
-        numbers: what else is in the formula, by name: arrays and numbers.
-        none_is_leaf: whether `f` sees `None` too.
-        alike: what the leaves should have in common: their "shape", their "size", or
-            shapes that "broadcast".
-        real: whether complex numbers are what may be wrong.
-        optional: whether all trees but the first may have `None` for a number.
-        trees: the trees, by the names they have in the error.
+        numbers: other arrays and numbers in the formula, by name.
+        none_is_leaf: whether `f` is called with `None` too.
+        alike: what the leaves should have in common: the same "shape", the same "size",
+            or shapes that "broadcast".
+        real: whether the formula needs real numbers.
+        optional: whether all trees but the first may have `None` instead of a number.
+        trees: the trees, by the names used for them in error messages.
     """
-    at = -1
+    index = -1
 
     def step(*row: Any) -> Any:
-        nonlocal at
-        at += 1
+        nonlocal index
+        index += 1
         try:
             return f(*row)
         except (AttributeError, TypeError, ValueError) as error:
             if not str(error).startswith(f"{name}: "):
                 first = next(iter(trees.values()))
-                path = _path(first, at, none_is_leaf)
+                path = _path(first, index, none_is_leaf)
                 leaves = dict(zip(trees, row, strict=True))
                 if optional:
                     leaves = {k: x for k, x in leaves.items() if x is not None}
@@ -102,7 +102,7 @@ def _unfit(
     alike: Alike,
     real: bool,
 ) -> str | None:
-    """What is wrong with this row of leaves, in a sentence."""
+    """A sentence that says what is wrong with this row of leaves, or `None`."""
     for name, x in leaves.items():
         if not check.is_number(x):
             return (
@@ -111,16 +111,16 @@ def _unfit(
             )
     named = [f"{jnp.shape(x)} in the {name}" for name, x in leaves.items()]
     shapes = [jnp.shape(x) for x in (*leaves.values(), *numbers.values())]
-    given = [f"{name} has shape {jnp.shape(x)}" for name, x in numbers.items()]
-    found = f"leaf {path} has shape {' and '.join(named)}"
+    others = [f"{name} has shape {jnp.shape(x)}" for name, x in numbers.items()]
+    row = f"leaf {path} has shape {' and '.join(named)}"
     if alike != "broadcast":
         measure = jnp.size if alike == "size" else jnp.shape
         if len({measure(x) for x in leaves.values()}) > 1:
-            return f"{found}, expected leaves of one {alike}."
+            return f"{row}, expected leaves of the same {alike}."
     try:
         jnp.broadcast_shapes(*shapes)
     except ValueError:
-        return f"{' and '.join([found, *given])}, expected shapes that broadcast."
+        return f"{' and '.join([row, *others])}, expected shapes that broadcast."
     for name, x in leaves.items():
         if real and jnp.iscomplexobj(x):
             dtype = jnp.result_type(x)

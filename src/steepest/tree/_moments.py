@@ -1,6 +1,6 @@
-"""Running averages of trees, for those who write their own transformations.
+"""Running averages of trees, for custom transformations.
 
-Half precision is computed in float32 and returned as it came.
+Half precision is computed in float32 and returned in its own dtype.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def update_moment(updates: PyTree, moments: PyTree, decay: Real, order: Real) ->
     Args:
         updates: the tree of `g`.
         moments: the tree of `m`, the averages so far.
-        decay: how slowly they forget, in [0, 1].
+        decay: decay rate of the averages, in [0, 1].
         order: the power.
     """
     check.unless_array(check.finite, "update_moment", order=order)
@@ -34,12 +34,12 @@ def update_moment_per_elem_norm(
 ) -> PyTree:
     """`decay m + (1 - decay) |g|^order`, leaf by leaf; `None` where `g` is `None`.
 
-    For real `g` and a whole `order` the power is that of `g` itself, with its sign.
+    For real `g` and a whole `order` it is `g^order`, which keeps the sign.
 
     Args:
         updates: the tree of `g`.
         moments: the tree of `m`, the averages so far; real also for complex `g`.
-        decay: how slowly they forget, in [0, 1].
+        decay: decay rate of the averages, in [0, 1].
         order: the power.
     """
     check.unless_array(check.finite, "update_moment_per_elem_norm", order=order)
@@ -60,9 +60,9 @@ def update_infinity_moment(
 
     Args:
         updates: the tree of `g`.
-        moments: the tree of `m`, the largest so far.
-        decay: how fast they shrink, in [0, 1].
-        eps: the least that is returned.
+        moments: the tree of `m`, the largest values so far.
+        decay: decay rate of `m`, in [0, 1].
+        eps: the smallest value that is returned.
     """
     check.unless_array(check.fraction, "update_infinity_moment", decay=decay)
     check.unless_array(check.nonnegative, "update_infinity_moment", eps=eps)
@@ -74,11 +74,11 @@ def update_infinity_moment(
 
 
 def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
-    """`m / (1 - decay^count)`: an average that began at zero, made whole.
+    """`m / (1 - decay^count)`: the bias correction of an average that began at zero.
 
     Args:
         moment: the tree of `m`.
-        decay: how slowly it forgets, in [0, 1).
+        decay: decay rate of the average, in [0, 1).
         count: the number of steps since it began, above 0.
     """
     check.unless_array(check.fraction, "bias_correction", decay=decay)
@@ -88,8 +88,8 @@ def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
     def correct(m: Any) -> Any:
         wide = at_least_float32(m)
         wide = wide if is_inexact(wide) else wide.astype(float)
-        found = wide / whole.astype(wide.real.dtype)
-        return found.astype(promoted(m, 1.0))
+        corrected = wide / whole.astype(wide.real.dtype)
+        return corrected.astype(promoted(m, 1.0))
 
     with jax.numpy_dtype_promotion("standard"):
         return map_numbers(
@@ -119,7 +119,7 @@ def _moments(
     moments: PyTree,
     numbers: tuple[Real, ...],
 ) -> PyTree:
-    """`step(g, m)` for every leaf, in float32 or wider, and back to where they meet."""
+    """`step(g, m)` for every leaf, in float32 or wider, cast to their common dtype."""
 
     def leaf(g: Any, m: Any) -> Any:
         if g is None:
@@ -127,12 +127,12 @@ def _moments(
         if m is None:
             raise TypeError(
                 f"{name}: a leaf of the moments is None where the updates have an "
-                "array. Begin the moments with `zeros_like` of the updates."
+                "array. Initialize the moments with `zeros_like(updates)`."
             )
         own = promoted(g, m, *numbers, 1.0)
         with jax.numpy_dtype_promotion("standard"):
-            found = step(at_least_float32(g), at_least_float32(m))
+            moment = step(at_least_float32(g), at_least_float32(m))
         narrow = jnp.finfo(own).bits < 32
-        return found.astype(own if narrow else promoted(found.dtype, *numbers))
+        return moment.astype(own if narrow else promoted(moment.dtype, *numbers))
 
     return map_numbers(name, leaf, none_is_leaf=True, updates=updates, moments=moments)

@@ -1,7 +1,7 @@
-"""The parts of a state that look like the params, told apart from the rest.
+"""Find the parts of a state that have the structure of the params.
 
-The `init` of a transformation is called with a stand-in for the params. Where the
-stand-in is found in the state that comes out, there the params would be.
+The `init` of a transformation is called with a placeholder for the params. Wherever
+the placeholder appears in the state, the params would be.
 """
 
 import warnings
@@ -20,7 +20,7 @@ IsLeaf = Callable[[Any], bool]
 
 @jax.tree_util.register_pytree_node_class
 class Placeholder:
-    """Stands for params, or for one of their leaves: a tree without leaves."""
+    """Stands for the params or one of their leaves: a tree without leaves."""
 
     def __init__(self, k: int):
         self.k = k  # which leaf
@@ -43,19 +43,19 @@ def map_params(
     transform_non_params: Callable[..., Any] | None = None,
     is_leaf: IsLeaf | None = None,
 ) -> PyTree:
-    """`f` of those leaves of a state that belong to params, such as Adam's moments.
+    """Apply `f` to the leaves of a state that belong to params, such as Adam's moments.
 
-    `None` and masked leaves stay as they are.
+    `None` and masked leaves are left unchanged.
 
     Args:
-        initable: the transformation whose state it is, or its `init`.
+        initable: the transformation that made the state, or its `init`.
         f: a function of a leaf of the state, and of the leaves of `rest` for the same
             param.
         state: the state.
         rest: trees like the params.
         transform_non_params: a function of the other leaves, such as counts; by
-            default they stay.
-        is_leaf: as for `jax.tree.map`, of the parts that look like params.
+            default they are left unchanged.
+        is_leaf: as for `jax.tree.map`, for the parts of the state like the params.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adam(0.1)
@@ -89,7 +89,7 @@ def map_params(
     except (KeyError, TypeError, ValueError):
         raise ValueError(
             f"map_params: the state is {jax.tree.structure(state)}, expected one like "
-            f"{treedef}. Pass a state that `initable` has made."
+            f"{treedef}. Pass a state made by `initable`."
         ) from None
     return treedef.unflatten(map(part, marks, parts))
 
@@ -100,22 +100,21 @@ def _marked(
     rest: tuple[PyTree, ...],
     is_leaf: IsLeaf | None,
 ) -> tuple[Any, PyTree]:
-    """A structure of the params, and what `init` makes of placeholders in it.
+    """A structure of the params, and the state `init` makes of placeholders in it.
 
-    One placeholder for all of the params will do for most. An `init` that looks into
-    the params, to mask some or to pick some by name, fails with it: then it is tried
-    with the structures that the params may have, those of `rest` and those of parts
-    of the state.
+    For most, one placeholder for all of the params is enough. An `init` that looks into
+    the params, to mask or select some of them, fails with it. Then the structures that
+    the params may have are tried: those of `rest`, and those of parts of the state.
     """
     whole = jax.tree.structure(0)
     with warnings.catch_warnings():
-        # `lookahead` warns of params that are not a pair of fast and slow ones.
+        # `lookahead` warns if the params are not a pair of fast and slow params.
         warnings.simplefilter("ignore")
         try:
             return whole, init(whole.unflatten([Placeholder(0)]))
         except Exception as error:
             if not jax.tree.leaves(state):
-                return whole, state  # nothing is kept of any param
+                return whole, state  # there is no leaf that could belong to a param
             for tree in (*rest, *_parts(state)):
                 structure = jax.tree.structure(tree, is_leaf=_ends(is_leaf))
                 marked = _tried(init, structure, state)
@@ -125,13 +124,13 @@ def _marked(
 
 
 def _tried(init: Callable[..., Any], structure: Any, state: PyTree) -> PyTree | None:
-    """What `init` makes of placeholders, if they are in it and it is like the state."""
+    """The state `init` makes of placeholders, if it contains them and fits `state`."""
     stand_in = structure.unflatten(map(Placeholder, range(structure.num_leaves)))
     try:
         marked = init(stand_in)
         marks, treedef = jax.tree.flatten(marked, is_leaf=_is_placeholder)
         treedef.flatten_up_to(state)
-    except Exception:  # whatever an `init` may say to a structure it does not know
+    except Exception:  # an `init` may raise anything for an unknown structure
         return None
     return marked if any(map(_is_placeholder, marks)) else None
 
@@ -146,7 +145,7 @@ def _parts(tree: PyTree) -> Iterator[PyTree]:
 
 
 def _ends(is_leaf: IsLeaf | None) -> IsLeaf:
-    """Where a part that looks like params ends: at holes, and where the user says."""
+    """Leaves of a part like the params: holes, and what the user calls a leaf."""
     return lambda x: _is_hole(x) or (is_leaf is not None and is_leaf(x))
 
 
@@ -155,5 +154,5 @@ def _is_placeholder(x: object) -> bool:
 
 
 def _is_hole(x: object) -> bool:
-    """Whether nothing is there: `None`, or what a mask leaves, ours or Optax's."""
+    """Whether `x` is `None` or a `MaskedNode`, ours or Optax's."""
     return x is None or (isinstance(x, tuple) and type(x).__name__ == "MaskedNode")

@@ -1,4 +1,4 @@
-"""Where a leaf stands in a tree, in words."""
+"""The paths of leaves, as text."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ Keys = tuple[str, ...]
 
 
 def leaf_paths(tree: Any) -> list[str]:
-    """The path of every leaf as Python writes it, `None` counted as a leaf.
+    """The path of every leaf in Python syntax; `None` counts as a leaf.
 
     Args:
         tree: any pytree.
@@ -22,13 +22,13 @@ def leaf_paths(tree: Any) -> list[str]:
 
 
 def key_paths(tree: Any) -> list[str]:
-    """The path of every leaf as one string, `None` not counted: what a pattern sees.
+    """The path of every leaf, as patterns match it; `None` is not a leaf.
 
-    Its keys are joined by `/`: of dicts and attributes the name, of lists the number.
+    Keys are joined by `/`: names for dicts and attributes, indices for lists.
 
     Args:
-        tree: any pytree. In Flax's NNX an array is the `value` of a variable, and the
-            path says so.
+        tree: any pytree. In Flax NNX an array is the `value` of a variable, and the
+            path ends in `value`.
 
     >>> key_paths({"mlp": [{"kernel": 1.0}, None]})
     ['mlp/0/kernel']
@@ -40,42 +40,42 @@ def key_paths(tree: Any) -> list[str]:
 def said_of_leaves(
     tree: Any, other: Any, is_leaf: Callable[[Any], bool]
 ) -> list[Any] | None:
-    """What `other` has for each leaf of `tree`, told by their keys alone.
+    """The value in `other` for each leaf of `tree`, matched by keys alone.
 
-    So a dict may speak of a `FrozenDict`, a module or a state with the same names, a
-    list of a tuple. `None` if a leaf of `tree` is not spoken of, or one of `other`
-    belongs to nothing.
+    So a dict matches a `FrozenDict`, a module or a state with the same names, and a
+    list matches a tuple. Returns `None` if a leaf of `tree` has no value, or a value
+    belongs to no leaf.
 
     Args:
         tree: any pytree.
-        other: one of the same keys; a leaf may speak of all that is below it.
-        is_leaf: what is a leaf although it is a node: `None`, and what stands for
-            something that was taken out. Only the latter may have more below it in
-            `other`, and is left out of the result.
+        other: a tree with the same keys; one leaf may hold for a whole subtree.
+        is_leaf: which nodes count as leaves: `None`, and placeholders for something
+            that was masked out. A placeholder may have a subtree in `other`, and is
+            left out of the result.
     """
     said = {_keys(path): x for path, x in _with_keys(other, is_leaf)}
-    idle = {keys for keys, x in said.items() if not is_leaf(x)}
-    found = []
+    unused = {keys for keys, x in said.items() if not is_leaf(x)}
+    values = []
     for path, x in _with_keys(tree, is_leaf):
         keys = _keys(path)
         above = [keys[:n] for n in range(len(keys) + 1) if keys[:n] in said]
-        idle -= set(above)
+        unused -= set(above)
         if is_leaf(x) and x is not None:
-            idle -= {below for below in idle if below[: len(keys)] == keys}
+            unused -= {below for below in unused if below[: len(keys)] == keys}
         elif above or x is None:
-            found.append(said[above[0]] if above else None)
+            values.append(said[above[0]] if above else None)
         else:
             return None
-    return None if idle else found
+    return None if unused else values
 
 
 def first_difference(tree: Any, other: Any, names: tuple[str, str]) -> str:
-    """What `other` has and `tree` has not, or the other way round, in one clause.
+    """A clause that names the first difference between two structures.
 
     Args:
         tree: any pytree.
         other: one that should have the same structure.
-        names: what the two are called in the clause.
+        names: the names of the two trees in the clause.
 
     >>> first_difference({"w": 1, "b": 2}, {"w": 1}, ("updates", "params"))
     "leaf ['b'] is in the updates and not in the params"
@@ -93,20 +93,20 @@ def first_difference(tree: Any, other: Any, names: tuple[str, str]) -> str:
 
 
 def _parting(tree: Any, other: Any, path: Any) -> tuple[Any, Any, Any] | None:
-    """The first place where nodes are of two kinds: its path, and the two."""
+    """The first place where the node types differ: its path, and the two nodes."""
     if all(jax.tree_util.all_leaves([x]) for x in (tree, other)):
         return None
     if type(tree) is not type(other):
         return path, tree, other
     for (step, mine), (_, theirs) in zip(_below(tree), _below(other), strict=False):
-        found = _parting(mine, theirs, (*path, *step))
-        if found is not None:
-            return found
+        parting = _parting(mine, theirs, (*path, *step))
+        if parting is not None:
+            return parting
     return None
 
 
 def _below(node: Any) -> list[tuple[Any, Any]]:
-    """The children of a node, with the steps that lead there."""
+    """The children of a node, with their keys."""
     inside = lambda x: x is not node
     rows = jax.tree_util.tree_leaves_with_path(node, is_leaf=inside)
     return [row for row in rows if row[0]]
@@ -123,5 +123,5 @@ def _with_keys(tree: Any, is_leaf: Callable[[Any], bool]) -> list[tuple[Any, Any
 
 
 def _keys(path: Any) -> Keys:
-    """The keys of a path, as a person calls them."""
+    """The keys of a path, as plain names."""
     return tuple(jax.tree_util.keystr((key,), simple=True) for key in path)

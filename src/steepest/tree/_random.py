@@ -1,4 +1,4 @@
-"""Random trees, and keys for every leaf."""
+"""Random trees, and one key for each leaf."""
 
 import inspect
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from ._map import map_numbers
 
 
 def split_key_like(rng_key: Array, target_tree: PyTree) -> PyTree:
-    """A key for every leaf of a tree, split off one.
+    """Split a key into one for each leaf of a tree.
 
     Args:
-        rng_key: a key of `jax.random`, of the old kind or the new.
+        rng_key: a `jax.random` key, typed or legacy.
         target_tree: the tree.
     """
     check.key("split_key_like", rng_key=rng_key)
@@ -30,14 +30,14 @@ def random_like(
     sampler: Callable[..., Any] = jax.random.normal,
     dtype: Any = None,
 ) -> PyTree:
-    """Random numbers in the shapes of a tree.
+    """Random numbers with the shapes of a tree.
 
     Args:
-        rng_key: a key of `jax.random`.
-        target_tree: a tree of arrays, numbers, or shapes with dtypes.
-        sampler: a function of a key, a shape and a dtype. One that has an argument
-            `out_sharding` is given that of the leaf, too.
-        dtype: the dtype of all leaves; by default each has its own.
+        rng_key: a `jax.random` key.
+        target_tree: a tree of arrays, numbers or `ShapeDtypeStruct`s.
+        sampler: a function of a key, a shape and a dtype. If it has an argument
+            `out_sharding`, it is called with that of the leaf.
+        dtype: the dtype of all leaves; by default each leaf keeps its own.
 
     >>> tree = {"w": jnp.zeros((2, 3))}
     >>> random_like(jax.random.key(0), tree, jax.random.uniform)["w"].shape
@@ -60,17 +60,18 @@ def random_like(
             return sampler(key, jnp.shape(x), kind, **options)
         except (TypeError, ValueError) as error:
             raise check.WrongArgument(
-                f"{name}: of leaf {path}, {kind} of shape {jnp.shape(x)}, the sampler "
-                f"makes nothing: {str(error).rstrip('.')}. Pass `dtype`, or another."
+                f"{name}: the sampler failed for leaf {path}, {kind} of shape "
+                f"{jnp.shape(x)}: {str(error).rstrip('.')}. Pass another `dtype` or "
+                "`sampler`."
             ) from error
 
     return map_numbers(name, draw, target_tree=target_tree, keys=keys)
 
 
 def unwrap_random_key_data(input_tree: PyTree) -> PyTree:
-    """The tree with keys of the new kind turned into arrays of integers.
+    """Turn typed random keys into arrays of integers.
 
-    So that states with keys in them can be saved and compared.
+    States with keys in them can then be saved and compared.
 
     Args:
         input_tree: any tree.
@@ -87,12 +88,12 @@ def unwrap_random_key_data(input_tree: PyTree) -> PyTree:
 def _takes(f: Callable[..., Any], argument: str) -> bool:
     try:
         return argument in inspect.signature(f).parameters
-    except (TypeError, ValueError):  # some functions of C tell nothing
+    except (TypeError, ValueError):  # some C functions have no signature
         return False
 
 
 def _sharding(x: Any) -> Any:
-    """How a leaf is spread over devices, as far as its type tells."""
+    """The sharding of a leaf, as far as its type says."""
     if isinstance(x, jax.ShapeDtypeStruct):
         return x.sharding
     return jax.typeof(x).sharding

@@ -1,7 +1,7 @@
-"""From a tree to a number: sums, extremes, products, lengths.
+"""Reductions of a tree to a number: sums, extremes, inner products, norms.
 
-Half precision is summed in float32 and returned as it came: the length of a thousand
-float16 numbers of 300 is 9487, but the sum of their squares is no float16 number.
+Half precision is summed in float32 and returned in its own dtype: the norm of a
+thousand float16 numbers of 300 is 9487, but the sum of their squares overflows float16.
 """
 
 import functools
@@ -31,10 +31,10 @@ from ._map import map_numbers
 
 
 class Part(NamedTuple):
-    """What one leaf adds to a sum."""
+    """The contribution of one leaf to a sum."""
 
     sum: Array  # in float32 or wider
-    dtype: Any  # that in which it would have been without that
+    dtype: Any  # the dtype to return it in
 
 
 def sum(
@@ -44,10 +44,10 @@ def sum(
 
     Args:
         tree: a tree of numbers.
-        associative_reduction: whether the sums of the leaves are added in pairs, and
-            these in pairs again: fewer roundings than one after the other.
+        associative_reduction: whether the sums of the leaves are added pairwise, which
+            rounds less than adding them one after the other.
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
-            split. Without it, each device measures its own part.
+            split. Without it, each device measures its own shard.
 
     >>> sum({"w": jnp.array([1.0, 2.0]), "b": 3.0}).item()
     6.0
@@ -61,36 +61,36 @@ def sum(
 
 
 def max(tree: PyTree, *, axis_name: AxisName = None) -> Any:
-    """The largest entry of all leaves; -inf where there is none.
+    """The largest entry of all leaves; -inf if there are none.
 
     Args:
         tree: a tree of real numbers.
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
-            split. Without it, each device measures its own part.
+            split. Without it, each device measures its own shard.
     """
-    found = _extreme("max", jnp.max, jnp.maximum, tree, -jnp.inf)
-    where = split_over(mesh_axes("max", axis_name), found)
-    return jax.lax.pmax(found, where) if where else found
+    largest = _extreme("max", jnp.max, jnp.maximum, tree, -jnp.inf)
+    where = split_over(mesh_axes("max", axis_name), largest)
+    return jax.lax.pmax(largest, where) if where else largest
 
 
 def min(tree: PyTree, *, axis_name: AxisName = None) -> Any:
-    """The smallest entry of all leaves; inf where there is none.
+    """The smallest entry of all leaves; inf if there are none.
 
     Args:
         tree: a tree of real numbers.
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
-            split. Without it, each device measures its own part.
+            split. Without it, each device measures its own shard.
     """
-    found = _extreme("min", jnp.min, jnp.minimum, tree, jnp.inf)
-    where = split_over(mesh_axes("min", axis_name), found)
-    return jax.lax.pmin(found, where) if where else found
+    smallest = _extreme("min", jnp.min, jnp.minimum, tree, jnp.inf)
+    where = split_over(mesh_axes("min", axis_name), smallest)
+    return jax.lax.pmin(smallest, where) if where else smallest
 
 
 def size(tree: PyTree) -> int:
-    """How many numbers there are in all leaves.
+    """The number of entries in all leaves.
 
     Args:
-        tree: a tree of arrays, numbers, or shapes with dtypes.
+        tree: a tree of arrays, numbers or `ShapeDtypeStruct`s.
     """
     leaves = jax.tree.leaves(tree)
     shapes = [x.shape if hasattr(x, "shape") else np.shape(x) for x in leaves]
@@ -104,16 +104,16 @@ def vdot(tree_x: PyTree, tree_y: PyTree, *, axis_name: AxisName = None) -> Any:
         tree_x: a tree of numbers.
         tree_y: a tree of the same structure, with leaves of the same sizes.
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
-            split. Without it, each device measures its own part.
+            split. Without it, each device measures its own shard.
     """
     axes = mesh_axes("vdot", axis_name)
 
     def multiply(x: Any, y: Any) -> Part:
         with jax.numpy_dtype_promotion("standard"):
-            found = jnp.vdot(
+            product = jnp.vdot(
                 at_least_float32(x), at_least_float32(y), precision="highest"
             )
-        return _part(found, x, y)
+        return _part(product, x, y)
 
     parts = _each("vdot", multiply, alike="size", tree_x=tree_x, tree_y=tree_y)
     return _total(parts, axes).astype(_dtype(parts)) if parts else 0
@@ -126,20 +126,20 @@ def norm(
     *,
     axis_name: AxisName = None,
 ) -> Array:
-    """The length of a tree, taken as one vector.
+    """The norm of a tree, taken as one vector.
 
         ord 2 or None:  sqrt(sum |x|^2)
         ord 1:          sum |x|
         ord inf:        max |x|
 
-    The slope at zero is zero. The norm of no entries is zero.
+    The gradient at zero is zero. The norm of an empty tree is zero.
 
     Args:
         tree: a tree of numbers.
         ord: 1, 2 (also `None`), or infinity (also "inf").
-        squared: whether to return the square of it.
+        squared: whether to return the squared norm.
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
-            split. Without it, each device measures its own part.
+            split. Without it, each device measures its own shard.
 
     >>> norm({"w": jnp.array([3.0]), "b": jnp.array([4.0])}).item()
     5.0
@@ -156,27 +156,27 @@ def _norm(
         parts = _each(name, square, tree=tree)
         parts = parts or [_part(jnp.asarray(0.0), 0.0)]
         squares = _total(parts, axes)
-        found = squares if squared else sqrt_or_zero(squares)
-        return found.astype(_dtype(parts))
+        length = squares if squared else sqrt_or_zero(squares)
+        return length.astype(_dtype(parts))
     if ord not in (1, jnp.inf, "inf"):
         raise ValueError(
             f"norm: Unsupported ord: {ord!r}, expected 1, 2, None or infinity."
         )
     sizes = _each(name, jnp.abs, tree=tree)
     if ord == 1:
-        found = sum(sizes, axis_name=axis_name)
+        length = sum(sizes, axis_name=axis_name)
     else:
-        found = max(sizes, axis_name=axis_name) if size(sizes) else 0.0
-    return jnp.square(found) if squared else jnp.asarray(found)
+        length = max(sizes, axis_name=axis_name) if size(sizes) else 0.0
+    return jnp.square(length) if squared else jnp.asarray(length)
 
 
 def global_norm(updates: PyTree, *, axis_name: AxisName = None) -> Array:
-    """`norm(updates)`, by its former name.
+    """`norm(updates)`, under its former name.
 
     Args:
         updates: a tree of numbers.
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
-            split. Without it, each device measures its own part.
+            split. Without it, each device measures its own shard.
     """
     return _norm("global_norm", updates, None, False, axis_name)
 
@@ -189,9 +189,9 @@ def allclose(
     Args:
         a: a tree of numbers.
         b: a tree of the same structure.
-        rtol: how far they may be apart, as a part of `|y|`.
-        atol: how far they may be apart.
-        equal_nan: whether one NaN is as good as another.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        equal_nan: whether NaN equals NaN.
     """
     check.unless_array(check.nonnegative, "allclose", rtol=rtol, atol=atol)
 
@@ -199,22 +199,22 @@ def allclose(
         with jax.numpy_dtype_promotion("standard"):
             return jnp.allclose(x, y, rtol, atol, equal_nan)
 
-    found = _each("allclose", compare, a=a, b=b)
-    return functools.reduce(jnp.logical_and, found) if found else True
+    close = _each("allclose", compare, a=a, b=b)
+    return functools.reduce(jnp.logical_and, close) if close else True
 
 
 def _inexact(x: Any) -> Array:
-    """`x` in float32 or wider; integers too, whose squares would overflow."""
+    """`x` in float32 or wider; also integers, whose squares would overflow."""
     x = at_least_float32(x)
     return x if is_inexact(x) else x.astype(float)
 
 
-def _part(found: Array, *leaves: Any) -> Part:
-    """`found`, with the dtype it would have if half precision were summed as it is."""
+def _part(value: Array, *leaves: Any) -> Part:
+    """`value`, with half precision as its dtype if the leaves have that."""
     own = promoted(*leaves)
     if jnp.issubdtype(own, jnp.inexact) and jnp.finfo(own).bits < 32:
-        return Part(found, own)
-    return Part(found, found.dtype)
+        return Part(value, own)
+    return Part(value, value.dtype)
 
 
 def _dtype(parts: Sequence[Part]) -> Any:
@@ -224,9 +224,9 @@ def _dtype(parts: Sequence[Part]) -> Any:
 def _total(
     parts: Sequence[Part], axes: MeshAxes | None, pairwise: bool = False
 ) -> Array:
-    """The sum of the parts, on all devices: with one sum over devices for each group.
+    """The sum of the parts over all devices, with one `psum` for each group.
 
-    A part varies over the mesh axes over which its leaf does.
+    A part varies over the same mesh axes as its leaf.
     """
     groups = by_split(axes, [part.sum for part in parts]).items()
     sums = [
@@ -252,12 +252,12 @@ def _extreme(
     start: float,
 ) -> Any:
     with jax.numpy_dtype_promotion("standard"):
-        found = _each(name, lambda x: of_one(x) if np.size(x) else None, tree=tree)
-        return functools.reduce(of_two, [x for x in found if x is not None], start)
+        extremes = _each(name, lambda x: of_one(x) if np.size(x) else None, tree=tree)
+        return functools.reduce(of_two, [x for x in extremes if x is not None], start)
 
 
 def _each(name: str, f: Callable[..., Any], **trees: Any) -> list[Any]:
-    """What `f` makes of each leaf, or of those of several trees side by side."""
-    found: list[Any] = []
-    map_numbers(name, lambda *row: found.append(f(*row)), **trees)
-    return found
+    """The results of `f` for each leaf, or for matching leaves of several trees."""
+    results: list[Any] = []
+    map_numbers(name, lambda *row: results.append(f(*row)), **trees)
+    return results

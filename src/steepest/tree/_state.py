@@ -1,10 +1,10 @@
-"""What is inside a state: found and replaced by name.
+"""Get and set values in a state by name.
 
     lr = get(state, "learning_rate")
     state = set(state, learning_rate=0.1)
 
-A name is the key of a dictionary, the field of a NamedTuple, or the name of the class
-of a NamedTuple, such as "ScaleByAdamState".
+A name is a key of a dict, a field of a NamedTuple, or the class name of a NamedTuple,
+such as "ScaleByAdamState".
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -19,105 +19,107 @@ from .. import check
 
 @dataclass(frozen=True)
 class NamedTupleKey:
-    """The step of a path that goes into a field of a NamedTuple."""
+    """The key of a NamedTuple field in a path."""
 
-    tuple_name: str  # the name of its class
-    name: str  # of the field
+    tuple_name: str  # the class name
+    name: str  # the field name
 
     def __str__(self) -> str:
         return f"{self.tuple_name}.{self.name}"
 
 
-Path: TypeAlias = tuple[Any, ...]  # NamedTupleKey, and the keys of `jax.tree_util`
-Filter: TypeAlias = Callable[[Path, Any], Any]  # whether to take what was found there
+Path: TypeAlias = tuple[Any, ...]  # NamedTupleKey or keys of `jax.tree_util`
+Filter: TypeAlias = Callable[[Path, Any], Any]  # whether to take the value at this path
 
 
 def get_all_with_path(
     tree: PyTree, key: Any, filtering: Filter | None = None
 ) -> list[tuple[Path, Any]]:
-    """All that has a name in a tree, with its path.
+    """All values with this name in a tree, with their paths.
 
-    In the order of the tree, and what is inside another after it.
+    In the order of the tree; a value inside another one comes after it.
 
     Args:
         tree: a state, or any tree.
         key: the name.
-        filtering: a function of the path and the value; only those for which it is
-            true are taken.
+        filtering: a function of the path and the value; only values for which it is
+            true are returned.
 
     >>> get_all_with_path({"a": {"lr": 0.1}}, "lr")
     [((DictKey(key='a'), DictKey(key='lr')), 0.1)]
     """
-    return _found("get_all_with_path", tree, key, filtering)
+    return _matches("get_all_with_path", tree, key, filtering)
 
 
-def _found(
+def _matches(
     name: str, tree: PyTree, key: Any, filtering: Filter | None
 ) -> list[tuple[Path, Any]]:
     if not isinstance(key, Hashable):
         raise TypeError(
             f"{name}: key is a {type(key).__name__}, expected a name: a string, or "
-            "another key of a dictionary."
+            "another key of a dict."
         )
     if filtering is not None:
         check.function(name, filtering=filtering)
-    found: list[tuple[Path, Any]] = []
+    matches: list[tuple[Path, Any]] = []
 
     def search(path: Path, node: Any) -> None:
         holders = list(_holders(path, node, key))
         for at, holder in holders:
             already = bool(at) and _name(at[-1]) == (key,)
             if _class_name(holder) == (key,) and not already:
-                found.append((at, holder))
+                matches.append((at, holder))
             rows = _children(holder)
-            found.extend(((*at, k), x) for k, x in rows if _name(k) == (key,))
+            matches.extend(((*at, k), x) for k, x in rows if _name(k) == (key,))
         for at, holder in holders:
             for step, child in _in_own_order(holder):
                 search((*at, step), child)
 
     search((), tree)
     if filtering is None:
-        return found
-    return [(path, value) for path, value in found if filtering(path, value)]
+        return matches
+    return [(path, value) for path, value in matches if filtering(path, value)]
 
 
 def get(
     tree: PyTree, key: Any, default: Any = None, filtering: Filter | None = None
 ) -> Any:
-    """What has a name in a tree; an error if there is more than one.
+    """The value with this name in a tree; an error if there are several.
 
     Args:
         tree: a state, or any tree.
         key: the name.
-        default: what to return if nothing has it.
-        filtering: as for `get_all_with_path`.
+        default: returned if nothing has this name.
+        filtering: a function of the path and the value; only values for which it is
+            true are considered.
     """
-    found = _found("get", tree, key, filtering)
-    if len(found) > 1:
+    matches = _matches("get", tree, key, filtering)
+    if len(matches) > 1:
         raise KeyError(
-            f"get: Found multiple values for {key!r}: at {_places(found)}. Choose one "
-            "with `filtering`, or take all with `get_all_with_path`."
+            f"get: Found multiple values for {key!r}: at {_places(matches)}. Choose "
+            "one with `filtering`, or take all with `get_all_with_path`."
         )
-    return found[0][1] if found else default
+    return matches[0][1] if matches else default
 
 
 def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: Any) -> Any:
-    """The tree with all that has a name replaced; an error if there is nothing.
+    """Replace all values with these names in a tree; an error if there are none.
 
     Args:
         tree: a state, or any tree.
-        filtering: as for `get_all_with_path`.
+        filtering: a function of the path and the value; only values for which it is
+            true are replaced.
         kwargs: the new values, by name.
 
     >>> set({"lr": 0.1, "inner": {"lr": 0.1}}, lr=0.2)
     {'inner': {'lr': 0.2}, 'lr': 0.2}
     """
     for key in kwargs:
-        if not _found("set", tree, key, filtering):
-            given = "" if filtering is None else " given the filtering operation"
+        if not _matches("set", tree, key, filtering):
+            filtered = "" if filtering is None else " given the filtering operation"
             raise KeyError(
-                f"set: Found no values matching {key!r}{given} in a tree with "
-                f"{_names(tree)}. `set` replaces, and adds nothing."
+                f"set: Found no values matching {key!r}{filtered} in a tree with "
+                f"{_names(tree)}. `set` only replaces existing values."
             )
 
     def replaced(path: Path, node: Any) -> Any:
@@ -132,12 +134,12 @@ def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: Any) -> Any:
 
 
 def _children(node: Any) -> Iterator[tuple[Any, Any]]:
-    """The children of a node, with the steps that lead there."""
+    """The children of a node, with their keys."""
     rows, _ = jax.tree_util.tree_flatten_with_path(
         node, is_leaf=lambda x: x is not node
     )
     for path, child in rows:
-        if not path:  # a leaf, which is its own only row
+        if not path:  # a leaf: its only row is itself
             return
         step = path[0]
         if _class_name(node):
@@ -146,7 +148,7 @@ def _children(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _holders(path: Path, node: Any, key: Any) -> Iterator[tuple[Path, Any]]:
-    """The outermost nodes that are called by a name, or have a child that is."""
+    """The outermost nodes that have this name, or have a child with it."""
     rows = list(_children(node))
     if _class_name(node) == (key,) or any(_name(step) == (key,) for step, _ in rows):
         yield path, node
@@ -156,7 +158,7 @@ def _holders(path: Path, node: Any, key: Any) -> Iterator[tuple[Path, Any]]:
 
 
 def _in_own_order(node: Any) -> list[tuple[Any, Any]]:
-    """The children; those of a dictionary as it was filled, where JAX sorts them."""
+    """The children; those of a dict in insertion order, where JAX sorts them."""
     rows = list(_children(node))
     if isinstance(node, dict):
         places = {key: k for k, key in enumerate(node)}
@@ -169,24 +171,24 @@ def _one_level(node: Any) -> Any:
 
 
 def _name(step: Any) -> tuple[Any, ...]:
-    """The name of a step, if it has one: places in lists and the like have none."""
+    """The name of a key, if it has one: list indices have none."""
     if isinstance(step, NamedTupleKey):
         return (step.name,)
     return (step.key,) if isinstance(step, jax.tree_util.DictKey) else ()
 
 
 def _class_name(node: Any) -> tuple[str, ...]:
-    """The name of the class of a NamedTuple; of other things, none."""
+    """The class name of a NamedTuple; empty for other nodes."""
     named = isinstance(node, tuple) and hasattr(node, "_fields")
     return (type(node).__name__,) if named else ()
 
 
-def _places(found: list[tuple[Path, Any]]) -> str:
-    return ", ".join(jax.tree_util.keystr(path) or "the root" for path, _ in found)
+def _places(matches: list[tuple[Path, Any]]) -> str:
+    return ", ".join(jax.tree_util.keystr(path) or "the root" for path, _ in matches)
 
 
 def names_in(tree: PyTree) -> list[Any]:
-    """All the names in a tree: keys of dictionaries, fields and classes of tuples.
+    """All names in a tree: keys of dicts, fields and class names of NamedTuples.
 
     Args:
         tree: a state, or any tree.
@@ -204,6 +206,6 @@ def names_in(tree: PyTree) -> list[Any]:
 
 
 def _names(tree: PyTree) -> str:
-    """All the names in a tree, for an error."""
+    """All names in a tree, for error messages."""
     names = names_in(tree)
     return "the names " + ", ".join(map(repr, names)) if names else "no names"

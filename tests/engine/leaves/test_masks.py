@@ -107,7 +107,9 @@ def test_patterns_wherever_a_mask_is_taken(f, argument):
     takes = inspect.signature(f).parameters
     given = {name: x for name, x in given.items() if name in takes}
     f(**given, **{argument: "w"})
-    with pytest.raises(ValueError, match=r"the pattern 'w\(' breaks at position 1: "):
+    with pytest.raises(
+        ValueError, match=r"the pattern 'w\(' is invalid at position 1: "
+    ):
         f(**given, **{argument: "w("})
 
 
