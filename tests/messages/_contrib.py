@@ -45,8 +45,8 @@ BAD = {
     "contrib.cocob": Bad(
         lambda: contrib.cocob(alpha=0.0),
         steepest.UnusualValueWarning,
-        "scale_by_cocob: alpha is 0.0, but is usually a number above 0. It is used as "
-        "it is.",
+        "scale_by_cocob: alpha is 0.0, but is usually a number above 0. The value is "
+        "used.",
     ),
     "contrib.dadapt_adamw": Bad(
         lambda: contrib.dadapt_adamw(betas=0.9),
@@ -140,14 +140,14 @@ BAD = {
     "contrib.scale_by_acprop": Bad(
         lambda: contrib.scale_by_acprop(b2=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_acprop: b2 is 1.5, but is usually a number in [0, 1]. It is used as "
-        "it is.",
+        "scale_by_acprop: b2 is 1.5, but is usually a number in [0, 1]. The value is "
+        "used.",
     ),
     "contrib.scale_by_ademamix": Bad(
         lambda: contrib.scale_by_ademamix(b3=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_ademamix: b3 is 1.5, but is usually a number in [0, 1]. It is used "
-        "as it is.",
+        "scale_by_ademamix: b3 is 1.5, but is usually a number in [0, 1]. The value "
+        "is used.",
     ),
     "contrib.scale_by_adopt": Bad(
         lambda: contrib.scale_by_adopt(clip_value_fn=1.0),
@@ -168,8 +168,8 @@ BAD = {
     "contrib.scale_by_madgrad": Bad(
         lambda: contrib.scale_by_madgrad(0.1, momentum=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_madgrad: momentum is 1.5, but is usually a number in [0, 1]. It is "
-        "used as it is.",
+        "scale_by_madgrad: momentum is 1.5, but is usually a number in [0, 1]. The "
+        "value is used.",
     ),
     "contrib.scale_by_muon": Bad(
         lambda: _step(contrib.scale_by_muon()),
@@ -196,8 +196,8 @@ BAD = {
     "contrib.schedule_free_adamw": Bad(
         lambda: contrib.schedule_free_adamw(b2=1.5),
         steepest.UnusualValueWarning,
-        "schedule_free_adamw: b2 is 1.5, but is usually a number in [0, 1]. It is used"
-        " as it is.",
+        "schedule_free_adamw: b2 is 1.5, but is usually a number in [0, 1]. The value "
+        "is used.",
     ),
     "contrib.schedule_free_eval_params": Bad(
         lambda: contrib.schedule_free_eval_params(

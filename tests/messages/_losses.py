@@ -40,8 +40,8 @@ BAD = {
     "cosine_distance": Bad(
         lambda: steepest.cosine_distance(_X, _X, epsilon=-1e-8),
         steepest.UnusualValueWarning,
-        "cosine_distance: epsilon is -1e-08, and usually a number of at least 0. It "
-        "is used as it is.",
+        "cosine_distance: epsilon is -1e-08, but is usually a number of at least 0. "
+        "The value is used.",
     ),
     "cosine_similarity": Bad(
         lambda: steepest.cosine_similarity(_X, _X, axis=2),
@@ -75,8 +75,8 @@ BAD = {
     "huber_loss": Bad(
         lambda: steepest.huber_loss(_X, _X, delta=-1.0),
         steepest.UnusualValueWarning,
-        "huber_loss: delta is -1.0, and usually a number of at least 0. It is used as "
-        "it is.",
+        "huber_loss: delta is -1.0, but is usually a number of at least 0. The value "
+        "is used.",
     ),
     "kl_divergence": Bad(
         lambda: steepest.kl_divergence(_X, _X, where=_X),
@@ -97,8 +97,8 @@ BAD = {
     "losses.binary_dice_loss": Bad(
         lambda: losses.binary_dice_loss(_X, _X + 1, apply_sigmoid=False, smooth=-1.0),
         steepest.UnusualValueWarning,
-        "binary_dice_loss: smooth is -1.0, and usually a number of at least 0. It is "
-        "used as it is.",
+        "binary_dice_loss: smooth is -1.0, but is usually a number of at least 0. The "
+        "value is used.",
     ),
     "losses.dice_loss": Bad(
         lambda: losses.dice_loss(_X, _X, reduction="average"),
@@ -183,14 +183,14 @@ BAD = {
     "sigmoid_focal_loss": Bad(
         lambda: steepest.sigmoid_focal_loss(_X, _X, alpha=-1.0),
         steepest.UnusualValueWarning,
-        "sigmoid_focal_loss: alpha is -1.0, and usually a number in [0, 1]. It is "
-        "used as it is.",
+        "sigmoid_focal_loss: alpha is -1.0, but is usually a number in [0, 1]. The "
+        "value is used.",
     ),
     "smooth_labels": Bad(
         lambda: steepest.smooth_labels(_X, 1.5),
         steepest.UnusualValueWarning,
-        "smooth_labels: alpha is 1.5, and usually a number in [0, 1]. It is used as "
-        "it is.",
+        "smooth_labels: alpha is 1.5, but is usually a number in [0, 1]. The value is "
+        "used.",
     ),
     "softmax_cross_entropy": Bad(
         lambda: steepest.softmax_cross_entropy(_X, _L),

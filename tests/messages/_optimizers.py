@@ -54,8 +54,8 @@ BAD = {
     "adadelta": Bad(
         lambda: steepest.adadelta(1.0, rho=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_adadelta: rho is 1.5, but is usually a number in [0, 1]. It is used "
-        "as it is.",
+        "scale_by_adadelta: rho is 1.5, but is usually a number in [0, 1]. The value "
+        "is used.",
     ),
     "adafactor": Bad(
         lambda: steepest.adafactor(1e-3, multiply_by_parameter_scale="no"),
@@ -79,8 +79,8 @@ BAD = {
     "adan": Bad(
         lambda: steepest.adan(1e-3, b3=1.01),
         steepest.UnusualValueWarning,
-        "scale_by_adan: b3 is 1.01, but is usually a number in [0, 1]. It is used as "
-        "it is.",
+        "scale_by_adan: b3 is 1.01, but is usually a number in [0, 1]. The value is "
+        "used.",
     ),
     "amsgrad": Bad(
         lambda: _step(steepest.amsgrad(0.1), state=steepest.adam(0.1).init(params())),
@@ -164,8 +164,8 @@ BAD = {
     "rmsprop": Bad(
         lambda: steepest.rmsprop(1e-3, decay=-0.1),
         steepest.UnusualValueWarning,
-        "scale_by_rms: decay is -0.1, but is usually a number in [0, 1]. It is used as"
-        " it is.",
+        "scale_by_rms: decay is -0.1, but is usually a number in [0, 1]. The value is "
+        "used.",
     ),
     "rprop": Bad(
         lambda: steepest.rprop(lambda count: 0.1),
@@ -181,8 +181,8 @@ BAD = {
     "scale_by_adam": Bad(
         lambda: steepest.scale_by_adam(b1=1.5),
         steepest.UnusualValueWarning,
-        "scale_by_adam: b1 is 1.5, but is usually a number in [0, 1]. It is used as it"
-        " is.",
+        "scale_by_adam: b1 is 1.5, but is usually a number in [0, 1]. The value is "
+        "used.",
     ),
     "scale_by_adamax": Bad(
         lambda: steepest.scale_by_adamax("0.9"),

@@ -20,8 +20,8 @@ BAD = {
     "polynomial_schedule": Bad(
         lambda: steepest.polynomial_schedule(1.0, 0.0, -2, 100),
         steepest.UnusualValueWarning,
-        "polynomial_schedule: power is -2, but is usually a number of at least 0. It "
-        "is used as it is.",
+        "polynomial_schedule: power is -2, but is usually a number of at least 0. The "
+        "value is used.",
     ),
     "cosine_decay_schedule": Bad(
         lambda: steepest.cosine_decay_schedule(0.1, 0),

@@ -113,8 +113,8 @@ BAD = {
     "measure_with_ema": Bad(
         lambda: steepest.measure_with_ema(jnp.max, 1.5),
         steepest.UnusualValueWarning,
-        "measure_with_ema: decay is 1.5, but is usually a number in [0, 1]. It is used"
-        " as it is.",
+        "measure_with_ema: decay is 1.5, but is usually a number in [0, 1]. The value "
+        "is used.",
     ),
     "monitor": Bad(
         lambda: steepest.monitor(jnp.max),

@@ -39,8 +39,8 @@ BAD = {
     "bias_correction": Bad(
         lambda: steepest.bias_correction(params(), decay=0.9, count=0),
         steepest.UnusualValueWarning,
-        "bias_correction: count is 0, but is usually a number above 0. It is used as "
-        "it is.",
+        "bias_correction: count is 0, but is usually a number above 0. The value is "
+        "used.",
     ),
     "global_norm": Bad(
         lambda: steepest.global_norm(_STR), TypeError, f"global_norm: {_NOT_A_NUMBER}"
@@ -73,8 +73,8 @@ BAD = {
     "tree.allclose": Bad(
         lambda: tree.allclose(params(), params(), rtol=-1e-5),
         steepest.UnusualValueWarning,
-        "allclose: rtol is -1e-05, but is usually a number of at least 0. It is used "
-        "as it is.",
+        "allclose: rtol is -1e-05, but is usually a number of at least 0. The value "
+        "is used.",
     ),
     "tree.batch_shape": Bad(
         lambda: tree.batch_shape(params(), 4),
@@ -205,8 +205,8 @@ BAD = {
     "update_infinity_moment": Bad(
         lambda: steepest.update_infinity_moment(params(), params(), 1.1, 0.0),
         steepest.UnusualValueWarning,
-        "update_infinity_moment: decay is 1.1, but is usually a number in [0, 1]. It "
-        "is used as it is.",
+        "update_infinity_moment: decay is 1.1, but is usually a number in [0, 1]. The "
+        "value is used.",
     ),
     "update_moment": Bad(
         lambda: steepest.update_moment(params(), {"w": jnp.ones((3, 2))}, 0.9, 1),

@@ -42,7 +42,16 @@ def test_a_bad_call_is_answered(name, as_users_do):
 
 
 # Rooms behind other doors, and the race, whose messages are tested where it is.
-_INSIDE = ("core", "numerics", "engine", "exchange", "combine", "optimizers", "race")
+_INSIDE = (
+    "core",
+    "check",
+    "numerics",
+    "engine",
+    "exchange",
+    "combine",
+    "optimizers",
+    "race",
+)
 
 
 def _public():

@@ -96,8 +96,8 @@ def inject_hyperparams(
             ) from None
         bound.apply_defaults()
         numbers, schedules, rest = _sorted(bound.arguments, fixed)
-        # Once with Python numbers: what is impossible is said now, and not in a step.
-        # Not in `injected`, which JAX may call while it traces: schedules may use `if`.
+        # Call it once with Python numbers, to raise errors now and not in a step. This
+        # is not done in `injected`, which may run in a trace: schedules may use `if`.
         values = {name: f(f.init()) for name, f in schedules.items()}
         _called(inner_factory, {**rest, **numbers, **values})
         options = tuple(sorted(static)), hyperparam_dtype
@@ -129,13 +129,7 @@ def injected(
     """
 
     def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
-<<<<<<< HEAD
         return _called(inner_factory, {**rest, **numbers, **hyperparams})
-=======
-        arguments: Any = {**rest, **numbers, **hyperparams}
-        bound = inspect.BoundArguments(signature, arguments)
-        return with_extra_args_support(inner_factory(*bound.args, **bound.kwargs))
->>>>>>> pMid
 
     def as_arrays(values: Mapping[str, Any], tree: Params) -> dict[str, Any]:
         dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
@@ -184,11 +178,6 @@ def injected(
             count, values, memories, inner_state
         )
 
-<<<<<<< HEAD
-=======
-    # Call it once with Python numbers, to raise errors now and not in the first step.
-    inner({name: f(f.init()) for name, f in schedules.items()})
->>>>>>> pMid
     asked = Decide(scheduled, ("schedules",))
     return wrapping(init, update, decide=asked, ready=ready)
 
@@ -196,7 +185,7 @@ def injected(
 def _called(
     factory: Factory, arguments: Mapping[str, Any]
 ) -> GradientTransformationExtraArgs:
-    """What a factory makes of these arguments, by name."""
+    """Call a factory with these arguments, by name."""
     by_name: Any = arguments
     bound = inspect.BoundArguments(inspect.signature(factory), by_name)
     return with_extra_args_support(factory(*bound.args, **bound.kwargs))
