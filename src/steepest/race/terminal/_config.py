@@ -90,9 +90,7 @@ def _table(path: Path) -> dict[str, Any]:
         # Some editors write a byte-order mark.
         return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ValueError(
-            f"{path}: this is not UTF-8 text. Save it as UTF-8."
-        ) from None
+        raise ValueError(f"{path}: this is not UTF-8 text. Save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: this is not valid TOML: {_cut(error)}.") from None
     except RecursionError:
