@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ._problem import Params, Problem
-from ._values import COUNT, is_count, is_number, is_positive, NUMBER, POSITIVE
+from ._values import COUNT, is_count, is_number, is_positive, NUMBER
 
 
 def checked(problem: Problem) -> Problem:

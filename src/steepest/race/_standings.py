@@ -64,10 +64,10 @@ def standings(outcome: Outcome) -> list[Standing]:
     """A row for each optimizer, best first.
 
     Learning rates are ranked by the final metric, mean over the seeds; those at which a
-    run diverged come last. The difference from the best optimizer is tested by Welch's
-    test over the seeds, with Holm's correction for the number of comparisons. If a lower
-    metric is better and all values are positive, the test compares logarithms: 1e-9 is
-    much better than 1e-3, though both are close to 0.
+    run diverged come last. Welch's test over the seeds, with Holm's correction for the
+    number of comparisons, tests the difference from the best optimizer. If a lower
+    metric is better and all values are positive, it compares logarithms: 1e-9 is much
+    better than 1e-3, though both are close to 0.
 
     Args:
         outcome: of a race.

@@ -19,8 +19,8 @@ def captions(outcome: Outcome) -> dict[str, str]:
         f"mean over the seeds, the band the {range_}.{gone}",
         "loss-by-seconds": "The same runs against time. Here an expensive step has to "
         "pay off.",
-        "learning-rates": f"The final {outcome.measure} at every learning rate tried. A "
-        "large open marker is the best one. A flat line means that the exact choice "
+        "learning-rates": f"The final {outcome.measure} at every learning rate tried. "
+        "A large open marker is the best one. A flat line means that the exact choice "
         f"matters little. The band is the {range_}. Crosses mark learning rates at "
         "which runs diverged; a small cross means only some of them.",
         "finals": f"The marker is the mean, the bar the {bar}, and each dot a seed. "

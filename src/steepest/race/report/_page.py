@@ -183,7 +183,7 @@ def _cell(sweep: Sweep, r: float | None) -> str:
 
 
 def _named(r: float | None) -> str:
-    return "none" if r is None else rate(r)
+    return "no rate" if r is None else rate(r)
 
 
 def _list(kind: str, facts: dict[str, str]) -> str:

@@ -14,7 +14,7 @@ from ._pictures import pictures
 
 
 def write_report(outcome: Outcome, folder: str | Path) -> Path:
-    """Write `report.html`, `results.json` and one SVG per plot. Returns the page's path.
+    """Write `report.html`, `results.json` and the plots. Returns the page's path.
 
     Args:
         outcome: of a race.
