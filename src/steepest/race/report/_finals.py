@@ -56,7 +56,7 @@ def finals(outcome: Outcome, layout: Layout) -> Picture:
 
 
 def _values(rows: Sequence[Standing], low: bool) -> list[Number]:
-    """The values that the axis covers: very bad optimizers must not squeeze the rest."""
+    """The values that the axis covers: bad optimizers must not squeeze the others."""
     good = [row for row in rows if not np.isnan(row.metric)]
     means = np.array([row.metric for row in good])
     bent = np.log(means) if low and (means > 0).all() else means

@@ -124,7 +124,7 @@ def _count(low: Number, high: Number, step: Number) -> int:
 
 
 def _decades(low: Number, high: Number, most: int) -> list[Tick]:
-    """Powers of ten, or every n-th of them; if they are few, also 2 and 5 times each."""
+    """Powers of ten, or every n-th of them; if there are few, also 2 and 5 times."""
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
     plain = low > 9e-4 and high < 2e4
     text = lambda k: f"{10.0**k:g}" if plain else power_of_ten(k)
