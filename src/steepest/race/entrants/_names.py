@@ -46,7 +46,7 @@ _USUAL: dict[str, dict[str, Any]] = {
     "noisy_sgd": {"key": 0},  # the library's own default warns
     "sam": {
         "adv_optimizer": steepest.chain(contrib.normalize(), steepest.sgd(0.05)),
-        "opaque_mode": True,  # a step is a whole round, so evaluations never see a half-done one
+        "opaque_mode": True,  # a step is a whole round of SAM
     },
 }
 
@@ -176,7 +176,7 @@ class Known:
         ]
 
     def _check(self, parameter: inspect.Parameter, x: Any) -> None:
-        """Raise if an optimizer is passed where none belongs, or the other way round."""
+        """Raise if an optimizer is passed where none belongs, or is missing."""
         optional = parameter.annotation == _Inner | None
         inner = parameter.annotation == _Inner or (optional and x is not None)
         if inner != isinstance(x, steepest.GradientTransformation):
