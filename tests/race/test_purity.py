@@ -109,7 +109,7 @@ def test_seeds_that_do_not_differ_are_one(capsys):
     outcome = race(still, ["sgd", "adam"], learning_rates=[0.1], seeds=3, steps=2)
     assert [sweep.seeds for sweep in outcome.sweeps] == [(0,), (0,)]
     (said,) = outcome.remarks
-    assert "all seeds give the same run: only one was raced" in said
+    assert "all seeds give the same run. Only one seed was raced" in said
     assert said in notes(outcome) and said in json.loads(results(outcome))["remarks"]
     again = race(
         still, ["sgd"], learning_rates=[0.1], seeds=3, steps=2, watch=Quiet(Stop())

@@ -180,9 +180,8 @@ class Known:
         optional = parameter.annotation == _Inner | None
         inner = parameter.annotation == _Inner or (optional and x is not None)
         if inner != isinstance(x, steepest.GradientTransformation):
-            expected = "an optimizer" if inner else "something else"
-            why = f"{self.name}: {parameter.name} is {said(x)}, expected {expected}."
-            raise self._error(why)
+            problem = ", expected an optimizer" if inner else ", which it does not take"
+            raise self._error(f"{self.name}: {parameter.name} is {said(x)}{problem}.")
 
     def _error(self, why: str) -> ValueError:
         takes = ", ".join(self.takes) or "none"

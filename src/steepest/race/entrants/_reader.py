@@ -71,7 +71,7 @@ class Reader:
     def _key(self, node: ast.AST | None) -> Any:
         key = None if node is None else self.read(node)
         if not isinstance(key, str | int | float):
-            why = f"this key is {said(key)}, expected a string or a number."
+            why = "the keys of a dict must be strings or numbers."
             raise self.line.error(why, node or 0)
         return key
 
