@@ -147,7 +147,7 @@ def test_bombs_are_refused_in_a_sentence(reading, text):
 
 
 def test_an_endless_file_is_not_read_to_its_end():
-    with pytest.raises(ValueError, match="/dev/zero: .* expected at most 50000 bytes"):
+    with pytest.raises(ValueError, match="expected at most 50000 bytes"):
         read(Path("/dev/zero"))
 
 

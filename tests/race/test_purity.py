@@ -121,5 +121,5 @@ def test_seeds_that_do_not_differ_are_one(capsys):
 def test_a_start_that_stays_the_same_is_said():
     found = randomness(replace(LINE, init=lambda key: {"w": jnp.ones(4), "b": 1.0}))
     assert found.remarks == (
-        "`init` does not use its key: all seeds begin at the same params.",
+        "`init` does not use its key: all seeds start from the same params.",
     )

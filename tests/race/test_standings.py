@@ -100,9 +100,9 @@ def test_what_is_compared_is_said():
     zero = _sweep("zero", [[1.0, 0.0, 0.0]])
     how = {"problem": "p", "about": "", "measure": "f", "target": None, "machine": ""}
     found = Outcome(**how, better="lower", sweeps=(low, high))
-    assert verdict(found).endswith("other is significant (logarithms compared).")
-    said = "p is about the logarithms of the f: about factors, not distances."
-    assert said in notes(found)
+    assert verdict(found).endswith("than every other (logarithms compared).")
+    said = "The p-value compares logarithms of the f, that is ratios instead of"
+    assert any(x.startswith(said) for x in notes(found))
     some = Outcome(**how, better="lower", sweeps=(low, high, zero))
     assert any(x.startswith("The p-value of high compares") for x in notes(some))
     best_is_high = Outcome(**how, better="higher", sweeps=(low, high))

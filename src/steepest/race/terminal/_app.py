@@ -51,8 +51,8 @@ def race(
     problem's. Ctrl-C stops the race and reports the results so far.
 
     Args:
-        problem: one of `steepest problems`, or your own: `my_module:problem`. Default:
-            `digits`.
+        problem: a name listed by `steepest problems`, or your own:
+            `my_module:problem`. Default: `digits`.
         optimizers: for example `adamw,muon,"lookahead(adamw)"`. `steepest optimizers`
             lists all names.
         learning_rates: a list such as `1e-4,1e-3,1e-2`, or a geometric grid:
