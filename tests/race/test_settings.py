@@ -1,5 +1,6 @@
 """What is said, else what was before, else what the problem says."""
 
+import numpy as np
 import pytest
 
 from steepest.race._settings import settings_of
@@ -89,3 +90,9 @@ def test_what_makes_a_run_may_not_change(given):
 def test_what_makes_no_sense_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         _of(**given)
+
+
+def test_numbers_of_numpy_are_numbers():
+    settings = _of(steps=np.int64(5), target=np.float32(0.5), time_budget=np.int32(9))
+    assert (settings.steps, settings.target, settings.time_budget) == (5, 0.5, 9.0)
+    assert type(settings.steps) is int

@@ -135,7 +135,7 @@ def test_a_file_of_another_race_is_refused(store, tmp_path):
     with other.open(SETTINGS, LINE):
         os.rename(store.folder / "runs/adam.json", other.folder / "runs/adam.json")
         with pytest.raises(
-            ValueError, match=r"other/runs/adam\.json is of another race"
+            ValueError, match=r"other/runs/adam\.json belongs to another race"
         ):
             other.finished(_model("adam"))
 
@@ -233,12 +233,12 @@ def test_runs_in_another_place_are_refused(tmp_path):
 
 
 def test_one_race_at_a_time(store):
-    with pytest.raises(ValueError, match="another process is racing"):
+    with pytest.raises(ValueError, match="another process is using"):
         with Store(store.folder).open(SETTINGS, LINE):
             pass
 
 
 def test_nowhere_keeps_nothing():
-    with pytest.raises(ValueError, match="no `folder` is given"):
+    with pytest.raises(ValueError, match="`resume` needs a `folder`"):
         Nowhere().settings(resume=True)
     assert Nowhere().settings(resume=False) == {}
