@@ -33,4 +33,4 @@ def is_positive(x: Any) -> bool:
     Args:
         x: any value.
     """
-    return is_number(x) and x > 0
+    return is_number(x) and float(x) > 0
