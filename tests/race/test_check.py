@@ -46,11 +46,11 @@ BAD = {
     ),
     "loss of each": (
         {"loss": lambda p, batch: batch @ p["w"]},
-        r"`loss`.*float32\[8\], and one real number",
+        r"`loss`.*float32\[8\], expected one real number",
     ),
     "loss and more": (
         {"loss": lambda p, batch: (jnp.sum(p["w"]), 0)},
-        r"`loss`.*\(float32\[\], int32\[\]\), and one real number",
+        r"`loss`.*\(float32\[\], int32\[\]\), expected one real number",
     ),
     "loss is complex": (
         {"loss": lambda p, batch: jnp.sum(p["w"]).astype("complex64")},
@@ -66,12 +66,12 @@ BAD = {
         {"adjust": lambda p, batch: {"b": p["w"], "w": p["w"]}},
         r"`adjust`.*float32\[4\] at \['b'\], expected float32\[\]",
     ),
-    "better": ({"better": "best"}, '`better`.*\'best\', and "lower" or "higher"'),
+    "better": ({"better": "best"}, '`better`.*\'best\', expected "lower" or "higher"'),
     "steps": ({"steps": 0}, "`steps`.*is 0, expected a whole number"),
     "rates": ({"learning_rates": (0.1, -1.0)}, "`learning_rates`.*above 0"),
     "no rates": ({"learning_rates": ()}, "`learning_rates`.*above 0"),
-    "optimizers": ({"optimizers": "adam"}, "`optimizers`.*'adam', and a list"),
-    "target": ({"target": "low"}, "`target`.*'low', and a number"),
+    "optimizers": ({"optimizers": "adam"}, "`optimizers`.*'adam', expected a list"),
+    "target": ({"target": "low"}, "`target`.*'low', expected a number"),
 }
 
 

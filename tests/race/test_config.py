@@ -86,15 +86,15 @@ def test_other_tools_save_it_in_their_way(reading):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("steps = 3\nseeds = = 4", "race.toml: this is no TOML: .*line 2"),
-        ("learning-rate = [1]", "no option `learning-rate`. Is it `learning-rates`?"),
-        ("colour = 1", "no option `colour`. Known are problem, optimizers, "),
-        ("[rcae]\nsteps = 3", "no option `rcae`"),
+        ("steps = 3\nseeds = = 4", "race.toml: this is not valid TOML: .*line 2"),
+        ("learning-rate = [1]", "option `learning-rate`. Did you mean `learning-rates"),
+        ("colour = 1", "unknown option `colour`. Options: problem, optimizers, "),
+        ("[rcae]\nsteps = 3", "unknown option `rcae`"),
         ("race = 3", "`race` is 3, expected a table"),
-        ("steps = 3\n[race]\nsteps = 4", "`steps` is there twice"),
-        ("time-budget = 3\ntime_budget = 4", "`time_budget` is there twice"),
-        ("time_budget = 'soon'", "`time_budget`: 'soon' is no time; say `90s`"),
-        ("learning_rates = '1:2'", "`learning_rates`: '1:2' is no grid; say"),
+        ("steps = 3\n[race]\nsteps = 4", "`steps` is set twice"),
+        ("time-budget = 3\ntime_budget = 4", "`time_budget` is set twice"),
+        ("time_budget = 'soon'", "`time_budget`: 'soon' is not a time, expected `90s`"),
+        ("learning_rates = '1:2'", "`learning_rates`: '1:2' is not a grid, expected"),
         ("optimizers = 'adamw('", "`optimizers`: .*never closed"),
     ],
 )
@@ -112,9 +112,9 @@ def test_what_is_wrong_is_said(reading, text, said):
         ("seeds = [0, 1.0]", "expected a whole number, or a list of them"),
         ("target = '1'", "`target` is '1', expected a number"),
         ("resume = 1", "`resume` is 1, expected true or false"),
-        ("optimizers = [['adamw']]", "expected a list of texts"),
-        ("learning_rates = 2020-01-01", "expected a list of numbers, or a text"),
-        ("problem = ['digits']", "`problem` is .*, expected a text"),
+        ("optimizers = [['adamw']]", "expected a list of strings"),
+        ("learning_rates = 2020-01-01", "expected a list of numbers, or a string"),
+        ("problem = ['digits']", "`problem` is .*, expected a string"),
     ],
 )
 def test_kinds_are_checked(reading, line, said):
@@ -147,10 +147,10 @@ def test_bombs_are_refused_in_a_sentence(reading, text):
 
 
 def test_an_endless_file_is_not_read_to_its_end():
-    with pytest.raises(ValueError, match="/dev/zero: this has more than 50000 bytes"):
+    with pytest.raises(ValueError, match="expected at most 50000 bytes"):
         read(Path("/dev/zero"))
 
 
 def test_what_is_no_text_is_refused(reading):
-    with pytest.raises(ValueError, match="no text in UTF-8"):
+    with pytest.raises(ValueError, match="not UTF-8 text"):
         reading(WHOLE, "utf-16")

@@ -53,7 +53,7 @@ def test_the_middle_is_named_where_there_is_room():
 
 
 def test_nothing_to_draw():
-    assert draw([math.nan], 1) == ["No value is finite."]
+    assert draw([math.nan], 1) == ["All values are NaN or infinite."]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path, kind, target):
     except PermissionError:
         pytest.skip("only root makes devices")
     before = path.lstat()
-    said = rf"race: .*/a is a {kind}, expected a file\. It was left as it"
+    said = rf"race: .*/a is a {kind}, expected a file\. It was not changed"
     with pytest.raises(ValueError, match=said):
         _disk.write(path, [b"new"])
     if kind != "socket":
@@ -115,11 +115,11 @@ def test_a_folder_that_is_a_link_to_nowhere(tmp_path):
 
 
 SAID = {
-    errno.ENOSPC: "no space left on device. Free some space, and resume",
-    errno.EDQUOT: "quota exceeded. Free some space, and resume",
-    errno.EACCES: "permission denied. Change who may write there, or race in another",
-    errno.EROFS: "read-only file system. Change who may write there, or race in",
-    errno.EIO: "input/output error. Check the disk, or race in another folder.",
+    errno.ENOSPC: "no space left on device. Free some space and resume",
+    errno.EDQUOT: "quota exceeded. Free some space and resume",
+    errno.EACCES: "permission denied. Change the permissions, or use another folder.",
+    errno.EROFS: "read-only file system. Change the permissions, or use another",
+    errno.EIO: "input/output error. Check the disk, or use another folder.",
 }
 
 

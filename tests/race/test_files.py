@@ -44,14 +44,14 @@ BAD = {
 def test_what_is_not_is_refused_and_left(tmp_path, name):
     path = tmp_path / "a.json"
     path.write_bytes(BAD[name])
-    with pytest.raises(ValueError, match=r"race: .*a\.json .*left as it is"):
+    with pytest.raises(ValueError, match=r"race: .*a\.json .*not changed"):
         read_sealed(path)
     assert path.read_bytes() == BAD[name]
 
 
 def _refused(path, content):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"race: .*a\.json .*left as it is") as error:
+    with pytest.raises(ValueError, match=r"race: .*a\.json .*not changed") as error:
         read_sealed(path)
     assert "\n" not in str(error.value)
 

@@ -158,11 +158,11 @@ def test_memory_that_runs_out_for_good_is_said(monkeypatch):
     monkeypatch.setattr(_program.Program, "go_on", out_of_memory)
     outcome = race(LINE, ["adam"], learning_rates=[0.1], seeds=1, steps=2)
     ((_, why),) = outcome.missing
-    assert why.startswith("the memory ran out with 1 runs at once. Use a smaller")
+    assert why.startswith("out of memory with 1 runs at once. Use a smaller")
 
 
 def test_at_once_is_a_count(as_users_do):
-    with pytest.raises(ValueError, match="`at_once` is 0, expected a count from 1 on"):
+    with pytest.raises(ValueError, match="`at_once` is 0, expected a whole number"):
         race(LINE, at_once=0)
 
 

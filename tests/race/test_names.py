@@ -71,7 +71,7 @@ def test_a_name_like_no_other():
 
 @pytest.mark.parametrize("name, why", _LEFT_OUT.items(), ids=list(_LEFT_OUT))
 def test_who_cannot_take_part_is_told_why(name, why):
-    with pytest.raises(ValueError, match=f"{name} cannot take part: {why}"):
+    with pytest.raises(ValueError, match=f"{name} cannot race: {why}"):
         find(f"contrib.{name}")
 
 

@@ -122,7 +122,7 @@ def test_a_signal_asks_for_an_end(number, capsys):
         os.kill(os.getpid(), number)
         _until(watch.stopped)
     assert signal.getsignal(number) is before
-    assert "once more ends at once" in capsys.readouterr().err
+    assert "again quits at once" in capsys.readouterr().err
 
 
 def test_a_second_signal_ends_at_once_whatever_is_computed():
@@ -137,7 +137,7 @@ def test_a_second_signal_ends_at_once_whatever_is_computed():
     with child:
         assert child.stdout.readline() == "ready\n"
         child.send_signal(signal.SIGINT)
-        assert child.stderr.readline().startswith("stopping after this look")
+        assert child.stderr.readline().startswith("stopping at the next evaluation")
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=60) == 130
 
@@ -147,4 +147,4 @@ def test_bars_say_that_they_are_stopping():
     with bars.stop:
         os.kill(os.getpid(), signal.SIGTERM)
         _until(bars.stopped)
-    assert "stopping after this look" in _lines(bars)[0]
+    assert "stopping at the next evaluation" in _lines(bars)[0]

@@ -109,7 +109,7 @@ def test_seeds_that_do_not_differ_are_one(capsys):
     outcome = race(still, ["sgd", "adam"], learning_rates=[0.1], seeds=3, steps=2)
     assert [sweep.seeds for sweep in outcome.sweeps] == [(0,), (0,)]
     (said,) = outcome.remarks
-    assert "all seeds give the same run: only one was raced" in said
+    assert "all seeds give the same run. Only one seed was raced" in said
     assert said in notes(outcome) and said in json.loads(results(outcome))["remarks"]
     again = race(
         still, ["sgd"], learning_rates=[0.1], seeds=3, steps=2, watch=Quiet(Stop())
@@ -121,5 +121,5 @@ def test_seeds_that_do_not_differ_are_one(capsys):
 def test_a_start_that_stays_the_same_is_said():
     found = randomness(replace(LINE, init=lambda key: {"w": jnp.ones(4), "b": 1.0}))
     assert found.remarks == (
-        "`init` does not use its key: all seeds begin at the same params.",
+        "`init` does not use its key: all seeds start from the same params.",
     )

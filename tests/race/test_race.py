@@ -98,7 +98,7 @@ def test_results_of_other_code_are_not_put_into_one_table(whole, part):
     files = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     changed = replace(LINE, **OTHER[part])
     for names in (["sgd", "adam", "lion"], None):
-        with pytest.raises(ValueError, match=f"this has changed: {part}"):
+        with pytest.raises(ValueError, match=f"Changed since .* was written: {part}"):
             race(changed, names, folder=folder, resume=True)
     assert files == {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
@@ -109,7 +109,7 @@ def test_a_run_file_of_other_rates_is_not_taken_over(whole, tmp_path):
     race(LINE, ["sgd"], seeds=2, learning_rates=[0.1, 0.2, 0.3], folder=tmp_path / "a")
     shutil.copytree(folder, tmp_path / "b")
     shutil.copy(tmp_path / "a/runs/sgd.json", tmp_path / "b/runs/sgd.json")
-    with pytest.raises(ValueError, match=r"b/runs/sgd\.json is of another race"):
+    with pytest.raises(ValueError, match=r"b/runs/sgd\.json belongs to another race"):
         race(LINE, folder=tmp_path / "b", resume=True)
 
 
@@ -137,7 +137,7 @@ def test_who_cannot_take_part_is_named():
 def test_a_loss_that_is_no_number_has_not_diverged(value, said):
     """No learning rate would help: it is said before all of them are tried."""
     wrong = replace(LINE, loss=lambda p, batch: value * np.float32(1) + 0 * p["b"])
-    with pytest.raises(ValueError, match=f"^race: the loss .* 'line' is {said} in the"):
+    with pytest.raises(ValueError, match=f"^race: the loss .* 'line' is {said} at the"):
         race(wrong, ["sgd"], seeds=2)
 
 

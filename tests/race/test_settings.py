@@ -1,5 +1,6 @@
 """What is said, else what was before, else what the problem says."""
 
+import numpy as np
 import pytest
 
 from steepest.race._settings import settings_of
@@ -62,30 +63,36 @@ def test_more_optimizers_may_join():
 )
 def test_what_makes_a_run_may_not_change(given):
     (name,) = given
-    with pytest.raises(ValueError, match=f"race: `{name}` is .* to go on has"):
+    with pytest.raises(ValueError, match=f"race: `{name}` is .* the race to resume"):
         _of(BEFORE, **given)
 
 
 @pytest.mark.parametrize(
     "given, message",
     {
-        "no steps": ({"steps": 0}, "`steps` is 0, expected a count from 1 on"),
+        "no steps": ({"steps": 0}, "`steps` is 0, expected a whole number"),
         "half a step": ({"steps": 1.5}, "`steps` is 1.5"),
         "no seeds": ({"seeds": []}, r"`seeds` is \[\]"),
         "seed below": ({"seeds": [-1]}, r"`seeds` is \[-1\]"),
         "all seeds": ({"seeds": 10**9}, "more than 10000 `seeds`"),
         "seed twice": ({"seeds": [1, 1]}, "`seeds` has 1 twice"),
-        "rate zero": ({"learning_rates": [0.0]}, "`learning_rates` has 0.0"),
-        "rate nan": ({"learning_rates": [float("nan")]}, "`learning_rates` has nan"),
+        "rate zero": ({"learning_rates": [0.0]}, "of `learning_rates` is 0.0"),
+        "rate nan": ({"learning_rates": [float("nan")]}, "of `learning_rates` is nan"),
         "no rates": ({"learning_rates": []}, "`learning_rates` is empty"),
         "rate twice": ({"learning_rates": [1e-1, 0.1]}, "has 0.1 twice"),
         "nobody": ({"optimizers": []}, r"`optimizers` is \[\]"),
         "a number": ({"optimizers": [3]}, r"`optimizers` is \[3\]"),
         "twice": ({"optimizers": ["sgd", " sgd"]}, "`optimizers` has sgd twice"),
-        "no time": ({"time_budget": -1}, "`time_budget` has -1"),
-        "target": ({"target": "high"}, "`target` has 'high'"),
+        "no time": ({"time_budget": -1}, "`time_budget` is -1"),
+        "target": ({"target": "high"}, "`target` is 'high'"),
     }.values(),
 )
 def test_what_makes_no_sense_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         _of(**given)
+
+
+def test_numbers_of_numpy_are_numbers():
+    settings = _of(steps=np.int64(5), target=np.float32(0.5), time_budget=np.int32(9))
+    assert (settings.steps, settings.target, settings.time_budget) == (5, 0.5, 9.0)
+    assert type(settings.steps) is int

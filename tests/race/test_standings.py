@@ -100,11 +100,11 @@ def test_what_is_compared_is_said():
     zero = _sweep("zero", [[1.0, 0.0, 0.0]])
     how = {"problem": "p", "about": "", "measure": "f", "target": None, "machine": ""}
     found = Outcome(**how, better="lower", sweeps=(low, high))
-    assert verdict(found).endswith("other is significant (logarithms compared).")
-    said = "p is about the logarithms of the f: about factors, not distances."
-    assert said in notes(found)
+    assert verdict(found).endswith("than every other (logarithms compared).")
+    said = "The p-value compares logarithms of the f, that is ratios instead of"
+    assert any(x.startswith(said) for x in notes(found))
     some = Outcome(**how, better="lower", sweeps=(low, high, zero))
-    assert any(x.startswith("p (to high) is about") for x in notes(some))
+    assert any(x.startswith("The p-value of high compares") for x in notes(some))
     best_is_high = Outcome(**how, better="higher", sweeps=(low, high))
     assert "logarithms" not in verdict(best_is_high) + " ".join(notes(best_is_high))
 
@@ -131,8 +131,8 @@ def test_a_metric_that_was_never_a_number_did_not_diverge():
     numbers = _sweep("a", [[1.0, 2.0]])
     never = replace(numbers, metric=numbers.metric * NAN)
     outcome = Outcome("p", "", "f1", "higher", None, "here", (never,))
-    assert verdict(outcome).startswith("No winner: the f1 was no number at any time")
-    assert columns(outcome)[1][0][2] == "no number"
+    assert verdict(outcome).startswith("No winner: the f1 was always NaN or infinite")
+    assert columns(outcome)[1][0][2] == "NaN"
     metric = numbers.metric.copy()
     metric[..., 0] = NAN  # such as a precision when nothing was found yet
     assert not replace(numbers, metric=metric).diverged.any()
@@ -144,7 +144,7 @@ def test_runs_that_began_with_nan_are_told_apart():
     some = replace(_sweep("a", [[1.0, 2.0]]), loss=loss)
     outcome = Outcome("p", "", "f", "higher", None, "here", (some,))
     assert any(
-        "a: 1 of 2 runs had a loss that was no number" in x for x in notes(outcome)
+        "a: in 1 of 2 runs the loss was NaN or infinite" in x for x in notes(outcome)
     )
 
 

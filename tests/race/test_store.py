@@ -87,12 +87,12 @@ def test_saving_is_seldom_but_for_the_last(store):
 def test_settings_of_a_race_that_goes_on(store):
     before = Store(store.folder).settings(resume=True)
     assert settings_of("line", LINE, {}, before) == SETTINGS
-    with pytest.raises(ValueError, match=r"race: there is a race in .* already"):
+    with pytest.raises(ValueError, match=r"race: .* already contains a race"):
         Store(store.folder).settings(resume=False)
 
 
 def test_there_must_be_something_to_go_on_with(tmp_path):
-    with pytest.raises(ValueError, match=r"there is no folder .* no race to go on"):
+    with pytest.raises(ValueError, match=r"does not exist, .* no race to resume"):
         Store(tmp_path / "new").settings(resume=True)
 
 
@@ -104,7 +104,7 @@ def test_a_new_folder_has_none(tmp_path):
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path, resume):
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match="something else than a race in it"):
+    with pytest.raises(ValueError, match="files that are not of a race"):
         Store(tmp_path).settings(resume)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
@@ -115,7 +115,7 @@ def test_a_damaged_file_is_refused_and_left(store):
     path = store.folder / "runs/sgd.json"
     content = path.read_bytes()[:-2]
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"sgd\.json .*shorter.*left as it is"):
+    with pytest.raises(ValueError, match=r"sgd\.json .*shorter.*not changed"):
         store.finished(_model("sgd"))
     assert path.read_bytes() == content
 
@@ -123,7 +123,7 @@ def test_a_damaged_file_is_refused_and_left(store):
 def test_a_file_of_another_optimizer_is_refused(store):
     store.keep(_Look(sweep("adam")))
     os.rename(store.folder / "runs/adam.json", store.folder / "runs/lion.json")
-    said = "lion.json has all runs of adam in it, expected all runs of lion"
+    said = "lion.json contains all runs of adam, expected all runs of lion"
     with pytest.raises(ValueError, match=said):
         store.finished(_model("lion"))
 
@@ -135,7 +135,7 @@ def test_a_file_of_another_race_is_refused(store, tmp_path):
     with other.open(SETTINGS, LINE):
         os.rename(store.folder / "runs/adam.json", other.folder / "runs/adam.json")
         with pytest.raises(
-            ValueError, match=r"other/runs/adam\.json is of another race"
+            ValueError, match=r"other/runs/adam\.json belongs to another race"
         ):
             other.finished(_model("adam"))
 
@@ -156,7 +156,7 @@ def test_other_code_or_data_is_refused_by_name(tmp_path):
     other = replace(
         LINE, loss=lambda p, batch: 2 * LINE.loss(p, batch), data=LINE.data + 1
     )
-    said = r"race: cannot resume: since .*race\.json was written, this has changed: "
+    said = r"race: cannot resume. Changed since .*race\.json was written: "
     with pytest.raises(ValueError, match=said + "`loss`, `data`. Results from before"):
         _again(tmp_path, SETTINGS, other)
     longer = replace(SETTINGS, steps=13, seeds=(0, 1))
@@ -181,7 +181,7 @@ def test_a_file_that_others_wrote_is_refused_before_anything_runs(tmp_path):
 def test_another_program_of_the_optimizer_is_refused(store):
     store.keep(_Look(sweep("adam")))
     store._own["adam"] = "0" * 32
-    with pytest.raises(ValueError, match="has changed: the optimizer's program"):
+    with pytest.raises(ValueError, match="was written: the optimizer's program"):
         store.finished(_model("adam"))
 
 
@@ -192,7 +192,7 @@ def test_a_race_that_came_between_is_not_overwritten(tmp_path):
     with first.open(SETTINGS, LINE):
         pass
     before = (tmp_path / "race.json").read_bytes()
-    with pytest.raises(ValueError, match="another process has begun a race in"):
+    with pytest.raises(ValueError, match="another process has started a race in"):
         with second.open(SETTINGS, LINE):
             pass
     assert (tmp_path / "race.json").read_bytes() == before
@@ -218,7 +218,7 @@ def test_what_a_killed_race_leaves_does_not_block_the_folder(tmp_path, resume):
 def test_what_else_is_there_is_somebodys(tmp_path, name):
     (tmp_path / "runs").mkdir()
     (tmp_path / name).write_text("precious")
-    with pytest.raises(ValueError, match="something else than a race in it"):
+    with pytest.raises(ValueError, match="files that are not of a race"):
         Store(tmp_path).settings(resume=False)
 
 
@@ -233,12 +233,12 @@ def test_runs_in_another_place_are_refused(tmp_path):
 
 
 def test_one_race_at_a_time(store):
-    with pytest.raises(ValueError, match="another process is racing"):
+    with pytest.raises(ValueError, match="another process is using"):
         with Store(store.folder).open(SETTINGS, LINE):
             pass
 
 
 def test_nowhere_keeps_nothing():
-    with pytest.raises(ValueError, match="no `folder` is given"):
+    with pytest.raises(ValueError, match="`resume` needs a `folder`"):
         Nowhere().settings(resume=True)
     assert Nowhere().settings(resume=False) == {}

@@ -209,7 +209,7 @@ def test_a_hopeless_optimizer_does_not_hide_the_others():
 
 def test_far_quicker_ones_make_time_logarithmic():
     race = outcome(sweep("adam"), sweep("slow", speed=50.0))
-    assert "seconds of one run, log scale" in pictures(race)["loss-by-seconds"]
+    assert "seconds per run, log scale" in pictures(race)["loss-by-seconds"]
 
 
 @pytest.mark.parametrize("better", ["lower", "higher"])

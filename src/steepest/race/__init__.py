@@ -1,8 +1,8 @@
 """Which optimizer, at which learning rate, for my problem?
 
-Several optimizers train the same model from the same seeds, each at several learning
-rates; all runs of one optimizer are one compiled program. `steepest race` is the same
-on the command line.
+A race trains the same model from the same seeds with several optimizers, each at
+several learning rates. All runs of one optimizer are one compiled program. The command
+line is `steepest race`.
 """
 
 from ._devices import use_all_cores as use_all_cores

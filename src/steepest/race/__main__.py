@@ -1,6 +1,6 @@
 """`python -m steepest.race digits` is `steepest race digits`.
 
-The other commands are there too: `python -m steepest.race optimizers`.
+The other commands work too: `python -m steepest.race optimizers`.
 """
 
 import sys

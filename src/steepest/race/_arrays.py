@@ -1,4 +1,4 @@
-"""Arrays that all runs read: placed on the devices once in a race."""
+"""Arrays that all runs read, placed on the devices once per race."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 class Shelf:
-    """Where a race keeps its data on the devices, so that no look sends it again.
+    """A cache of arrays on the devices, so that they are transferred only once.
 
-    Optimizers share what is equal: an array is known by its digest.
+    Arrays with equal digests are shared by all optimizers.
     """
 
     def __init__(self) -> None:
@@ -21,40 +21,40 @@ class Shelf:
         self._digests: dict[int, tuple[Any, str]] = {}  # by `id`; the array stays alive
 
     def place(self, arrays: Sequence[Any], mesh: Mesh) -> list[Any]:
-        """The same arrays, whole on each device.
+        """Replicate arrays on all devices.
 
         Args:
-            arrays: of NumPy or JAX, or Python numbers.
+            arrays: NumPy or JAX arrays, or Python numbers.
             mesh: the devices.
         """
         everywhere = NamedSharding(mesh, PartitionSpec())
         devices = tuple(device.id for device in mesh.devices.flat)
-        found = []
+        placed = []
         for x in arrays:
             key = self._digest(x), devices
             if key not in self._placed:
                 self._placed[key] = jax.device_put(x, everywhere)
-            found.append(self._placed[key])
-        return found
+            placed.append(self._placed[key])
+        return placed
 
     def _digest(self, x: Any) -> str:
-        """Taken once of each array: all optimizers read the same gigabytes."""
+        """The digest, computed once per array: arrays may have gigabytes."""
         if id(x) not in self._digests:
             self._digests[id(x)] = x, digest(x)
         return self._digests[id(x)][1]
 
 
 def digest(x: Any) -> str:
-    """Of the values, the shape and the dtype.
+    """A digest of the values, the shape and the dtype.
 
     Args:
-        x: an array of NumPy or JAX, also of keys, or a Python number.
+        x: a NumPy or JAX array, which may hold keys, or a Python number.
     """
     kind = jax.typeof(x)
     if jnp.issubdtype(kind.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
     values = np.ascontiguousarray(x)
-    told = f"{kind.str_short()} {getattr(kind, 'weak_type', False)} {values.dtype}"
-    found = hashlib.sha256(told.encode())
-    found.update(memoryview(values.reshape(-1).view(np.uint8)))  # pyright: ignore
-    return found.hexdigest()
+    head = f"{kind.str_short()} {getattr(kind, 'weak_type', False)} {values.dtype}"
+    sha = hashlib.sha256(head.encode())
+    sha.update(memoryview(values.reshape(-1).view(np.uint8)))  # pyright: ignore
+    return sha.hexdigest()

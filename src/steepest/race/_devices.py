@@ -1,19 +1,19 @@
-"""Which devices a race runs on."""
+"""The devices of a race."""
 
 import os
 from typing import Any
 
 import jax
 
-_FLAG = "xla_force_host_platform_device_count"  # somebody else has decided
+_FLAG = "xla_force_host_platform_device_count"  # set by the user
 
 
 def use_all_cores() -> None:
-    """Make each core of the CPU a device of its own.
+    """Make each CPU core a JAX device.
 
-    XLA computes most of a small model on one core, whatever there is beside it. A race
-    shares its learning rates out over the devices. This has to be said before JAX
-    begins to compute, and changes nothing afterwards, or where there is a GPU.
+    XLA runs most of a small model on one core, even if others are idle. A race
+    distributes its learning rates over the devices. Call this before JAX computes
+    anything; later, or with a GPU, it has no effect.
     """
     if _FLAG in os.environ.get("XLA_FLAGS", ""):
         return
@@ -21,14 +21,14 @@ def use_all_cores() -> None:
     cores = len(can(0)) if can else os.cpu_count() or 1
     try:
         jax.config.update("jax_num_cpu_devices", cores)
-    except RuntimeError:  # it has begun
+    except RuntimeError:  # JAX is already initialised
         return
 
 
 def devices_for(many: int) -> list[Any]:
-    """Those to share out so many learning rates over.
+    """The devices for some learning rates: at most one per rate.
 
     Args:
-        many: how many there are.
+        many: number of learning rates.
     """
     return jax.local_devices()[:many]

@@ -1,9 +1,8 @@
-"""Everything the race asks of a disk, one function each.
+"""All file operations of the race.
 
-Nothing else in the race touches a file that it writes, so that a test can fail or kill
-every single operation by putting something else in the place of `os` here. No link is
-followed, and nothing waits for a fifo or a device. Whatever the disk refuses is said in
-a sentence, with what to do.
+No other module touches the files that a race writes, so a test can make every single
+operation fail by replacing `os` here. Links are not followed, and nothing blocks on a
+fifo or a device. Every error says what to do.
 """
 
 import errno
@@ -17,17 +16,17 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks
+except ImportError:  # not on Windows
     fcntl = None
 
 _TEMPORARY = re.compile(r"\.steepest-[0-9a-f]{16}\.new")
-_flag = lambda name: getattr(os, name, 0)  # Windows does not have all of them
+_flag = lambda name: getattr(os, name, 0)  # Windows lacks some of them
 _CAREFUL = sum(map(_flag, ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")))
-_PIECE = 1 << 20  # bytes to read at once
+_PIECE = 1 << 20  # bytes per read
 
-_SPACE = "Free some space, and resume: what was saved before is intact."
-_RIGHTS = "Change who may write there, or race in another folder."
-_OTHER = "Check the disk, or race in another folder."
+_SPACE = "Free some space and resume; everything saved so far is intact."
+_RIGHTS = "Change the permissions, or use another folder."
+_OTHER = "Check the disk, or use another folder."
 _ADVICE = {
     errno.ENOSPC: _SPACE,
     errno.EDQUOT: _SPACE,
@@ -41,17 +40,16 @@ def left_alone(path: Path, what: str) -> ValueError:
     """The error for a file that cannot be used.
 
     Args:
-        path: which one.
+        path: of the file.
         what: what is wrong with it.
     """
     return ValueError(
-        f"race: {path} {what}. It was left as it is: move it away, or race in another "
-        "folder."
+        f"race: {path} {what}. It was not changed. Move it away, or use another folder."
     )
 
 
 def is_temporary(name: str) -> bool:
-    """Whether this is a file that `write` had not finished.
+    """Whether this is the name of a temporary file of `write`.
 
     Args:
         name: without its folder.
@@ -60,41 +58,41 @@ def is_temporary(name: str) -> bool:
 
 
 def exists(path: Path) -> bool:
-    """Whether anything is there; a link counts, wherever it leads.
+    """Whether the path exists; a link counts, even a broken one.
 
     Args:
-        path: where.
+        path: the path.
     """
     return _kind(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Whether a file is there, and not a link to one.
+    """Whether the path is a regular file, not a link.
 
     Args:
-        path: where.
+        path: the path.
     """
     kind = _kind(path)
     return kind is not None and stat.S_ISREG(kind)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a folder is there, and not a link to one.
+    """Whether the path is a folder, not a link.
 
     Args:
-        path: where.
+        path: the path.
     """
     kind = _kind(path)
     return kind is not None and stat.S_ISDIR(kind)
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder, in order; nothing if there is no such folder.
+    """The sorted names in a folder; empty if it does not exist.
 
     Args:
-        folder: which one.
+        folder: its path.
     """
-    with _said("look into", folder):
+    with _said("list", folder):
         try:
             return sorted(os.listdir(folder))
         except FileNotFoundError:
@@ -102,12 +100,12 @@ def names(folder: Path) -> list[str]:
 
 
 def make_folder(path: Path) -> bool:
-    """Make a folder, and those it is in. Returns whether it is new.
+    """Make a folder and its parents. Returns whether it is new.
 
-    Of several processes that ask for one folder at the same time, one is told yes.
+    If several processes make the same folder at once, it is new to only one of them.
 
     Args:
-        path: where.
+        path: of the folder.
     """
     with _said("make the folder", path):
         try:
@@ -126,41 +124,41 @@ def make_folder(path: Path) -> bool:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse what is no folder, or a link to one.
+    """Raise if the path is not a folder, or is a link to one.
 
     Args:
-        path: where.
+        path: the path.
     """
     if not is_folder(path):
         raise left_alone(path, f"is {_named(_kind(path))}, expected a folder")
 
 
 def remove(path: Path) -> None:
-    """Remove a file that nobody needs; if it stays, it does no harm.
+    """Try to remove a file that is no longer needed.
 
     Args:
-        path: which one.
+        path: of the file.
     """
     with suppress(OSError):
         os.unlink(path)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder, if it is empty.
+    """Remove a folder if it is empty.
 
     Args:
-        path: which one.
+        path: of the folder.
     """
     with suppress(OSError):
         os.rmdir(path)
 
 
 def write(path: Path, parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file so that a crash leaves the old one or the new one.
+    """Write a file atomically: a crash leaves the old one or the new one.
 
     Args:
-        path: where to. What is there and is no file is left alone.
-        parts: its content, one after another.
+        path: of the file. Anything there that is not a regular file is an error.
+        parts: its content, in order.
     """
     kind = _kind(path)
     if kind is not None and not stat.S_ISREG(kind):
@@ -176,11 +174,11 @@ def write(path: Path, parts: Iterable[bytes | memoryview]) -> None:
 
 
 def read(path: Path, most: int) -> bytes:
-    """The content of a file. A link, a fifo or a folder is refused.
+    """Read a regular file. A link, a fifo or a folder is an error.
 
     Args:
-        path: where from.
-        most: how many bytes at most.
+        path: of the file.
+        most: maximum number of bytes.
     """
     file = _open("read", path, os.O_RDONLY)
     parts: list[bytes] = []
@@ -196,10 +194,10 @@ def read(path: Path, most: int) -> bytes:
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """While this is entered, no other process can enter; whether that is so.
+    """Lock a file for this process. Yields whether that succeeded.
 
     Args:
-        path: a file that is there only to be locked.
+        path: of the lock file.
     """
     file = _open("lock", path, os.O_RDWR | os.O_CREAT)
     try:
@@ -209,7 +207,7 @@ def locked(path: Path) -> Iterator[bool]:
 
 
 def _lock(file: int) -> bool:
-    """Whether nobody else has it; a file system without locks is taken as it is."""
+    """Whether the lock is ours; true on a file system without locks."""
     if fcntl is None:
         return True
     try:
@@ -222,7 +220,7 @@ def _lock(file: int) -> bool:
 
 
 def _open(verb: str, path: Path, flags: int) -> int:
-    """Open a file, if it is one, without waiting for anybody."""
+    """Open a regular file without blocking."""
     with _said(verb, path):
         try:
             file = os.open(path, flags | _CAREFUL, 0o666)
@@ -242,13 +240,13 @@ def _open(verb: str, path: Path, flags: int) -> int:
 
 
 def _close(file: int) -> None:
-    """Close a file that was not written to: nothing can be lost."""
+    """Close a file that was only read: errors do not matter."""
     with suppress(OSError):
         os.close(file)
 
 
 def _write_new(path: Path, parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file that is not there yet, down to the disk."""
+    """Write a new file and flush it to the disk."""
     how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CAREFUL
     file = os.open(path, how, 0o666)
     try:
@@ -258,12 +256,12 @@ def _write_new(path: Path, parts: Iterable[bytes | memoryview]) -> None:
                 rest = rest[os.write(file, rest) :]
         os.fsync(file)
     finally:
-        os.close(file)  # a disk over the network may be full only here
+        os.close(file)  # a network disk may report that it is full only now
 
 
 def _kind(path: Path) -> int | None:
-    """Of what kind something is; `None` if it is not there."""
-    with _said("look at", path):
+    """The mode bits of a path; `None` if it does not exist."""
+    with _said("access", path):
         try:
             return os.lstat(path).st_mode
         except FileNotFoundError:
@@ -271,7 +269,7 @@ def _kind(path: Path) -> int | None:
 
 
 def _named(kind: int | None) -> str:
-    """A kind, in words."""
+    """The file type, in words."""
     kinds = {
         None: "missing",
         stat.S_IFLNK: "a link",
@@ -285,11 +283,11 @@ def _named(kind: int | None) -> str:
 
 @contextmanager
 def _said(verb: str, path: Path) -> Iterator[None]:
-    """Say in a sentence what the disk has refused."""
+    """Add the operation, the path and some advice to errors of the disk."""
     try:
         yield
     except OSError as error:
-        if error.errno is None:  # said already
+        if error.errno is None:  # it is one of ours
             raise
         why = (error.strerror or type(error).__name__).lower()
         advice = _ADVICE.get(error.errno, _OTHER)

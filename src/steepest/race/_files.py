@@ -1,13 +1,12 @@
-"""Files that are ours, whole and undamaged, or refused.
+"""Files with a checksum: anything damaged or foreign is rejected.
 
-A file is one line of JSON, and bytes after it where there are any:
+A file is one line of JSON, followed by binary data if there is any:
 
     {"kind": "steepest race", "version": 2, "bytes": 1234, "sha256": "...", "content":
     {...}}
 
-The digest is of everything after it, and what stands before it is compared letter by
-letter. So no bit of a file changes unseen, and nothing is parsed before it is known to
-be what was written.
+The digest covers everything after it; everything before it is compared byte by byte. So
+every changed bit is detected, and nothing is parsed before it is verified.
 """
 
 import hashlib
@@ -34,12 +33,12 @@ _BEGINS = re.compile(
 def write_sealed(
     path: Path, content: dict[str, Any], arrays: Sequence[np.ndarray] = ()
 ) -> None:
-    """Write what `read_sealed` reads: JSON and bytes, with their digest.
+    """Write JSON and binary data with their digest, for `read_sealed`.
 
     Args:
-        path: where to.
-        content: what JSON can say.
-        arrays: of bytes.
+        path: of the file.
+        content: JSON values.
+        arrays: the binary data.
     """
     line = f'"content": {json.dumps(content, allow_nan=False)}}}\n'.encode()
     body = [line, *(x.reshape(-1).view(np.uint8).data for x in arrays)]
@@ -47,10 +46,10 @@ def write_sealed(
 
 
 def read_sealed(path: Path) -> tuple[dict[str, Any], memoryview]:
-    """The content of a file of a race, and the bytes after it. Others are refused.
+    """Read and verify a file of a race. Returns its JSON and its binary data.
 
     Args:
-        path: where from.
+        path: of the file.
     """
     begins = _BEGINS.match(_disk.read(path, _LENGTH))
     if begins is None:
@@ -59,7 +58,7 @@ def read_sealed(path: Path) -> tuple[dict[str, Any], memoryview]:
     if int(version) != VERSION:
         raise _disk.left_alone(
             path,
-            f"has format {int(version)}, and this version of steepest reads format "
+            f"has format {int(version)}, but this version of steepest reads format "
             f"{VERSION}",
         )
     if size is None:
@@ -67,7 +66,7 @@ def read_sealed(path: Path) -> tuple[dict[str, Any], memoryview]:
     whole = _disk.read(path, int(size) + 1)
     if len(whole) != int(size):
         more = "longer" if len(whole) > int(size) else "shorter"
-        raise _disk.left_alone(path, f"is damaged: it is {more} than what was written")
+        raise _disk.left_alone(path, f"is damaged: it is {more} than when written")
     body = memoryview(whole)[_LENGTH:]
     if whole[:_LENGTH] != _head([body]):
         raise _disk.left_alone(path, "is damaged: its digest does not match")
@@ -76,11 +75,11 @@ def read_sealed(path: Path) -> tuple[dict[str, Any], memoryview]:
 
 
 def to_json(x: Any) -> Any:
-    """What JSON can say, and each number so that it comes back to the last digit.
+    """Convert a value to JSON without losing any digits.
 
     Args:
-        x: an array of any shape, a number, a text, or a dataclass of such. NaN becomes
-            `None`, and infinity a text.
+        x: an array of any shape, a number, a string, or a dataclass of these. NaN
+            becomes `None`, and infinity a string.
     """
     if is_dataclass(x):
         return {f.name: to_json(getattr(x, f.name)) for f in fields(x)}
@@ -103,7 +102,7 @@ def from_json(x: Any) -> np.ndarray:
 
 
 def _head(body: Sequence[bytes | memoryview]) -> bytes:
-    """How a file begins: how long it is, and the digest of the rest."""
+    """The head of a file: its length, and the digest of the rest."""
     digest = hashlib.sha256()
     for part in body:
         digest.update(part)

@@ -1,9 +1,8 @@
-"""What the numbers of a run depend on, each part under its own name.
+"""Fingerprints: digests of everything that the numbers of a run depend on.
 
-Every file of a race carries these. Results may stand in one table only if all parts
-are equal; only the optimizer may differ. A function is known by what it computes: by
-the program that JAX traces, with the arrays it encloses, and not by its text, its name
-or its address.
+Every file of a race has one. Results can be compared only if all parts but the
+optimizer's are equal. A function is identified by the program that JAX traces and the
+arrays it closes over, not by its source, name or address.
 """
 
 import hashlib
@@ -25,13 +24,13 @@ from ._settings import Settings
 Fingerprint = dict[str, str]  # the name of a part -> its digest, or the value itself
 
 OPTIMIZER = "the optimizer's program"
-_SEPARATED = ", "  # between the numbers of a part that is a list
-_LONGEST = 60  # characters of a value in a sentence
+_SEPARATED = ", "  # between the items of a list
+_LONGEST = 60  # characters of a value in a message
 _DIGEST = re.compile("[0-9a-f]{32}")
 _ADDRESS = re.compile("0x[0-9a-f]+")
-# Parameters of primitives that say where something comes from, and change no number.
+# Parameters of primitives that hold debug information only.
 _NAMES = {"name", "name_and_src_info", "debug_info"}
-# What changes the numbers and is not seen in a traced program.
+# Options that change the numbers but do not appear in a traced program.
 _CONFIGURATION = (
     "jax_default_matmul_precision",
     "jax_default_prng_impl",
@@ -41,11 +40,11 @@ _CONFIGURATION = (
 
 
 def race_fingerprint(problem: Problem, settings: Settings) -> Fingerprint:
-    """Everything that all optimizers of a race have in common.
+    """The part of the fingerprint that all optimizers of a race share.
 
     Args:
-        problem: what is trained.
-        settings: how.
+        problem: of the race.
+        settings: of the race.
     """
     key = jax.eval_shape(jax.random.key, np.uint32(0))
     params = jax.eval_shape(problem.init, key)
@@ -71,7 +70,7 @@ def race_fingerprint(problem: Problem, settings: Settings) -> Fingerprint:
 
 
 def optimizer_fingerprint(model: Model) -> str:
-    """What one run of an optimizer computes: its start, a step, and its measure.
+    """A digest of one run of an optimizer: its start, a step and the metric.
 
     Args:
         model: the run.
@@ -84,16 +83,16 @@ def optimizer_fingerprint(model: Model) -> str:
 
     try:
         return traced(whole, rate, seed, t, data)
-    except Exception as error:  # an optimizer that cannot take part: it is named later
+    except Exception as error:  # the race reports this error later
         return f"none, {type(error).__name__}"
 
 
 def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Which parts are not equal, in words; values that can be read are shown.
+    """The parts that differ, in words, with their values if readable.
 
     Args:
-        then: what a file says.
-        now: what this race is.
+        then: the fingerprint in a file.
+        now: the fingerprint of this race.
 
     >>> differences({"steps": "3", "`loss`": "0" * 32}, {"steps": "4"})
     ['steps (3 then, 4 now)', '`loss`']
@@ -106,17 +105,17 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 def traced(f: Callable[..., Any], *args: Any) -> str:
     """A digest of what a function computes.
 
-    Two functions have the same digest if JAX traces the same program of them. What a
-    host callback does is not traced.
+    Two functions have the same digest if JAX traces them to the same program. Host
+    callbacks are not traced.
 
     Args:
         f: the function.
-        args: what it is called with; shapes and dtypes are enough.
+        args: its arguments, or their shapes and dtypes.
     """
-    said = hashlib.sha256()
+    sha = hashlib.sha256()
     program = jax.make_jaxpr(f)(*args)
-    _walk(program, lambda text: said.update(f"{text}\n".encode()))
-    return said.hexdigest()[:32]
+    _walk(program, lambda text: sha.update(f"{text}\n".encode()))
+    return sha.hexdigest()[:32]
 
 
 def _said(name: str, then: str, now: str) -> str:
@@ -131,24 +130,24 @@ def _maybe(f: Callable[..., Any] | None, *args: Any) -> str:
 
 
 def _with_slope(loss: Callable[..., Any], params: Any, batch: Any) -> str:
-    """Of a loss and its gradient: a gradient of one's own is seen in that alone."""
+    """A digest of a loss and its gradient, which shows custom derivative rules."""
     value = traced(loss, params, batch)
     try:
         slope = traced(jax.grad(loss), params, batch)
-    except Exception:  # a local rule may come with a loss that has none
+    except Exception:  # with a local rule, the loss need not be differentiable
         slope = "none"
     return hashlib.sha256(f"{value} {slope}".encode()).hexdigest()[:32]
 
 
 def _data(data: Any) -> str:
-    """Of the structure, the dtypes, the shapes, and every byte."""
+    """A digest of the structure, the dtypes, the shapes and every byte."""
     leaves, structure = jax.tree.flatten(data)
-    told = [str(structure), *map(digest, leaves)]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:32]
+    lines = [str(structure), *map(digest, leaves)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
 
 
 def _walk(program: ClosedJaxpr | Jaxpr, say: Callable[[str], None]) -> None:
-    """Say everything that a program computes, with its variables numbered in order."""
+    """Emit everything that a program computes, with its variables numbered in order."""
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     numbers: dict[Any, str] = {}
 
@@ -162,7 +161,7 @@ def _walk(program: ClosedJaxpr | Jaxpr, say: Callable[[str], None]) -> None:
         say("enclosed " + " ".join(map(digest, program.consts)))
     say(f"given {said(jaxpr.constvars)} and {said(jaxpr.invars)}")
     for step in jaxpr.eqns:
-        # Outputs that nobody uses have no name of their own.
+        # Unused outputs have no name.
         outputs = " ".join(str(x.aval) for x in step.outvars)
         say(f"{step.primitive.name} {said(step.invars)} -> {outputs}")
         for x in step.outvars:
@@ -174,7 +173,7 @@ def _walk(program: ClosedJaxpr | Jaxpr, say: Callable[[str], None]) -> None:
 
 
 def _parameter(x: Any, say: Callable[[str], None]) -> None:
-    """Say a parameter of a primitive: programs inside it, and no addresses."""
+    """Emit a parameter of a primitive: inner programs, but no addresses."""
     if isinstance(x, ClosedJaxpr | Jaxpr):
         _walk(x, say)
     elif isinstance(x, tuple | list):
@@ -188,6 +187,6 @@ def _parameter(x: Any, say: Callable[[str], None]) -> None:
     elif isinstance(x, np.ndarray | jax.Array):
         say(digest(x))
     elif callable(x) and not isinstance(x, type):
-        say("a function")  # its program is in the gradient, where it has one
+        say("a function")  # its program appears in the gradient, if there is one
     else:
         say(_ADDRESS.sub("", repr(x)))

@@ -1,9 +1,9 @@
-"""Arrays that functions enclose, taken out of a traced program.
+"""Hoists the arrays that functions close over out of a traced program.
 
-A function that encloses an array leaves it in the program as a constant, and inner
-`jit`s keep constants of their own. Compiled in, they would be a part of the executable;
-sent along, they would travel at every call. Here they all become constants of the
-outermost jaxpr, from where they can be made arguments.
+Such an array is a constant of the jaxpr, and inner `jit`s have constants of their own.
+Compiled in, they would bloat the executable; otherwise they would be transferred at
+every call. Here they all become constants of the outermost jaxpr, which can then be
+turned into arguments.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,41 +12,41 @@ from typing import Any
 import jax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
-LARGE = 1 << 16  # bytes; XLA may compute with smaller constants while it compiles
+LARGE = 1 << 16  # bytes; XLA may fold smaller constants at compile time
 
 
 def traced(f: Callable[..., Any], *args: Any) -> ClosedJaxpr:
-    """The jaxpr of a function, with every large constant at the top.
+    """Trace a function, with every large constant at the top level.
 
     Args:
-        f: takes and returns pytrees of arrays.
+        f: a function of pytrees of arrays.
         args: arrays, or their shapes and dtypes.
     """
-    found = jax.make_jaxpr(f)(*args)
-    if not any(map(_encloses, _inside(found.jaxpr))):
-        return found
-    again = lambda *xs: _evaluate(found.jaxpr, found.consts, xs)
-    return jax.make_jaxpr(again)(*found.in_avals)
+    closed = jax.make_jaxpr(f)(*args)
+    if not any(map(_encloses, _inside(closed.jaxpr))):
+        return closed
+    again = lambda *xs: _evaluate(closed.jaxpr, closed.consts, xs)
+    return jax.make_jaxpr(again)(*closed.in_avals)
 
 
 def size(x: Any) -> int:
-    """The bytes of an array.
+    """The size of an array in bytes.
 
     Args:
-        x: an array of any kind, also one of keys, or its shape and dtype.
+        x: any array, which may hold keys, or its shape and dtype.
     """
     return x.size * x.dtype.itemsize
 
 
 def inner_jaxprs(eqn: Any) -> list[Any]:
-    """The jaxprs in the parameters of an equation: of a loop, its body.
+    """The jaxprs in the parameters of an equation, such as the body of a loop.
 
     Args:
         eqn: an equation of a jaxpr.
     """
     each = lambda x: x if isinstance(x, tuple | list) else [x]
-    found = [x for param in eqn.params.values() for x in each(param)]
-    return [x for x in found if isinstance(x, Jaxpr | ClosedJaxpr)]
+    values = [x for param in eqn.params.values() for x in each(param)]
+    return [x for x in values if isinstance(x, Jaxpr | ClosedJaxpr)]
 
 
 def _inside(jaxpr: Jaxpr) -> Iterator[Any]:
@@ -63,20 +63,20 @@ def _encloses(inner: Any) -> bool:
 
 
 def _evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Trace it anew: a `jit` that encloses something is dissolved, a loop rebuilt."""
+    """Retrace a jaxpr: inline each `jit` with constants, and rebuild such loops."""
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     read = lambda x: x.val if isinstance(x, Literal) else values[x]
     for eqn in jaxpr.eqns:
         rebuild = _REBUILT.get(eqn.primitive.name)
-        given = [read(x) for x in eqn.invars]
+        inputs = [read(x) for x in eqn.invars]
         with eqn.ctx.manager:
             if rebuild is not None and any(map(_encloses, inner_jaxprs(eqn))):
-                found = rebuild(given, **eqn.params)
+                outputs = rebuild(inputs, **eqn.params)
             else:
                 params = eqn.primitive.get_bind_params(eqn.params)
-                found = eqn.primitive.bind(*given, **params)
-        found = found if eqn.primitive.multiple_results else [found]
-        values.update(zip(eqn.outvars, found, strict=True))
+                outputs = eqn.primitive.bind(*inputs, **params)
+        outputs = outputs if eqn.primitive.multiple_results else [outputs]
+        values.update(zip(eqn.outvars, outputs, strict=True))
     return [read(x) for x in jaxpr.outvars]
 
 
@@ -84,12 +84,12 @@ def _called(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return _evaluate(closed.jaxpr, closed.consts, args)
 
 
-def _jit(given: list[Any], *, jaxpr: ClosedJaxpr, **rest: Any) -> list[Any]:
-    return _called(jaxpr, given)
+def _jit(inputs: list[Any], *, jaxpr: ClosedJaxpr, **rest: Any) -> list[Any]:
+    return _called(jaxpr, inputs)
 
 
 def _while(
-    given: list[Any],
+    inputs: list[Any],
     *,
     cond_jaxpr: ClosedJaxpr,
     body_jaxpr: ClosedJaxpr,
@@ -97,8 +97,8 @@ def _while(
     body_nconsts: int,
     **rest: Any,
 ) -> list[Any]:
-    for_cond, given = given[:cond_nconsts], given[cond_nconsts:]
-    for_body, carry = given[:body_nconsts], given[body_nconsts:]
+    for_cond, inputs = inputs[:cond_nconsts], inputs[cond_nconsts:]
+    for_body, carry = inputs[:body_nconsts], inputs[body_nconsts:]
     return jax.lax.while_loop(
         lambda carry: _called(cond_jaxpr, [*for_cond, *carry])[0],
         lambda carry: _called(body_jaxpr, [*for_body, *carry]),
@@ -107,7 +107,7 @@ def _while(
 
 
 def _scan(
-    given: list[Any],
+    inputs: list[Any],
     *,
     jaxpr: ClosedJaxpr,
     num_consts: int,
@@ -117,12 +117,12 @@ def _scan(
     unroll: int,
     **rest: Any,
 ) -> list[Any]:
-    enclosed, given = given[:num_consts], given[num_consts:]
-    carry, rows = given[:num_carry], given[num_carry:]
+    enclosed, inputs = inputs[:num_consts], inputs[num_consts:]
+    carry, rows = inputs[:num_carry], inputs[num_carry:]
 
     def step(carry: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
-        found = _called(jaxpr, [*enclosed, *carry, *row])
-        return found[:num_carry], found[num_carry:]
+        outputs = _called(jaxpr, [*enclosed, *carry, *row])
+        return outputs[:num_carry], outputs[num_carry:]
 
     how = {"length": length, "reverse": reverse, "unroll": unroll}
     carry, rows = jax.lax.scan(step, carry, rows, **how)
@@ -130,9 +130,9 @@ def _scan(
 
 
 def _cond(
-    given: list[Any], *, branches: Sequence[ClosedJaxpr], **rest: Any
+    inputs: list[Any], *, branches: Sequence[ClosedJaxpr], **rest: Any
 ) -> list[Any]:
-    which, *operands = given
+    which, *operands = inputs
     functions = [lambda *xs, one=one: _called(one, xs) for one in branches]
     return jax.lax.switch(which, functions, *operands)
 

@@ -1,4 +1,4 @@
-"""How many runs fit in memory at once."""
+"""The number of runs that fit in memory at once."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,8 @@ from typing import Any
 
 from ._hoist import size
 
-_SHARE = 0.8  # of what is free: the estimate is not exact, and others need some
-_CGROUP = Path("/sys/fs/cgroup")  # the limit of a container
+_SHARE = 0.8  # of the free memory: the estimate is rough, and others need some
+_CGROUP = Path("/sys/fs/cgroup")  # has the memory limit of a container
 
 
 class OutOfMemory(MemoryError):
@@ -15,10 +15,10 @@ class OutOfMemory(MemoryError):
 
 
 def runs_that_fit(program: Any) -> int:
-    """How many runs of a program can be in memory at once; at most as many as now.
+    """How many runs of a program fit in memory at once; at most as many as now.
 
-    XLA says what the compiled program needs. Runs that wait for their turn keep their
-    params and state in the memory of the host.
+    XLA reports what the compiled program needs. Waiting runs keep their params and
+    state in host memory.
 
     Args:
         program: a `Program`.
@@ -29,7 +29,7 @@ def runs_that_fit(program: Any) -> int:
     if free is None or needs is None:
         return program.at_once
     budget = _SHARE * free
-    placed = sum(map(size, program.traced.arrays))  # is not free any more
+    placed = sum(map(size, program.traced.arrays))  # already allocated
     need = needs.argument_size_in_bytes + needs.output_size_in_bytes
     need += needs.temp_size_in_bytes - needs.alias_size_in_bytes - placed
     need *= len(program.devices) if shared else 1
@@ -41,8 +41,8 @@ def runs_that_fit(program: Any) -> int:
     if waiting > host:
         raise OutOfMemory(
             f"its {len(plan.rates) * len(plan.seeds)} runs keep {told(waiting)} of "
-            f"params and state, and {told(host)} are free. Use fewer learning rates or "
-            "seeds, or a smaller model."
+            f"params and state, but only {told(host)} are free. Use fewer learning "
+            "rates or seeds, or a smaller model."
         )
     room = budget - waiting if shared else budget
     if need <= room:
@@ -50,26 +50,26 @@ def runs_that_fit(program: Any) -> int:
     fitting = int(program.at_once * room / need)
     if fitting < 1 and program.at_once == 1:
         raise OutOfMemory(
-            f"one run needs about {told(need)}, and {told(room)} are free. Use a "
-            "smaller model or batch; `at_once=1` (--at-once 1) tries it all the same."
+            f"one run needs about {told(need)}, but only {told(room)} are free. Use a "
+            "smaller model or batch; `at_once=1` (--at-once 1) tries it anyway."
         )
     return max(1, min(fitting, program.at_once - 1))
 
 
 def ran_out(error: BaseException) -> bool:
-    """Whether this is how JAX, NumPy or Python say that there is no memory left.
+    """Whether an error of JAX, NumPy or Python means that memory ran out.
 
     Args:
-        error: any.
+        error: any error.
     """
     return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 def available(device: Any) -> int | None:
-    """The free bytes of a device; `None` if nobody knows.
+    """The free memory of a device in bytes; `None` if unknown.
 
     Args:
-        device: one of JAX's.
+        device: a JAX device.
     """
     if device.platform == "cpu":
         return _host_memory()
@@ -80,10 +80,10 @@ def available(device: Any) -> int | None:
 
 
 def told(number: int | float) -> str:
-    """Bytes, in the unit that suits them.
+    """Format a number of bytes in a suitable unit.
 
     Args:
-        number: how many.
+        number: of bytes.
 
     >>> told(1.5e9), told(12e6)
     ('1.5 GB', '12 MB')
@@ -96,12 +96,12 @@ def told(number: int | float) -> str:
 
 
 def _host_memory() -> int | None:
-    """What the machine has left, or the container, whichever is less."""
-    found = []
+    """The free memory of the machine or the container, whichever is less."""
+    free = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
-                found.append(int(line.split()[1]) * 1024)
+                free.append(int(line.split()[1]) * 1024)
     except (OSError, ValueError):
         pass
     try:
@@ -109,14 +109,14 @@ def _host_memory() -> int | None:
         if most != "max":
             used = int((_CGROUP / "memory.current").read_text())
             for line in (_CGROUP / "memory.stat").read_text().splitlines():
-                if line.startswith("inactive_file "):  # given back when it is needed
+                if line.startswith("inactive_file "):  # reclaimable cache
                     used -= int(line.split()[1])
-            found.append(max(0, int(most) - used))
+            free.append(max(0, int(most) - used))
     except (OSError, ValueError):
         pass
-    if not found:
+    if not free:
         try:
-            found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            free.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         except (AttributeError, OSError, ValueError):
             return None
-    return min(found)
+    return min(free)

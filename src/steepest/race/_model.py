@@ -14,11 +14,11 @@ from steepest import contrib, decoupled
 from ._problem import Problem
 from .entrants import Entrant
 
-_EVALUATION = 1 << 30  # no run has as many steps: this batch is not trained on
+_EVALUATION = 1 << 30  # step number of the evaluation batch: no run has as many steps
 
 
 class Run(NamedTuple):
-    """What a run goes on with."""
+    """The params and the optimizer's state of one run."""
 
     params: Any
     state: Any
@@ -28,24 +28,24 @@ class Model:
     """The runs of one optimizer on one problem.
 
     Args:
-        problem: what to train.
-        entrant: what to train it with.
+        problem: the problem.
+        entrant: the optimizer.
     """
 
     def __init__(self, problem: Problem, entrant: Entrant) -> None:
         self.problem, self.entrant = problem, entrant
 
     def start(self, rate: ArrayLike, seed: ArrayLike) -> Run:
-        """The first step's params, and the optimizer's state.
+        """The initial params and state.
 
         Args:
             rate: the learning rate.
-            seed: what the params are drawn from.
+            seed: of the params.
         """
         params = self.problem.init(_keys(seed)[0])
         tx = self.entrant.make(rate)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # lookahead's, of params that are alone
+            warnings.simplefilter("ignore")  # lookahead warns about plain params
             state = tx.init(params)
         if _find(state, steepest.LookaheadState) is None:
             return Run(params, state)
@@ -55,19 +55,19 @@ class Model:
     def step(
         self, rate: ArrayLike, seed: ArrayLike, t: ArrayLike, run: Run, data: Any
     ) -> tuple[Run, Any]:
-        """One step, and the loss before it.
+        """Take one step. Returns the run and the loss before the step.
 
         Args:
             rate: the learning rate.
-            seed: what the batches are drawn from.
-            t: how many steps were taken before.
-            run: what they left.
+            seed: of the batches.
+            t: number of steps taken so far.
+            run: the run so far.
             data: the problem's.
         """
         batch = self._batch(seed, t, data)
         tx, problem = self.entrant.make(rate), self.problem
         if problem.adjust is None:
-            again = problem.steady or None  # what a line search knows, it keeps
+            again = problem.steady or None  # lets a line search reuse values
             train = steepest.make_train_step(problem.loss, tx, same_loss=again)
             params, state, value = train(*run, batch)
         else:
@@ -78,11 +78,11 @@ class Model:
         return Run(params, state), _number(value)
 
     def metric(self, seed: ArrayLike, run: Run, data: Any) -> Any:
-        """What the race is decided by, where the optimizer says it is to be measured.
+        """The metric, at the params that the optimizer evaluates.
 
         Args:
-            seed: what the run's batches are drawn from.
-            run: what the steps left.
+            seed: of the batches.
+            run: the run so far.
             data: the problem's.
         """
         params = _evaluated(run)
@@ -100,12 +100,12 @@ def _keys(seed: ArrayLike) -> Any:
 
 
 def _number(x: Any) -> Any:
-    """One number, in the widest dtype that is switched on."""
+    """Cast to the widest floating dtype that is enabled."""
     return jnp.asarray(x).astype(jnp.result_type(float))
 
 
 def _evaluated(run: Run) -> Any:
-    """The slow params of lookahead, the averaged ones of a schedule-free optimizer."""
+    """The params to evaluate: slow for lookahead, averaged for schedule-free."""
     params, state = run
     if isinstance(params, steepest.LookaheadParams):
         return params.slow

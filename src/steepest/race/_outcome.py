@@ -1,4 +1,4 @@
-"""What a race has found: numbers, and nothing of how they came about."""
+"""The results of a race."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,24 +12,25 @@ Rate = float | None  # `None` for an optimizer that has no learning rate
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """All runs of one optimizer: every learning rate, from every seed.
+    """All runs of one optimizer: every learning rate with every seed.
 
-    A run is looked at before the first step, and after every so many: `looks` times.
+    Runs are evaluated before the first step and then every few steps. Each of these
+    evaluations is called a look.
 
     Attributes:
-        name: the optimizer, as it was asked for: `lookahead(adamw)`.
-        rates: the learning rates; `(None,)` for an optimizer that has none.
+        name: the optimizer, as written by the user: `lookahead(adamw)`.
+        rates: the learning rates; `(None,)` for an optimizer without one.
         seeds: the seeds.
-        steps: at which steps it was looked at; the first one is 0.
-        loss: (rates, seeds, looks), the mean over the steps since the look before; at
-            first that of the first step. NaN from where a run diverged.
-        metric: (rates, seeds, looks), that of the problem.
-        seconds: (looks,) what all these runs together had taken, without compiling.
-        compiling: the seconds until the first step could begin.
-        bytes_per_param: of the optimizer's state.
-        parameters: how many the model has.
-        planned: how many steps a run was to have; more than `steps[-1]` if time was up.
-        at_once: how many runs were in memory at once; `None` if all were.
+        steps: (looks,), the steps of the looks; the first one is 0.
+        loss: (rates, seeds, looks), the mean over the steps since the previous look; at
+            look 0, the loss of the first step. NaN once a run has diverged.
+        metric: (rates, seeds, looks), the problem's metric.
+        seconds: (looks,), total time of all runs so far, without compiling.
+        compiling: compile time in seconds.
+        bytes_per_param: size of the optimizer's state.
+        parameters: number of parameters of the model.
+        planned: number of steps planned per run; more than `steps[-1]` if stopped.
+        at_once: number of runs in memory at once; `None` if all were.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Sweep:
 
     @property
     def runs(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self.rates) * len(self.seeds)
 
     @property
@@ -57,15 +58,15 @@ class Sweep:
 
     @property
     def step_seconds(self) -> float:
-        """What a step of one run takes, when all runs share the machine: the median.
+        """Median seconds per step of one run, with all runs sharing the machine.
 
-        Between two looks the machine may have been busy with something else.
+        A median, because the machine may have been busy between some looks.
         """
         return float(np.median(self._step_seconds)) if len(self.steps) > 1 else 0.0
 
     @property
     def step_spread(self) -> float:
-        """Half the distance between the quartiles of that; NaN if there are too few."""
+        """Half the interquartile range of that; NaN with fewer than five looks."""
         if len(self.steps) < 5:
             return float("nan")
         low, high = np.quantile(self._step_seconds, [0.25, 0.75])
@@ -73,35 +74,35 @@ class Sweep:
 
     @property
     def _step_seconds(self) -> np.ndarray:
-        """(looks - 1,), what a step of one run took before each look."""
+        """(looks - 1,), seconds per step of one run between looks."""
         return np.diff(self.seconds) / np.diff(self.steps) / self.runs
 
     @cached_property
     def diverged(self) -> np.ndarray:
-        """(rates, seeds), whether the loss, or the metric at the end, is no number."""
+        """(rates, seeds), whether the loss or the final metric is not finite."""
         fine = np.isfinite(self.loss).all(axis=-1)
         return np.logical_not(fine & np.isfinite(self.metric[..., -1]))
 
     @property
     def unmeasured(self) -> bool:
-        """Whether the metric was never a number, though the losses were."""
+        """Whether the metric was never finite, although all losses were."""
         return bool(np.isfinite(self.loss).all() and not np.isfinite(self.metric).any())
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """A whole race, or as much of it as there is.
+    """The results of a race, which may be unfinished.
 
     Attributes:
         problem: its name.
         about: a sentence about it.
-        measure: what the metric is called.
+        measure: the name of the metric.
         better: whether a lower or a higher metric wins.
-        target: the metric to be reached, or `None`.
+        target: the value of the metric to reach, or `None`.
         machine: where it ran, in words.
-        sweeps: one for each optimizer that has run, in the order asked for.
-        missing: the optimizers that have not run yet, or could not, with the reason.
-        remarks: what a reader must know about the problem, as sentences.
+        sweeps: one for each optimizer that ran, in the order requested.
+        missing: the optimizers that did not run, each with the reason.
+        remarks: peculiarities of the problem, as sentences.
     """
 
     problem: str

@@ -1,4 +1,4 @@
-"""Which runs are in memory at once."""
+"""Splits the runs of an optimizer into parts that fit in memory."""
 
 from dataclasses import dataclass
 
@@ -7,14 +7,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Part:
-    """Some seeds at some learning rates.
+    """Some seeds and some learning rates.
 
     Attributes:
-        seeds: the places of the seeds.
-        rates: the places of the learning rates.
+        seeds: indices of the seeds.
+        rates: indices of the learning rates.
 
-    All parts of a race have as many of both, so that one program serves them: the last
-    ones are filled up with places that occurred before.
+    All parts have the same shape, so that one program serves them all. The last ones
+    are padded with repeated indices.
     """
 
     seeds: np.ndarray
@@ -23,11 +23,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Parts:
-    """All runs, divided so that at most so many are in memory at once.
+    """All runs, split into parts that run one after another.
 
     Attributes:
-        parts: which runs are together; one if all are.
-        devices: on how many devices the learning rates of a part are.
+        parts: the parts; a single one if all runs fit in memory.
+        devices: number of devices that share the learning rates of a part.
     """
 
     parts: tuple[Part, ...]
@@ -35,13 +35,13 @@ class Parts:
 
     @classmethod
     def of(cls, seeds: int, rates: int, most: int, devices: int) -> "Parts":
-        """Divide seeds first: learning rates of one seed share its batches.
+        """Split the runs, by seeds first: learning rates share the batches of a seed.
 
         Args:
-            seeds: how many there are.
-            rates: the same.
-            most: how many runs may be in memory at once.
-            devices: how many there are; each gets as many learning rates.
+            seeds: number of seeds.
+            rates: number of learning rates.
+            most: maximum number of runs in memory at once.
+            devices: number of devices; each gets equally many learning rates.
 
         >>> [len(Parts.of(3, 8, most, 2).parts) for most in (24, 16, 8, 7, 2, 1)]
         [1, 2, 3, 6, 12, 24]
@@ -64,12 +64,12 @@ class Parts:
 
     @property
     def at_once(self) -> int:
-        """How many runs are in memory at once."""
+        """The number of runs in memory at once."""
         return len(self.parts[0].seeds) * len(self.parts[0].rates)
 
 
 def _even(many: int, most: int) -> int:
-    """At most so many of them at once, so that the last part is not much smaller."""
+    """The size of equal parts of `many`, each at most `most`."""
     parts = -(-many // min(many, most))
     return -(-many // parts)
 

@@ -1,20 +1,20 @@
-"""How many runs, of how many steps, and when to look at them."""
+"""The runs of an optimizer, and when they are evaluated."""
 
 from dataclasses import dataclass
 
 from ._outcome import Rate
 
-LOOKS = 40  # points of a curve
+LOOKS = 40  # evaluations per run: the points of a curve
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What every optimizer of a race has to do.
+    """The runs of one optimizer.
 
     Attributes:
         rates: the learning rates.
         seeds: the seeds.
-        steps: how many steps a run has.
+        steps: number of steps per run.
     """
 
     rates: tuple[Rate, ...]
@@ -23,6 +23,6 @@ class Plan:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        """After which steps to look."""
+        """The steps after which the runs are evaluated."""
         every = max(1, -(-self.steps // LOOKS))
         return (*range(0, self.steps, every), self.steps)

@@ -1,4 +1,4 @@
-"""What a race is about: a model, its data, and how to tell who is ahead."""
+"""A problem to race on: a model, its data and its metric."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Batch = Any
 
 
 def _everything(key: Any, data: Data) -> Batch:
-    """The whole data, in every step."""
+    """Use all of the data in every step."""
     del key
     return data
 
@@ -19,8 +19,8 @@ def _everything(key: Any, data: Data) -> Batch:
 class Problem:
     """A model to train, the same for every optimizer.
 
-    All functions are JAX's: pure, and compiled. A key decides everything that is
-    random, so that every optimizer begins at the same params and sees the same batches.
+    All functions must be pure: they are compiled. All randomness comes from the key, so
+    every optimizer starts from the same params and sees the same batches.
 
         problem = Problem(
             init=lambda key: {"w": jax.random.normal(key, (64, 10)) / 8},
@@ -35,27 +35,27 @@ class Problem:
     and then `steepest race my_module:problem`.
 
     Attributes:
-        init: `init(key) -> params`, the params at the start.
-        loss: `loss(params, batch) -> value`, what training makes small: one number.
-        batches: `batches(key, data) -> batch`, what one step learns from; it draws from
-            `key`. By default every batch is all of `data`, or `None` if there is none.
-        metric: `metric(params, data) -> value`, what the race is decided by: one
-            number. By default the loss, on a batch that no step sees.
-        data: arrays in any pytree, which are placed on the devices once.
-        adjust: `adjust(params, batch) -> adjustments`, what to go downhill by, instead
-            of the gradient of the loss: a local rule. An optimizer that searches along
-            a line cannot be in such a race.
-        name: what to call the problem.
-        about: one sentence for the reader of the report.
-        measure: what to call the metric.
+        init: `init(key) -> params`, the initial params.
+        loss: `loss(params, batch) -> value`, the number that training minimises.
+        batches: `batches(key, data) -> batch`, the random batch of one step. By default
+            every batch is all of `data`, or `None` without data.
+        metric: `metric(params, data) -> value`, the number that decides the race. By
+            default the loss on a batch that no step trains on.
+        data: any pytree of arrays, placed on the devices once.
+        adjust: `adjust(params, batch) -> adjustments`, used in place of the gradient of
+            the loss: a local learning rule. Optimizers with a line search cannot race
+            on such a problem.
+        name: the name of the problem.
+        about: one sentence for the report.
+        measure: the name of the metric.
         better: whether a `"lower"` or a `"higher"` metric wins.
-        target: a metric worth reaching: the race counts steps and seconds until then.
-        steps: how many steps a run has, where nobody says.
-        seeds: from how many seeds, where nobody says.
-        optimizers: who takes part, where nobody says.
-        learning_rates: those tried, where nobody says.
-        source: where it was found, as `my_module:problem`; a race that goes on finds it
-            there again. It is set when the problem is asked for by name.
+        target: a value of the metric; the race counts steps and seconds to reach it.
+        steps: default number of steps per run.
+        seeds: default number of seeds.
+        optimizers: default optimizers.
+        learning_rates: default learning rates.
+        source: where the problem was loaded from, such as `my_module:problem`; a
+            resumed race loads it from there. Set when it is loaded by name.
     """
 
     init: Callable[[Any], Params]

@@ -1,8 +1,8 @@
 """All runs of one optimizer, as one compiled program.
 
-The program begins or goes on, takes some steps, and measures. It is compiled once: how
-many steps, and whether they are the first, it is told when it runs. Runs that do not
-fit in memory together take turns; the same program serves every part of them.
+The program starts or continues the runs, takes some steps and evaluates them. It is
+compiled once: the number of steps, and whether to start, are arguments. Runs that do
+not fit in memory together take turns, with the same program.
 """
 
 import warnings
@@ -22,18 +22,18 @@ from ._parts import Part, Parts
 from ._plan import Plan
 from ._trace import Traced
 
-Saved = list[np.ndarray]  # of bytes: what the runs go on with
-Runs = list[Any]  # for each part, the arrays that its runs go on with
+Saved = list[np.ndarray]  # params and states of all runs, as bytes
+Runs = list[Any]  # for each part, the arrays in the params and states of its runs
 
 
 class Program:
-    """Every learning rate from every seed, side by side, on all devices there are.
+    """Every learning rate with every seed, vectorised over all devices.
 
     Args:
-        model: one run, as functions of a learning rate and a seed; or traced already.
+        model: one run, as functions of a learning rate and a seed; or its trace.
         plan: the learning rates and the seeds.
-        at_once: how many runs may be in memory at once; by default as many as fit.
-        shelf: where the race has its data on the devices.
+        at_once: maximum number of runs in memory at once; by default as many as fit.
+        shelf: the cache of the race's data on the devices.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class Program:
         self._seeds = np.array(plan.seeds, np.uint32)
 
     def with_at_once(self, at_once: int) -> "Program":
-        """The same runs, fewer of them in memory at once.
+        """The same program, with another number of runs in memory at once.
 
         Args:
-            at_once: how many.
+            at_once: maximum number of runs.
         """
         program = Program(self.traced, self.plan, at_once, self._shelf)
         program._forced = self._forced
         return program
 
     def fitted(self) -> "Program":
-        """The program, compiled, with as many runs at once as fit in memory."""
+        """The compiled program, with as many runs at once as fit in memory."""
         program = self
         while not self._forced and (most := runs_that_fit(program)) < program.at_once:
             program = program.with_at_once(most)
@@ -75,19 +75,19 @@ class Program:
 
     @cached_property
     def lowered(self) -> Any:
-        """The program, traced."""
+        """The lowered program."""
         part = self._parts.parts[0]
         arguments = self._arguments(part, self._empty(part), 0, 0, True)
         return jax.jit(self._program(), donate_argnums=2).lower(*arguments)
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """The program, ready to run."""
+        """The compiled program."""
         return self.lowered.compile()
 
     @property
     def at_once(self) -> int:
-        """How many runs are in memory at once."""
+        """The number of runs in memory at once."""
         return self._parts.at_once
 
     @property
@@ -97,44 +97,45 @@ class Program:
 
     @property
     def devices(self) -> list[Any]:
-        """What it runs on."""
+        """The devices it runs on."""
         return list(self._mesh.devices.flat)
 
     def empty(self) -> Runs:
-        """Memory for the runs."""
+        """Zeros in the shape of the runs."""
         return [self._empty(part) for part in self._parts.parts]
 
     def go_on(self, runs: Runs, start: int, count: int, fresh: bool = False) -> Any:
-        """Take some steps: the runs after them, and what is to be seen.
+        """Take some steps. Returns the runs, and the values of the evaluation.
 
-        That is (3, rates, seeds): the first step's loss, the mean loss, the metric.
+        The values are (3, rates, seeds): the first step's loss, the mean loss and the
+        metric.
 
         Args:
-            runs: what they go on with; it is given up.
-            start: how many steps were taken.
-            count: how many to take.
-            fresh: whether to begin, whatever `runs` are.
+            runs: params and states of the runs, which are donated.
+            start: number of steps taken so far.
+            count: number of steps to take.
+            fresh: whether to initialise the runs and ignore `runs`.
         """
-        told = np.empty((3, len(self.plan.rates), len(self.plan.seeds)))
+        values = np.empty((3, len(self.plan.rates), len(self.plan.seeds)))
         for k, part in enumerate(self._parts.parts):
             arguments = self._arguments(part, runs[k], start, count, fresh)
-            runs[k] = None  # so that nothing holds what is given up
+            runs[k] = None  # drop the reference to the donated buffers
             with warnings.catch_warnings():
-                # Arrays from the host cannot be donated, those from a device are.
+                # Host arrays cannot be donated, device arrays can.
                 warnings.filterwarnings("ignore", "Some donated buffers")
-                after, found = jax.block_until_ready(self.compiled(*arguments))
-            # What waits for its turn must not fill the memory of an accelerator.
+                after, some = jax.block_until_ready(self.compiled(*arguments))
+            # Waiting runs must not fill the memory of an accelerator.
             away = self.split and self.devices[0].platform != "cpu"
             runs[k] = jax.device_get(after) if away else after
-            found = np.stack([np.asarray(x, np.float64).T for x in found])
-            told[:, part.rates[:, None], part.seeds[None]] = found
-        return runs, told
+            some = np.stack([np.asarray(x, np.float64).T for x in some])
+            values[:, part.rates[:, None], part.seeds[None]] = some
+        return runs, values
 
     def save(self, runs: Runs) -> Saved:
-        """What the runs go on with, in one order however they were divided.
+        """The params and states of all runs, independent of the split into parts.
 
         Args:
-            runs: as `go_on` returns them.
+            runs: as returned by `go_on`.
         """
         whole = [np.empty(shape, x.dtype) for shape, x in self._shapes()]
         for part, arrays in zip(self._parts.parts, runs, strict=True):
@@ -143,10 +144,10 @@ class Program:
         return [x.reshape(-1).view(np.uint8) for x in whole]
 
     def load(self, saved: Saved) -> Runs:
-        """The runs that were saved.
+        """Restore saved runs.
 
         Args:
-            saved: by a program of the same code, data and plan.
+            saved: by a program with the same code, data and plan.
         """
         rows = zip(saved, self._shapes(), strict=True)
         whole = [
@@ -158,7 +159,7 @@ class Program:
         ]
 
     def _shapes(self) -> list[tuple[tuple[int, ...], Any]]:
-        """Of all runs together."""
+        """The shapes of all runs together."""
         lead = len(self._seeds), len(self._rates)
         return [((*lead, *x.shape), x) for x in self.traced.one]
 
@@ -186,7 +187,7 @@ class Program:
         if self._mesh.size == 1:
             return both
         every, rates, runs = P(), P("rates"), P(None, "rates")
-        # Runs know nothing of each other: there is nothing to check.
+        # The runs are independent, so there is no replication to check.
         return jax.shard_map(
             both,
             mesh=self._mesh,

@@ -1,8 +1,8 @@
-"""Are the functions of a problem pure, and do they use their keys?
+"""Checks that the functions of a problem are pure, and whether they use their keys.
 
-A race compiles them. Python that draws its own random numbers, or takes the next batch
-from an iterator, runs once, while the program is traced, and its value is frozen. So
-every function is traced twice: what is not the same both times is not pure.
+A race compiles them. If one calls `np.random` or takes the next batch from an iterator,
+that runs only once, during tracing, and the value becomes a constant. So every function
+is traced twice; if the two programs differ, it is not pure.
 """
 
 import re
@@ -36,9 +36,9 @@ class Randomness:
     """Which functions of a problem use their key.
 
     Attributes:
-        init: whether the params at the start depend on the seed.
-        batches: whether the batches do.
-        whole: whether every batch is all of the data, as the problem wants it.
+        init: whether the initial params depend on the seed.
+        batches: whether the batches depend on the seed.
+        whole: whether the problem uses all of the data as every batch.
     """
 
     init: bool
@@ -47,34 +47,34 @@ class Randomness:
 
     @property
     def seeds_differ(self) -> bool:
-        """Whether runs from two seeds can differ at all."""
+        """Whether two seeds can give different runs."""
         return self.init or self.batches
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the results must know, as sentences."""
-        found = []
+        """What the reader of the results must know, as sentences."""
+        remarks = []
         if not (self.batches or self.whole):
-            found.append(
+            remarks.append(
                 "`batches` does not use its key: every step sees the same batch."
             )
         if not self.seeds_differ:
-            found.append(
+            remarks.append(
                 "Neither `init` nor `batches` uses its key, so all seeds give the same "
-                "run: only one was raced, and no difference can be tested."
+                "run. Only one seed was raced, and differences cannot be tested."
             )
         elif not self.init:
-            found.append(
-                "`init` does not use its key: all seeds begin at the same params."
+            remarks.append(
+                "`init` does not use its key: all seeds start from the same params."
             )
-        return tuple(found)
+        return tuple(remarks)
 
 
 def randomness(problem: Problem) -> Randomness:
-    """Which functions use their key; refused if one is not pure.
+    """Find out which functions use their key; raise if one is not pure.
 
     Args:
-        problem: whose functions fit together.
+        problem: a checked problem.
     """
     key, data = jax.random.key(0), problem.data
     init = _pure(problem, "init", key)
@@ -90,36 +90,37 @@ def randomness(problem: Problem) -> Randomness:
 
 
 def _pure(problem: Problem, name: str, *args: Any) -> ClosedJaxpr:
-    """The jaxpr of a function that has the same one twice."""
+    """The jaxpr of a function; raise if two traces differ."""
     function = getattr(problem, name)
     first, second = _jaxpr(name, function, args), _jaxpr(name, function, args)
     if all(_equal(x, y) for x, y in zip_longest(_said(first), _said(second))):
         return first
     takes = " and ".join(f"`{x}`" for x in _TAKES[name])
-    key = "draw from `key` with jax.random" if "key" in _TAKES[name] else "use none"
+    draw = "Draw from `key` with jax.random"
+    advice = draw if "key" in _TAKES[name] else "Use no randomness"
     raise ValueError(
         f"race: `{name}` of the problem {problem.name!r} gave two results for the same "
-        f"{takes}. It is compiled, so what Python draws (np.random, next(...)) would "
-        f"be frozen at its first value: {key}, and take data from `data`."
+        f"{takes}. It is compiled, so a value from np.random or next(...) would never "
+        f"change. {advice}, and take data from `data`."
     )
 
 
 def _jaxpr(name: str, function: Any, args: Sequence[Any]) -> ClosedJaxpr:
-    """Traced anew, by a function that nobody remembers."""
-    if isinstance(function, _JITTED):  # remembers what it has traced
+    """Trace a function without using any cache."""
+    if isinstance(function, _JITTED):  # caches its traces
         function = function.__wrapped__  # pyright: ignore
     anew = lambda *args: function(*args)
     if "key" in _TAKES[name]:
         try:
-            with jax.disable_jit():  # those inside remember, too
+            with jax.disable_jit():  # inner `jit`s cache their traces, too
                 return jax.make_jaxpr(anew)(*args)
-        except Exception:  # not everything can be traced so
+        except Exception:  # not everything can be traced without jit
             pass
     return jax.make_jaxpr(anew)(*args)
 
 
 def _said(closed: Any) -> Iterator[Any]:
-    """All that a jaxpr says, but for the names of variables: texts and arrays."""
+    """The content of a jaxpr without variable names, as strings and arrays."""
     yield from getattr(closed, "consts", ())
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     for eqn in jaxpr.eqns:
@@ -138,7 +139,7 @@ def _equal(x: Any, y: Any) -> bool:
 
 
 def _address(x: Any) -> Any:
-    """Where the values are: if they are the same, nothing need be compared."""
+    """The memory address of an array: equal addresses need no comparison."""
     if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return id(x)
     known = np.asarray(x)

@@ -1,4 +1,4 @@
-"""The race: every optimizer in its turn."""
+"""The race: runs every optimizer in turn."""
 
 import os
 import platform
@@ -44,33 +44,32 @@ def race(
     resume: bool = False,
     watch: Watch | None = None,
 ) -> Outcome:
-    """Train a model with several optimizers, and see who is best at what rate.
+    """Train a model with several optimizers and find the best learning rate of each.
 
-    All begin at the same params and see the same batches. All runs of one optimizer,
-    every learning rate from every seed, are one program, which is compiled once.
+    All runs start from the same params and see the same batches. All runs of one
+    optimizer (every learning rate, every seed) are one program, compiled once. Omitted
+    options default to the problem's.
 
     Args:
         problem: a `Problem`, or the name of one: `digits`, `my_module:problem`.
-        optimizers: who takes part: `adamw`, `lookahead(adamw)`, `sgd(momentum=0.9)`. An
-            optimizer that is not told its learning rate runs at all of those below.
-        learning_rates: those to try.
-        seeds: how many seeds, or which.
-        steps: how many steps a run has.
-        target: a metric worth reaching.
-        schedule: how the learning rate changes, where an optimizer is not told: an
-            expression of `rate` and `steps`, as `cosine_decay_schedule(rate, steps)`.
-        time_budget: the seconds for all of it. Each optimizer gets its share of what is
-            left, and stops where that is used up.
-        at_once: how many runs may be in memory at once; by default as many as fit.
-        folder: where to keep what is found, each optimizer's as soon as it is there. By
-            default nowhere.
-        resume: whether to go on with the race that is in `folder`. What is not said
-            here is as it was there.
-        watch: who is told how it goes.
-
-    What is not said is as the problem says.
+        optimizers: `adamw`, `lookahead(adamw)`, `sgd(momentum=0.9)`. An optimizer
+            without a learning rate of its own runs at all `learning_rates`.
+        learning_rates: the learning rates to try.
+        seeds: the number of seeds, or a list of them.
+        steps: number of steps per run.
+        target: a value of the metric; the race counts steps and seconds to reach it.
+        schedule: learning-rate schedule for optimizers without one: an expression of
+            `rate` and `steps`, such as `cosine_decay_schedule(rate, steps)`.
+        time_budget: total time in seconds. Each optimizer gets an equal share of the
+            time left, and stops when it is used up.
+        at_once: maximum number of runs in memory at once; by default as many as fit.
+        folder: where to save the results, after each optimizer. By default they are
+            not saved.
+        resume: whether to continue the race in `folder`. Omitted options then default
+            to those of that race.
+        watch: is notified of progress.
     """
-    given = {
+    arguments = {
         "optimizers": optimizers,
         "learning_rates": learning_rates,
         "seeds": seeds,
@@ -81,13 +80,13 @@ def race(
     }
     store = Nowhere() if folder is None else Store(Path(folder))
     before = store.settings(resume)
-    asked = before.get("problem", "digits") if problem is None else problem
-    problem = checked(load(asked) if isinstance(asked, str) else asked)
+    source = before.get("problem", "digits") if problem is None else problem
+    problem = checked(load(source) if isinstance(source, str) else source)
     random = randomness(problem)
     name = problem.source or problem.name
-    settings = settings_of(name, problem, given, before, random.seeds_differ)
-    kind = lambda text: entrant(text, steps=settings.steps, schedule=settings.schedule)
-    entrants = [kind(text) for text in settings.optimizers]
+    settings = settings_of(name, problem, arguments, before, random.seeds_differ)
+    read = lambda text: entrant(text, steps=settings.steps, schedule=settings.schedule)
+    entrants = [read(text) for text in settings.optimizers]
     compiler = partial(Program, at_once=count_of("at_once", at_once), shelf=Shelf())
     watch = Watch() if watch is None else watch
     runs = len(settings.learning_rates) * len(settings.seeds)
@@ -96,17 +95,17 @@ def race(
     with store.open(settings, problem):
         for remark in random.remarks:
             watch.remarks(remark)
-        watch.begins([who.name for who in entrants], runs, settings.steps)
+        watch.begins([each.name for each in entrants], runs, settings.steps)
         end = time.monotonic() + (settings.time_budget or inf)
-        for k, who in enumerate(entrants):
+        for k, each in enumerate(entrants):
             now = time.monotonic()
             until = now + (end - now) / (len(entrants) - k)
             try:
                 sweeps.append(
-                    _turn(problem, who, settings, store, watch, until, compiler)
+                    _turn(problem, each, settings, store, watch, until, compiler)
                 )
             except _Absent as reason:
-                missing.append((who.name, str(reason)))
+                missing.append((each.name, str(reason)))
     return Outcome(
         problem=problem.name,
         about=problem.about,
@@ -121,20 +120,20 @@ def race(
 
 
 class _Absent(Exception):
-    """Why there is nothing of an optimizer."""
+    """The reason why an optimizer has no results."""
 
 
 def _turn(
     problem: Problem,
-    name: Entrant,
+    each: Entrant,
     settings: Settings,
     store: Store | Nowhere,
     watch: Watch,
     until: float,
     compiler: Callable[[Model, Plan], Program],
 ) -> Sweep:
-    """One optimizer: what its runs have told, when they end or have to."""
-    model = Model(problem, name)
+    """Run one optimizer until its runs end, or the time is up."""
+    model = Model(problem, each)
     sweep = store.finished(model)
     if sweep is not None:
         watch.ends(sweep)
@@ -142,10 +141,10 @@ def _turn(
     begun = store.begun(model)
     sweep = None if begun is None else begun.sweep
     if not watch.stopped() and time.monotonic() < until:
-        rates = settings.learning_rates if name.swept else (None,)
+        rates = settings.learning_rates if each.swept else (None,)
         plan = Plan(rates, settings.seeds, settings.steps)
         program = _program(model, plan, watch, compiler)
-        for look in _named(name, looks(program, begun), watch):
+        for look in _named(each.name, looks(program, begun), watch):
             sweep = look.sweep
             watch.looks(sweep)
             if sweep.finished:
@@ -167,23 +166,23 @@ def _program(
     watch: Watch,
     compiler: Callable[[Model, Plan], Program],
 ) -> Program:
-    """The program of an optimizer that can take part."""
+    """Trace the program of an optimizer, or raise `_Absent`."""
     name = model.entrant.name
     watch.compiles(name)
     try:
         program = compiler(model, plan)
         _ = program.lowered
-    except Exception as error:  # whatever an optimizer does not take: it is named
+    except Exception as error:  # an optimizer may not support these params
         raise _absent(name, watch, error) from error
     return program
 
 
-def _named(name: Entrant, found: Iterator[Look], watch: Watch) -> Iterator[Look]:
-    """The looks of an optimizer; if XLA cannot run it, it is named."""
+def _named(name: str, evaluations: Iterator[Look], watch: Watch) -> Iterator[Look]:
+    """Run an optimizer; raise `_Absent` if XLA cannot run it."""
     try:
-        yield from found
+        yield from evaluations
     except (OutOfMemory, jax.errors.JaxRuntimeError) as error:
-        raise _absent(name.name, watch, error) from error
+        raise _absent(name, watch, error) from error
 
 
 def _absent(name: str, watch: Watch, error: Exception) -> _Absent:
@@ -195,7 +194,7 @@ def _absent(name: str, watch: Watch, error: Exception) -> _Absent:
 
 
 def machine() -> str:
-    """Where this runs, in words."""
+    """The machine and the versions, in words."""
     device, count = jax.local_devices()[0], jax.local_device_count()
     kind = platform.machine() if device.platform == "cpu" else device.device_kind
     cores = f"{os.cpu_count()} cores, " if device.platform == "cpu" else ""

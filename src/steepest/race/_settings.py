@@ -1,25 +1,24 @@
-"""What is raced, in words and numbers: what a race writes down of itself."""
+"""The settings of a race: its arguments after all defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from math import isfinite
 from typing import Any
 
 from ._problem import Problem
+from ._values import COUNT, is_count, is_number, is_positive, NUMBER, POSITIVE
 from .entrants import tidy
 
-_WHO = "race"
 _MOST_SEEDS = 10_000
-# What makes a run what it is: a race that goes on must have the same.
+# These determine the results, so a resumed race must have the same.
 _FIXED = "problem", "learning_rates", "seeds", "steps", "schedule"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of `race`, as they are after all defaults.
+    """The arguments of `race` after all defaults.
 
     Attributes:
-        problem: its name, by which it can be found again.
+        problem: its name, from which a resumed race loads it again.
         optimizers, learning_rates, seeds, steps, target, schedule, time_budget: as for
             `race`.
     """
@@ -37,40 +36,40 @@ class Settings:
 def settings_of(
     name: str,
     problem: Problem,
-    given: Mapping[str, Any],
+    arguments: Mapping[str, Any],
     before: Mapping[str, Any],
     seeds_differ: bool = True,
 ) -> Settings:
-    """What was given; what is not, as it was before; else as the problem says.
+    """Merge the arguments, the settings of a resumed race and the problem's defaults.
 
     Args:
-        name: of the problem, by which it can be found again.
-        problem: what it says.
-        given: arguments of `race`, `None` where nothing was said.
-        before: the settings of the race that goes on; empty if there is none.
-        seeds_differ: whether runs from two seeds can differ; if not, one is enough.
+        name: of the problem, from which a resumed race loads it again.
+        problem: its defaults apply last.
+        arguments: of `race`, `None` where omitted. They apply first.
+        before: the settings of the race to resume; empty for a new race.
+        seeds_differ: whether two seeds can give different runs; if not, one is raced.
     """
-    own = {f.name: getattr(problem, f.name, None) for f in fields(Settings)}
-    said = {key: x for key, x in given.items() if x is not None}
+    defaults = {f.name: getattr(problem, f.name, None) for f in fields(Settings)}
+    passed = {key: x for key, x in arguments.items() if x is not None}
     if not seeds_differ and before:
-        said.pop("seeds", None)
-    found = {key: {**own, **before, **said, "problem": name}[key] for key in own}
+        passed.pop("seeds", None)
+    merged = {**defaults, **before, **passed}
     settings = Settings(
         problem=name,
-        optimizers=_optimizers(found["optimizers"]),
-        learning_rates=_rates(found["learning_rates"]),
-        seeds=_seeds(found["seeds"])[: None if seeds_differ or before else 1],
-        steps=_count("steps", found["steps"]),
-        target=_number("target", found["target"]),
-        schedule=found["schedule"],
-        time_budget=_number("time_budget", found["time_budget"], least=0.0),
+        optimizers=_optimizers(merged["optimizers"]),
+        learning_rates=_rates(merged["learning_rates"]),
+        seeds=_seeds(merged["seeds"])[: None if seeds_differ or before else 1],
+        steps=_count("steps", merged["steps"]),
+        target=_number("target", merged["target"]),
+        schedule=merged["schedule"],
+        time_budget=_positive("`time_budget`", merged["time_budget"]),
     )
     for key in _FIXED if before else ():
         now, then = getattr(settings, key), before[key]
         if now != (tuple(then) if isinstance(then, list) else then):
             raise ValueError(
-                f"{_WHO}: `{key}` is {now}, and the race that is to go on has {then}. "
-                "Leave it out, or race in another folder."
+                f"race: `{key}` is {now}, but it is {then} in the race to resume. Omit "
+                "it, or use another folder."
             )
     return settings
 
@@ -80,7 +79,7 @@ def _optimizers(names: Any) -> tuple[str, ...]:
         names = [names]
     if not names or not all(isinstance(x, str) for x in names):
         raise ValueError(
-            f"{_WHO}: `optimizers` is {names!r}, expected one name or more, such as "
+            f"race: `optimizers` is {names!r}, expected one name or more, such as "
             "['adamw', 'lookahead(adamw)']."
         )
     return _once("optimizers", tuple(map(tidy, names)))
@@ -89,9 +88,9 @@ def _optimizers(names: Any) -> tuple[str, ...]:
 def _rates(rates: Any) -> tuple[float, ...]:
     if isinstance(rates, int | float):
         rates = [rates]
-    rates = tuple(_number("learning_rates", rate, least=0.0) for rate in rates)
+    rates = tuple(_positive("a value of `learning_rates`", rate) for rate in rates)
     if not rates:
-        raise ValueError(f"{_WHO}: `learning_rates` is empty, expected one or more.")
+        raise ValueError("race: `learning_rates` is empty, expected one or more.")
     return _once("learning_rates", tuple(sorted(rates)))
 
 
@@ -100,46 +99,51 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
         seeds = range(min(_count("seeds", seeds), _MOST_SEEDS + 1))
     if len(seeds) > _MOST_SEEDS:
         raise ValueError(
-            f"{_WHO}: there are more than {_MOST_SEEDS} `seeds`, and all run at once. "
-            "Use fewer."
+            f"race: got more than {_MOST_SEEDS} `seeds`, and all run at once. Use "
+            "fewer."
         )
     if not seeds or not all(isinstance(x, int) and 0 <= x < 2**32 for x in seeds):
         raise ValueError(
-            f"{_WHO}: `seeds` is {seeds!r}, expected a count or numbers from 0 to "
-            "2**32 - 1."
+            f"race: `seeds` is {seeds!r}, expected a count, or a list of whole numbers "
+            "from 0 to 2**32 - 1."
         )
     return _once("seeds", tuple(seeds))
 
 
-def _once(name: str, xs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _once(argument: str, xs: tuple[Any, ...]) -> tuple[Any, ...]:
     twice = [x for k, x in enumerate(xs) if x in xs[:k]]
     if twice:
-        raise ValueError(f"{_WHO}: `{name}` has {twice[0]} twice, expected each once.")
+        raise ValueError(f"race: `{argument}` has {twice[0]} twice, expected it once.")
     return xs
 
 
-def count_of(name: str, x: Any) -> Any:
-    """A count from 1 on, or `None`.
+def count_of(argument: str, x: Any) -> Any:
+    """A whole number above 0, or `None`.
 
     Args:
-        name: of an argument of `race`.
-        x: what it is.
+        argument: the name of an argument of `race`.
+        x: its value.
     """
-    return None if x is None else _count(name, x)
+    return None if x is None else _count(argument, x)
 
 
-def _count(name: str, x: Any) -> int:
-    if isinstance(x, bool) or not isinstance(x, int) or x < 1:
-        raise ValueError(f"{_WHO}: `{name}` is {x!r}, expected a count from 1 on.")
-    return x
+def _count(argument: str, x: Any) -> int:
+    if not is_count(x):
+        raise ValueError(f"race: `{argument}` is {x!r}, expected {COUNT}.")
+    return int(x)
 
 
-def _number(name: str, x: Any, least: float | None = None) -> Any:
+def _number(argument: str, x: Any) -> Any:
     if x is None:
         return None
-    wanted = "a number" if least is None else f"a number above {least:g}"
-    if isinstance(x, bool) or not isinstance(x, int | float) or not isfinite(x):
-        raise ValueError(f"{_WHO}: `{name}` has {x!r}, expected {wanted}.")
-    if least is not None and x <= least:
-        raise ValueError(f"{_WHO}: `{name}` has {x!r}, expected {wanted}.")
+    if not is_number(x):
+        raise ValueError(f"race: `{argument}` is {x!r}, expected {NUMBER}.")
+    return float(x)
+
+
+def _positive(what: str, x: Any) -> Any:
+    if x is None:
+        return None
+    if not is_positive(x):
+        raise ValueError(f"race: {what} is {x!r}, expected {POSITIVE}.")
     return float(x)

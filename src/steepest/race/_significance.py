@@ -1,4 +1,4 @@
-"""Is a difference more than chance?
+"""Tests of significance.
 
 Welch, The generalization of Student's problem when several different population
 variances are involved, 1947
@@ -12,17 +12,17 @@ import numpy as np
 
 
 def welch(a: np.ndarray, b: np.ndarray) -> float | None:
-    """How likely means as far apart as these are, if there is no difference: two-sided.
+    """The two-sided p-value of Welch's test that two means are equal.
 
         t  = (mean(a) - mean(b)) / sqrt(x + y),   x = var(a) / n,  y = var(b) / m
         nu = (x + y)^2 / (x^2 / (n - 1) + y^2 / (m - 1))
         p  = I(nu / (nu + t^2); nu / 2, 1 / 2)
 
-    Seeds are shared, and yet nothing is taken in pairs: three differences that happen
-    to be equal, as of accuracies on few images, would look like proof.
+    The test is not paired, though optimizers share seeds: if three paired differences
+    happened to be equal, as for accuracies on few images, they would look like proof.
 
     Args:
-        a: a number from each seed.
+        a: one value per seed.
         b: those of another optimizer.
 
     >>> round(welch(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.5, 6.0])), 4)
@@ -35,26 +35,26 @@ def welch(a: np.ndarray, b: np.ndarray) -> float | None:
     far = a.mean() - b.mean()
     if x + y == 0:
         return 1.0 if far == 0 else 0.0
-    x, y, t2 = x / (x + y), y / (x + y), far**2 / (x + y)  # so that no square vanishes
+    x, y, t2 = x / (x + y), y / (x + y), far**2 / (x + y)  # no underflow
     nu = 1 / (x**2 / (len(a) - 1) + y**2 / (len(b) - 1))
     return float(jax.scipy.special.betainc(nu / 2, 0.5, nu / (nu + t2)))
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Each `p`, made larger for the number of them: the smallest one the most.
+    """Correct p-values for the number of tests, by Holm's method.
 
         p(k) <- max(p(k - 1), min(1, (n - k + 1) p(k))),   p(1) <= p(2) <= ...
 
     Args:
-        ps: those of several tests, `None` where there was none.
+        ps: one p-value per test; `None` where there was no test.
 
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]
     """
-    found: list[float | None] = [None] * len(ps)
+    corrected: list[float | None] = [None] * len(ps)
     order = sorted((p, k) for k, p in enumerate(ps) if p is not None)
     least = 0.0
     for done, (p, k) in enumerate(order):
         least = max(least, min(1.0, (len(order) - done) * p))
-        found[k] = least
-    return found
+        corrected[k] = least
+    return corrected

@@ -1,4 +1,4 @@
-"""Who won, by how much, and whether that means anything."""
+"""The ranking of the optimizers, with tests of significance."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,7 +9,7 @@ from ._outcome import Better, Outcome, Rate, Sweep
 from ._significance import holm, welch
 
 Verdict = Literal["best", "no clear difference", "worse", "diverged"]
-LEVEL = 0.05  # how often a difference may be called significant that is none
+LEVEL = 0.05  # significance level
 
 
 @dataclass(frozen=True)
@@ -18,18 +18,18 @@ class Standing:
 
     Attributes:
         sweep: all its runs.
-        place: of its best learning rate, among those tried.
-        edge: whether that is the lowest or the highest one tried, so that a better one
-            may lie outside.
-        metric: the mean over the seeds, at the end.
-        spread: the standard deviation over the seeds.
-        steps_to_target: the mean over the seeds; `None` if one never gets there.
+        place: index of its best learning rate among those tried.
+        edge: whether that is the lowest or the highest one tried, so a better one may
+            lie outside the range.
+        metric: the final metric, mean over the seeds.
+        spread: its standard deviation over the seeds.
+        steps_to_target: mean over the seeds; `None` if one of them never reaches it.
         seconds_to_target: the same in seconds of one run.
-        diverged: how many of all its runs diverged.
-        p: how likely a difference to the best as large as this is by chance; `None`
-            for the best, and where there are less than two seeds.
-        verdict: in words.
-        logarithms: whether `p` is about the logarithms of the metrics.
+        diverged: number of diverged runs, at all learning rates.
+        p: p-value of the difference from the best; `None` for the best itself, and with
+            fewer than two seeds.
+        verdict: the comparison with the best, in words.
+        logarithms: whether the test compared logarithms of the metrics.
     """
 
     sweep: Sweep
@@ -56,18 +56,18 @@ class Standing:
 
     @property
     def ends(self) -> np.ndarray:
-        """(seeds,), the metric at the end."""
+        """(seeds,), the final metric."""
         return self.sweep.metric[self.place, :, -1]
 
 
 def standings(outcome: Outcome) -> list[Standing]:
-    """A row for each optimizer, the best one first.
+    """A row for each optimizer, best first.
 
-    A learning rate is judged by the mean of the metric over the seeds, at the end; one
-    at which a run diverged comes after all others. The difference to the best optimizer
-    is tested by Welch's test over the seeds, with Holm's correction for the number of
-    comparisons. Of a metric that is to be low, and is above zero, the logarithms are
-    compared: 1e-9 is far from 1e-3, however far both are from 1.
+    Learning rates are ranked by the final metric, mean over the seeds; those at which a
+    run diverged come last. Welch's test over the seeds, with Holm's correction for the
+    number of comparisons, tests the difference from the best optimizer. If a lower
+    metric is better and all values are positive, it compares logarithms: 1e-9 is much
+    better than 1e-3, though both are close to 0.
 
     Args:
         outcome: of a race.
@@ -84,10 +84,10 @@ def standings(outcome: Outcome) -> list[Standing]:
 
 
 def worth(metric: float | np.ndarray, better: Better) -> np.ndarray:
-    """The metric, so that more is better; what is no number is least of all.
+    """The metric, signed so that higher is better; NaN becomes -infinity.
 
     Args:
-        metric: one, or several.
+        metric: one value, or several.
         better: whether a lower or a higher metric wins.
     """
     signed = metric if better == "higher" else -metric
@@ -95,12 +95,12 @@ def worth(metric: float | np.ndarray, better: Better) -> np.ndarray:
 
 
 def standing(sweep: Sweep, better: Better, target: float | None = None) -> Standing:
-    """An optimizer at its best learning rate, compared with nobody.
+    """An optimizer at its best learning rate, not yet compared with others.
 
     Args:
         sweep: all its runs.
         better: whether a lower or a higher metric wins.
-        target: the metric to be reached, if there is one.
+        target: the value of the metric to reach, or `None`.
     """
     ends = np.where(sweep.diverged, np.nan, sweep.metric[..., -1])
     means = ends.mean(axis=1)
@@ -122,7 +122,7 @@ def standing(sweep: Sweep, better: Better, target: float | None = None) -> Stand
 def _reached(
     sweep: Sweep, place: int, better: Better, target: float
 ) -> tuple[float, float] | None:
-    """Steps and seconds until the first look at which the target is reached."""
+    """Steps and seconds until the first evaluation that reaches the target."""
     there = worth(sweep.metric[place], better) >= worth(target, better)
     if not there.any(axis=-1).all():
         return None
@@ -138,7 +138,7 @@ def _by_factors(first: Standing, other: Standing, better: Better) -> bool:
 
 
 def _likely(first: Standing, other: Standing) -> float | None:
-    """How likely their difference is by chance."""
+    """The p-value of their difference."""
     a, b = first.ends, other.ends
     if other.logarithms:
         a, b = np.log(a), np.log(b)

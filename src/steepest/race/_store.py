@@ -1,11 +1,11 @@
-"""A race on disk: every finished run at once, and what an unfinished one goes on with.
+"""The files of a race.
 
-race.json            what is raced
-runs/adamw.json      an optimizer that is done
-runs/muon.begun      one that is not, and what its runs go on with
+race.json            the settings
+runs/adamw.json      results of a finished optimizer
+runs/muon.begun      results and state of an unfinished one
 
-Every file says which race it is of, and what its numbers depend on. A file of another
-race, or of other code, data, rates, seeds or steps, is refused.
+Every file names its race and has a fingerprint of what its numbers depend on. A file of
+another race, or of other code, data, rates, seeds or steps, is rejected.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from ._sweep import Begun, Look
 
 _ARRAYS = "loss", "metric"
 _TUPLES = "rates", "seeds", "steps", "seconds"
-_SELDOM = 20  # saving may take a twentieth of the time
+_SELDOM = 20  # saving takes at most a twentieth of the time
 _LOCK = ".lock"
 _SETTINGS = "the settings of a race"
 _KINDS = {"json": "all runs of", "begun": "unfinished runs of"}  # by ending
@@ -47,39 +47,39 @@ class Store:
     """The folder of one race.
 
     Args:
-        folder: where it is, or is to be.
+        folder: its path, which need not exist yet.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._manifest, self._runs = folder / "race.json", folder / "runs"
-        self._again = 0.0  # when to save next
+        self._again = 0.0  # time of the next save
         self._id: str | None = None  # of the race
-        self._common: Fingerprint = {}  # what all its files have in common
-        self._own: dict[str, str] = {}  # the fingerprint of each optimizer
+        self._common: Fingerprint = {}  # the part that all files share
+        self._own: dict[str, str] = {}  # the part of each optimizer
 
     def settings(self, resume: bool) -> dict[str, Any]:
-        """What is raced in the folder, if that is to go on; nothing if it is new.
+        """The settings of the race in the folder; empty for a new race.
 
         Args:
-            resume: whether to go on. If not, a folder with something in it is refused.
+            resume: whether to resume. If not, the folder must be new or empty.
         """
         if resume and not _disk.exists(self.folder):
             raise ValueError(
-                f"race: there is no folder {self.folder}, and so no race to go on "
-                "with. Leave `resume` out to begin one."
+                f"race: the folder {self.folder} does not exist, so there is no race "
+                "to resume. Omit `resume` to start one."
             )
         if not _disk.exists(self._manifest):
             if not self._only_debris():
                 raise ValueError(
-                    f"race: {self.folder} has something else than a race in it, and "
-                    "was left as it is. Race in another folder."
+                    f"race: {self.folder} contains files that are not of a race; they "
+                    "were not changed. Use another folder."
                 )
             return {}
         if not resume:
             raise ValueError(
-                f"race: there is a race in {self.folder} already. Resume it, or race "
-                "in another folder."
+                f"race: {self.folder} already contains a race. Resume it, or use "
+                "another folder."
             )
         content = self._read(self._manifest, _SETTINGS)[0]
         self._id = content["race"]
@@ -87,11 +87,11 @@ class Store:
 
     @contextmanager
     def open(self, settings: Settings, problem: Problem) -> Iterator[None]:
-        """Make the folder, say what is raced, and let no other process race there.
+        """Create and lock the folder, and write the settings.
 
         Args:
-            settings: what is raced.
-            problem: what is trained.
+            settings: of the race.
+            problem: of the race.
         """
         self._common = race_fingerprint(problem, settings)
         _disk.make_folder(self._runs)
@@ -99,12 +99,12 @@ class Store:
         with _disk.locked(self._runs / _LOCK) as alone:
             if not alone:
                 raise ValueError(
-                    f"race: another process is racing in {self.folder}. Wait for it, "
-                    "or race in another folder."
+                    f"race: another process is using {self.folder}. Wait for it, or "
+                    "use another folder."
                 )
             self._check_unchanged()
             self._clean()
-            for name in settings.optimizers:  # refused before anything runs
+            for name in settings.optimizers:  # check all files before anything runs
                 if self._find(name, "json") is None:
                     self._find(name, "begun")
             about = {"settings": asdict(settings), "fingerprint": self._common}
@@ -112,36 +112,36 @@ class Store:
             yield
 
     def finished(self, model: Model) -> Sweep | None:
-        """An optimizer's runs, if all are done.
+        """The results of an optimizer, if it is finished.
 
         Args:
-            model: a run of it.
+            model: one run of it.
         """
         name = model.entrant.name
-        found = self._find(name, "json", model)
-        return None if found is None else _sweep(found[0]["sweep"])
+        file = self._find(name, "json", model)
+        return None if file is None else _sweep(file[0]["sweep"])
 
     def begun(self, model: Model) -> Begun | None:
-        """An optimizer's runs, if they were stopped on their way.
+        """The interrupted runs of an optimizer, if there are any.
 
         Args:
-            model: a run of it.
+            model: one run of it.
         """
         name = model.entrant.name
-        found = self._find(name, "begun", model)
-        if found is None:
+        file = self._find(name, "begun", model)
+        if file is None:
             return None
-        content, data = found
+        content, data = file
         sweep = _sweep(content["sweep"])
         ends = np.cumsum(content["sizes"], dtype=int)[:-1]
         saved = np.split(np.frombuffer(data, np.uint8), ends)
         return Begun(sweep, saved)
 
     def keep(self, look: Look) -> None:
-        """Write an optimizer's runs, which are done.
+        """Write the results of a finished optimizer.
 
         Args:
-            look: the last one at them.
+            look: the last evaluation.
         """
         name = look.sweep.name
         about = {"sweep": to_json(look.sweep), **self._fingerprint(look.program.model)}
@@ -150,11 +150,11 @@ class Store:
         self._again = 0.0
 
     def keep_begun(self, look: Look, *, now: bool = False) -> None:
-        """Write what an optimizer's runs go on with, if that is worth its time.
+        """Write the state of unfinished runs, unless that was done recently.
 
         Args:
-            look: what is seen of them.
-            now: whether to do it in any case.
+            look: the latest evaluation.
+            now: whether to write in any case.
         """
         start = time.monotonic()
         if start < self._again and not now:
@@ -171,7 +171,7 @@ class Store:
         self._again = end + max(1.0, _SELDOM * (end - start))
 
     def _fingerprint(self, model: Model) -> dict[str, Fingerprint]:
-        """What an optimizer's numbers depend on. It is traced once."""
+        """The fingerprint of an optimizer, which is traced once."""
         name = model.entrant.name
         if name not in self._own:
             self._own[name] = optimizer_fingerprint(model)
@@ -187,7 +187,7 @@ class Store:
             return None
         content, data = self._read(path, _role(name, ending))
         if content["race"] != self._id:
-            raise _disk.left_alone(path, "is of another race")
+            raise _disk.left_alone(path, "belongs to another race")
         then, now = dict(content["fingerprint"]), self._common
         if model is None:
             then.pop(OPTIMIZER, None)
@@ -197,34 +197,32 @@ class Store:
         return content, data
 
     def _read(self, path: Path, role: str) -> tuple[dict[str, Any], memoryview]:
-        """A file of a race, if it stands where it was written."""
+        """Read a file and check that it was written under this name."""
         content, data = read_sealed(path)
         if content["role"] != role:
-            raise _disk.left_alone(
-                path, f"has {content['role']} in it, expected {role}"
-            )
+            raise _disk.left_alone(path, f"contains {content['role']}, expected {role}")
         return content, data
 
     def _write(self, path: Path, role: str, about: Any, saved: Any = ()) -> None:
         write_sealed(path, {"role": role, "race": self._id, **about}, saved)
 
     def _check_unchanged(self) -> None:
-        """Whether the race is still the one that `settings` has seen."""
-        found = None
+        """Check that the race is still the one that `settings` has read."""
+        race = None
         if _disk.exists(self._manifest):
             content = self._read(self._manifest, _SETTINGS)[0]
-            found = content["race"]
-            if found == self._id:
+            race = content["race"]
+            if race == self._id:
                 _compare(self._manifest, content["fingerprint"], self._common)
-        if found != self._id:
+        if race != self._id:
             raise ValueError(
-                f"race: another process has begun a race in {self.folder}. Resume it, "
-                "or race in another folder."
+                f"race: another process has started a race in {self.folder}. Resume "
+                "it, or use another folder."
             )
         self._id = self._id or secrets.token_hex(8)
 
     def _only_debris(self) -> bool:
-        """Whether all in the folder is what a race leaves that was killed at once."""
+        """Whether the folder has only leftovers of a race that was killed early."""
         rest = {x for x in _disk.names(self.folder) if not _disk.is_temporary(x)}
         if not rest:
             return True
@@ -234,13 +232,13 @@ class Store:
         return all(_disk.is_temporary(x) or x == _LOCK for x in inside)
 
     def _clean(self) -> None:
-        """Remove the files that a killed race had not finished."""
+        """Remove the temporary files of a killed race."""
         for folder in (self.folder, self._runs):
             for name in filter(_disk.is_temporary, _disk.names(folder)):
                 _disk.remove(folder / name)
 
     def _path(self, name: str, ending: str) -> Path:
-        """Where an optimizer's runs are: readable, and of no other's."""
+        """The path of an optimizer's file: readable and unique."""
         slug = re.sub("[^a-z0-9_]+", "-", name.lower()).strip("-")[:40]
         if slug != name:
             slug = f"{slug}-{hashlib.sha256(name.encode()).hexdigest()[:6]}"
@@ -248,77 +246,77 @@ class Store:
 
 
 class Nowhere:
-    """What stands for the folder of a race that is not kept."""
+    """The store of a race that is not saved."""
 
     def settings(self, resume: bool) -> dict[str, Any]:
-        """Nothing; refused if that is to go on.
+        """No settings.
 
         Args:
-            resume: whether to go on.
+            resume: must be false.
         """
         if resume:
-            raise ValueError("race: `resume` is wanted, and no `folder` is given.")
+            raise ValueError("race: `resume` needs a `folder`. Pass the race's folder.")
         return {}
 
     def open(
         self, settings: Settings, problem: Problem
     ) -> AbstractContextManager[None]:
-        """Nothing to make.
+        """Do nothing.
 
         Args:
-            settings: what is raced.
-            problem: what is trained.
+            settings: of the race.
+            problem: of the race.
         """
         return nullcontext()
 
     def finished(self, model: Model) -> None:
-        """Nothing is.
+        """No results.
 
         Args:
-            model: a run of an optimizer.
+            model: one run of an optimizer.
         """
 
     def begun(self, model: Model) -> None:
-        """Nothing is.
+        """No interrupted runs.
 
         Args:
-            model: a run of an optimizer.
+            model: one run of an optimizer.
         """
 
     def keep(self, look: Look) -> None:
-        """Nothing is kept.
+        """Do nothing.
 
         Args:
-            look: what is seen of some runs.
+            look: an evaluation.
         """
 
     def keep_begun(self, look: Look, *, now: bool = False) -> None:
-        """Nothing is kept.
+        """Do nothing.
 
         Args:
-            look: what is seen of some runs.
-            now: in any case.
+            look: an evaluation.
+            now: is ignored.
         """
 
 
 def _role(name: str, ending: str) -> str:
-    """What a file of an optimizer says it is."""
+    """The role that an optimizer's file declares."""
     return f"{_KINDS[ending]} {name}"
 
 
 def _compare(path: Path, then: Fingerprint, now: Fingerprint) -> None:
-    """Refuse what other code, data or settings have written."""
+    """Raise if code, data or settings have changed since the file was written."""
     changed = differences(then, now)
     if changed:
         raise ValueError(
-            f"race: cannot resume: since {path} was written, this has changed: "
-            f"{', '.join(changed)}. Results from before and after must not stand in "
-            "one table. Undo the change, or race in another folder."
+            f"race: cannot resume. Changed since {path} was written: "
+            f"{', '.join(changed)}. Results from before and after the change cannot "
+            "be compared. Undo it, or use another folder."
         )
 
 
 def _sweep(content: dict[str, Any]) -> Sweep:
-    """What `to_json` has made of the runs of an optimizer."""
+    """The sweep that `to_json` has encoded."""
     arrays = {key: from_json(content[key]) for key in _ARRAYS}
     tuples = {key: tuple(content[key]) for key in _TUPLES}
     return Sweep(**{**content, **arrays, **tuples})

@@ -1,4 +1,7 @@
-"""An optimizer's runs, from look to look."""
+"""The runs of an optimizer, from evaluation to evaluation.
+
+A `Look` is an evaluation: the runs pause, and their losses and metrics are read.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,16 +16,16 @@ from ._memory import OutOfMemory, ran_out
 from ._outcome import Sweep
 from ._program import Program, Saved
 
-_LOOKS_AT_NOTHING = 3  # the shortest of them is what a look takes
+_LOOKS_AT_NOTHING = 3  # evaluations without steps; the fastest is the overhead
 
 
 @dataclass(frozen=True)
 class Begun:
-    """Runs that were stopped on their way.
+    """Runs that were interrupted.
 
     Attributes:
-        sweep: what they have told so far.
-        saved: what they go on with.
+        sweep: their results so far.
+        saved: their params and states.
     """
 
     sweep: Sweep
@@ -31,12 +34,13 @@ class Begun:
 
 @dataclass(frozen=True)
 class Look:
-    """What is seen of the runs after some steps.
+    """An evaluation of the runs after some steps.
 
     Attributes:
-        sweep: what they have told so far.
-        program: what is running them.
-        runs: what they go on with: to be saved before the next look, or never.
+        sweep: their results so far.
+        program: the program that runs them.
+        runs: their params and states. The next evaluation donates these buffers, so
+            save them before it.
     """
 
     sweep: Sweep
@@ -44,24 +48,24 @@ class Look:
     runs: list[Any]
 
     def begun(self) -> Begun:
-        """All that is needed to go on another time."""
+        """Everything needed to resume later."""
         return Begun(self.sweep, self.program.save(self.runs))
 
 
 def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
-    """Run the runs of an optimizer, and look at them now and then.
+    """Run an optimizer and yield an evaluation every few steps.
 
-    The seconds are those of the steps: what a look takes is measured by looking when
-    nothing has happened, and left out. Runs that do not fit in memory together take
-    turns: the fewer at once, the less there is.
+    Only steps are timed: the overhead of an evaluation is measured without any steps,
+    and subtracted. If memory runs out before the first evaluation, half as many runs
+    are tried at once.
 
     Args:
-        program: what runs them.
-        begun: where to go on. It is of the same code, data and plan: the store, which
-            has it from a file, has compared them.
+        program: the program that runs them.
+        begun: interrupted runs to resume. The store has checked that code, data and
+            plan are the same.
     """
     if begun is not None and begun.sweep.at_once is not None:
-        # The same division gives the same numbers to the last bit.
+        # The same split into parts gives bitwise the same numbers.
         program = program.with_at_once(begun.sweep.at_once)
     while True:
         look = None
@@ -85,44 +89,44 @@ def _looks(program: Program, compiling: float, begun: Begun | None) -> Iterator[
         runs, (_, _, metric) = program.go_on(program.empty(), 0, 0, fresh=True)
         sweep = None
     done = 0 if sweep is None else sweep.steps[-1]
-    a_look = inf
+    overhead = inf
     for _ in range(_LOOKS_AT_NOTHING):
         seconds, (runs, _) = _timed(program.go_on, runs, done, 0)
-        a_look = min(a_look, seconds)
+        overhead = min(overhead, seconds)
     for start, end in pairwise(program.plan.looks):
         if start < done:
             continue
-        seconds, (runs, told) = _timed(program.go_on, runs, start, end - start)
-        seconds = max(0.0, seconds - a_look)
+        seconds, (runs, values) = _timed(program.go_on, runs, start, end - start)
+        seconds = max(0.0, seconds - overhead)
+        first, mean, after = values
         if sweep is None:
-            _check_losses(program, told[0])
-            sweep = _begun(program, compiling, told[0], metric)
-        sweep = _longer(sweep, end, seconds, told[1], told[2])
+            _check_losses(program, first)
+            sweep = _begun(program, compiling, first, metric)
+        sweep = _longer(sweep, end, seconds, mean, after)
         yield Look(sweep, program, runs)
 
 
 def _check_losses(program: Program, first: np.ndarray) -> None:
-    """Refuse a loss that is no number before anything was learnt."""
+    """Raise if the loss is not finite at the initial params, for every seed."""
     if np.isfinite(first).any():
         return
-    found = "NaN" if np.isnan(first).any() else "infinite"
+    value = "NaN" if np.isnan(first).any() else "infinite"
     raise ValueError(
-        f"race: the loss of the problem {program.model.problem.name!r} is {found} in "
-        "the first step, from every seed, before an optimizer has changed the params. "
-        "Check `loss`, `init` and `data`."
+        f"race: the loss of the problem {program.model.problem.name!r} is {value} at "
+        "the initial params, for every seed. Check `loss`, `init` and `data`."
     )
 
 
 def _too_little(program: Program, look: Look | None) -> str:
     when = "" if look is None else f" after step {look.sweep.steps[-1]}"
     return (
-        f"the memory ran out{when} with {program.at_once} runs at once. Use a smaller "
+        f"out of memory{when} with {program.at_once} runs at once. Use a smaller "
         "model or batch, or fewer runs at once: `at_once` (--at-once)."
     )
 
 
 def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
-    """Before the first step."""
+    """The results before the first step."""
     plan = program.plan
     return Sweep(
         name=program.model.entrant.name,
@@ -141,7 +145,7 @@ def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
 
 
 def _longer(sweep: Sweep, end: int, seconds: float, loss: Any, metric: Any) -> Sweep:
-    """After some more steps."""
+    """The results after some more steps."""
     return replace(
         sweep,
         steps=(*sweep.steps, end),
@@ -153,5 +157,5 @@ def _longer(sweep: Sweep, end: int, seconds: float, loss: Any, metric: Any) -> S
 
 def _timed(f: Callable[..., Any], *args: Any) -> tuple[float, Any]:
     began = time.perf_counter()
-    found = f(*args)
-    return time.perf_counter() - began, found
+    result = f(*args)
+    return time.perf_counter() - began, result

@@ -1,4 +1,4 @@
-"""One run of an optimizer, traced: a function of arrays that encloses no large one."""
+"""One run of an optimizer, traced, with its large constants as arguments."""
 
 from functools import cached_property
 from typing import Any
@@ -24,28 +24,28 @@ class Traced:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has."""
+        """The number of parameters of the model."""
         return sum(x.size for x in self._params)
 
     @property
     def bytes_per_param(self) -> float:
-        """What the optimizer keeps beside the params."""
+        """The size of the optimizer's state."""
         params = sum(map(size, self._params))
         return (self.bytes_per_run - params) / max(self.parameters, 1)
 
     @property
     def bytes_per_run(self) -> int:
-        """What a run keeps from step to step: params and state."""
+        """The size of the params and the state of one run."""
         return sum(map(size, self.one))
 
     @cached_property
     def one(self) -> list[Any]:
-        """Shapes and dtypes of the arrays that a run keeps."""
+        """Shapes and dtypes of the arrays in the params and the state of one run."""
         return jax.eval_shape(_bare, self._run)
 
     @cached_property
     def arrays(self) -> list[Any]:
-        """What all runs read: the data, and large arrays that functions enclose."""
+        """What all runs read: the data, and large arrays that functions close over."""
         enclosed = [x for x in self._jaxpr.consts if size(x) >= LARGE]
         return [*enclosed, *jax.tree.leaves(self.model.problem.data)]
 
@@ -59,34 +59,33 @@ class Traced:
         fresh: Any,
         arrays: list[Any],
     ) -> tuple[list[Any], list[Any]]:
-        """One run takes its steps `start` to `start + count`, and is measured.
+        """Take the steps `start` to `start + count` of one run, and evaluate it.
 
-        Returns what it goes on with, and the first step's loss, the mean loss and the
-        metric.
+        Returns the new leaves, and the first step's loss, the mean loss and the metric.
 
         Args:
             rate: the learning rate.
             seed: the seed.
-            leaves: what the run goes on with.
-            start: how many steps were taken.
-            count: how many to take.
-            fresh: whether to begin, whatever `leaves` are.
+            leaves: the arrays in its params and state.
+            start: number of steps taken so far.
+            count: number of steps to take.
+            fresh: whether to initialise the run and ignore `leaves`.
             arrays: what all runs read.
         """
         rest = iter(arrays)
         large = [size(x) >= LARGE for x in self._jaxpr.consts]
         pairs = zip(self._jaxpr.consts, large, strict=True)
         consts = [next(rest) if is_large else x for x, is_large in pairs]
-        given = rate, seed, *leaves, start, count, fresh, *rest
-        found = jaxpr_as_fun(ClosedJaxpr(self._jaxpr.jaxpr, consts))(*given)
-        return found[: len(leaves)], found[len(leaves) :]
+        arguments = rate, seed, *leaves, start, count, fresh, *rest
+        results = jaxpr_as_fun(ClosedJaxpr(self._jaxpr.jaxpr, consts))(*arguments)
+        return results[: len(leaves)], results[len(leaves) :]
 
     @cached_property
     def _jaxpr(self) -> Any:
         return traced(self._some_steps, *self._example(), self.model.problem.data)
 
     def _example(self) -> tuple[Any, ...]:
-        """Arguments of the right shapes."""
+        """Example arguments with the right shapes."""
         numbers = np.int32(0), np.int32(0), np.bool_(True)
         return np.float32(0), np.uint32(0), self.one, *numbers
 
@@ -126,14 +125,14 @@ class Traced:
 
 
 def _bare(run: Run) -> list[Any]:
-    """Arrays of numbers: keys, too, and none whose dtype gives way."""
+    """The arrays of a run: keys as integers, and no weak types."""
     strong = lambda x: jax.random.key_data(x) if _is_key(x) else x.astype(x.dtype)
     return [strong(jnp.asarray(x)) for x in jax.tree.leaves(run)]
 
 
 def _dressed(leaves: list[Any], like: Run) -> Run:
-    """The run that `_bare` has made arrays of."""
-    kinds: list[Any] = []  # of keys; a shape does not tell, but a traced array does
+    """The inverse of `_bare`."""
+    kinds: list[Any] = []  # key types: known to traced arrays, not to their shapes
     kind = lambda x: jax.random.key_impl(x) if _is_key(x) else None
     jax.eval_shape(lambda run: kinds.extend(map(kind, jax.tree.leaves(run))), like)
     pairs = zip(leaves, kinds, strict=True)

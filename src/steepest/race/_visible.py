@@ -1,21 +1,20 @@
-"""Text that can be shown anywhere, whatever stands in it."""
+"""Text that is safe to print on a terminal or in a page."""
 
 import unicodedata
 
 _KEPT = "\n\t"
-# Those that turn the direction of what follows, those that end a line or a paragraph,
-# and two that are no characters at all.
+# Bidirectional controls, line and paragraph separators, and two noncharacters.
 _OTHERS = {*map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))}
 _OTHERS |= {"\u2028", "\u2029", "\ufffe", "\uffff"}
 
 
 def visible(text: str) -> str:
-    r"""A text with control characters and lone surrogates as escapes.
+    r"""Escape control characters and lone surrogates.
 
-    A terminal would obey them, XML does not allow them, and UTF-8 cannot write some.
+    A terminal would execute them, XML forbids them, and UTF-8 cannot encode some.
 
     Args:
-        text: what anybody wrote.
+        text: any text.
 
     >>> print(visible("red \x1b[31m, lone \ud800, Käse"))
     red \x1b[31m, lone \ud800, Käse

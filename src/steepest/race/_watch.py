@@ -1,4 +1,4 @@
-"""Who is told how a race goes."""
+"""Callbacks of a race."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,19 @@ from ._outcome import Sweep
 
 
 class Watch:
-    """Is told of everything, and says nothing: to be derived from."""
+    """Callbacks that do nothing. Derive from it to follow the progress of a race."""
 
     def begins(self, names: Sequence[str], runs: int, steps: int) -> None:
         """A race is about to begin.
 
         Args:
             names: the optimizers.
-            runs: how many runs each of them has.
-            steps: how many steps each run has.
+            runs: number of runs per optimizer.
+            steps: number of steps per run.
         """
 
     def remarks(self, remark: str) -> None:
-        """There is something to know about the problem before the race begins.
+        """The problem has a peculiarity that the user should know of.
 
         Args:
             remark: a sentence.
@@ -32,14 +32,14 @@ class Watch:
         """
 
     def looks(self, sweep: Sweep) -> None:
-        """Some more steps were taken.
+        """More steps were taken.
 
         Args:
             sweep: all runs of an optimizer, so far.
         """
 
     def ends(self, sweep: Sweep) -> None:
-        """An optimizer is done, or was found on disk.
+        """An optimizer is done, or was loaded from disk.
 
         Args:
             sweep: all its runs.
@@ -50,9 +50,9 @@ class Watch:
 
         Args:
             name: which one.
-            why: what it said.
+            why: the reason.
         """
 
     def stopped(self) -> bool:
-        """Whether to end the race here, with what there is: asked after every look."""
+        """Whether to stop the race now; called after every evaluation."""
         return False

@@ -1,4 +1,4 @@
-"""Who takes part: optimizers written as texts, which are read and never run."""
+"""Optimizers and schedules written as text, which is parsed and never evaluated."""
 
 from ._expressions import (
     entrant as entrant,

@@ -1,11 +1,11 @@
-"""Optimizers and schedules written as text: read, never run.
+"""Optimizers and schedules written as text: parsed, never evaluated.
 
     adamw    lookahead(adamw)    sgd(momentum=0.9)    contrib.muon(3 * rate)
     chain(clip_by_global_norm(1.0), adamw(cosine_decay_schedule(rate, steps)))
 
-A bare name is a call without arguments. An optimizer that is given no learning rate
-gets that of the race, which is `rate` where it is written out; `steps` is how many
-there are. Only the library's own functions can be called.
+A bare name is a call without arguments. An optimizer without a learning rate gets the
+one of the race, which is also available as `rate`; `steps` is the number of steps. Only
+the library's own functions can be called.
 """
 
 import re
@@ -22,19 +22,19 @@ from ._names import Entrant, said
 from ._reader import is_number, Reader
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_LONGEST = 50_000  # characters of a list
+_LONGEST = 50_000  # characters in a list
 
 
 def entrant(text: str, *, steps: int, schedule: str | None = None) -> Entrant:
-    """The optimizer that a text describes.
+    """Parse an optimizer.
 
-    It is made once here, so that what is wrong with it is found before the race.
+    It is built once here, so that errors surface before the race.
 
     Args:
         text: an expression, such as `lookahead(adamw)`.
-        steps: how many steps there are.
-        schedule: an expression with `rate` and `steps` in it, which stands for the
-            learning rate where none is given. By default it is `rate`.
+        steps: number of steps.
+        schedule: an expression of `rate` and `steps`, used as the learning rate of
+            optimizers without one. By default it is `rate`.
     """
     line = Line.of("optimizers", text)
     plan = None if schedule is None else Line.of("schedule", schedule)
@@ -56,7 +56,7 @@ def entrant(text: str, *, steps: int, schedule: str | None = None) -> Entrant:
 
 
 def tidy(text: str) -> str:
-    """The text of an optimizer as a race calls it: with single spaces outside quotes.
+    """Normalise the text of an optimizer: single spaces outside quotes.
 
     Args:
         text: as for `entrant`.
@@ -68,7 +68,7 @@ def tidy(text: str) -> str:
 
 
 def transformation_of(text: str) -> steepest.GradientTransformation:
-    """The optimizer that a text describes, at a learning rate of 0.001.
+    """Parse an optimizer, at a learning rate of 0.001.
 
     Args:
         text: an expression, as for `entrant`; `steps` is 1000.
@@ -77,20 +77,20 @@ def transformation_of(text: str) -> steepest.GradientTransformation:
 
 
 def schedule_of(text: str, **numbers: int | float) -> Callable[[Any], Any]:
-    """The schedule that a text describes; a number is one that stays as it is.
+    """Parse a schedule; a number is a constant schedule.
 
     Args:
         text: an expression, such as `linear_schedule(rate, 0, steps)`.
-        numbers: what the names in it stand for.
+        numbers: values of the names in it.
     """
     line = Line.of("schedule", text)
     names = {name: lambda x=x: x for name, x in numbers.items()}
-    found = _schedule(line, names)
-    return found if callable(found) else steepest.constant_schedule(found)
+    schedule = _schedule(line, names)
+    return schedule if callable(schedule) else steepest.constant_schedule(schedule)
 
 
 def split_list(text: str) -> list[str]:
-    """The items between the commas, but for those inside brackets and quotes.
+    """Split a list at its commas, except inside brackets and quotes.
 
     Args:
         text: such as `adamw,lookahead(adamw, 5, 0.5)`.
@@ -104,48 +104,48 @@ def split_list(text: str) -> list[str]:
     begin, items, awaited = 0, [], []
     marks = re.compile(LITERAL + r"""|[][(){},"']""", re.DOTALL)
     for mark in marks.finditer(text):
-        place, found = mark.start(), mark[0]
-        if found in _CLOSING:
-            awaited.append((_CLOSING[found], place))
-        elif found in _CLOSING.values():
-            if not awaited or awaited.pop()[0] != found:
-                raise whole.error(f"nothing is closed by `{found}`.", place)
-        elif found in "\"'":
-            raise whole.error("this quotation has no end.", place)
-        elif found == "," and not awaited:
+        place, sign = mark.start(), mark[0]
+        if sign in _CLOSING:
+            awaited.append((_CLOSING[sign], place))
+        elif sign in _CLOSING.values():
+            if not awaited or awaited.pop()[0] != sign:
+                raise whole.error(f"this `{sign}` closes nothing.", place)
+        elif sign in "\"'":
+            raise whole.error("this quote is never closed.", place)
+        elif sign == "," and not awaited:
             items.append((begin, text[begin:place].strip()))
             begin = mark.end()
     if awaited:
         close, place = awaited[-1]
-        raise whole.error(f"this is never closed; a `{close}` is missing.", place)
+        raise whole.error(f"this is never closed, expected a `{close}`.", place)
     items.append((begin, text[begin:].strip()))
     for place, item in items:
         if not item:
-            raise whole.error("nothing is written here, expected a name.", place)
+            raise whole.error("this item is empty, expected a name.", place)
     return [_bare(item) for _, item in items]
 
 
 def _bare(item: str) -> str:
-    """Without quotes around all of it, which a shell would have taken away."""
+    """Strip quotes around the whole item, as a shell would."""
     return item[1:-1] if re.fullmatch(LITERAL, item, re.DOTALL) else item
 
 
 def _made(
     line: Line, plan: Line | None, rate: Callable[[], Any], steps: int
 ) -> steepest.GradientTransformation:
-    """The transformation that a line describes, at a learning rate."""
+    """Build the transformation that a line describes, at a learning rate."""
     names = {"rate": rate, "steps": lambda: steps}
     learning_rate = rate if plan is None else lambda: _schedule(plan, names)
-    found = Reader(line, names, learning_rate).read(line.tree)
-    if not isinstance(found, steepest.GradientTransformation):
-        advice = f" Hand it to one: `adamw({line.text})`." if callable(found) else ""
-        raise line.error(f"this is {said(found)}, expected an optimizer.{advice}")
-    return found
+    tx = Reader(line, names, learning_rate).read(line.tree)
+    if not isinstance(tx, steepest.GradientTransformation):
+        advice = f" Pass it to one: `adamw({line.text})`." if callable(tx) else ""
+        raise line.error(f"this is {said(tx)}, expected an optimizer.{advice}")
+    return tx
 
 
 def _schedule(line: Line, names: Mapping[str, Callable[[], Any]]) -> Any:
-    """The schedule that a line describes, or a number."""
-    found = Reader(line, names, lambda: 1e-3).read(line.tree)
-    if not (callable(found) or is_number(found)):
-        raise line.error(f"this is {said(found)}, expected a schedule.")
-    return found
+    """Build the schedule that a line describes, or a number."""
+    schedule = Reader(line, names, lambda: 1e-3).read(line.tree)
+    if not (callable(schedule) or is_number(schedule)):
+        raise line.error(f"this is {said(schedule)}, expected a schedule.")
+    return schedule

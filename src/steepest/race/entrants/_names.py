@@ -1,4 +1,4 @@
-"""What an expression may name: what the library's doors show, and who can race."""
+"""The functions of the library that an expression may call."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -15,19 +15,17 @@ from steepest import contrib
 
 from ._line import brief
 
-# A function that is annotated to return one of these makes what may be written.
+# An expression may call a function if it is annotated to return one of these.
 _MADE = (
     steepest.GradientTransformation,
     steepest.GradientTransformationExtraArgs,
     steepest.Schedule,
     Callable[[PyTree], PyTree],  # a mask
 )
-_WHERE = "`steepest optimizers` lists those that can be raced by their names alone."
-_Inner = steepest.core.AnyTransformation  # the type of what a transformation wraps
-_WANTS_A_FUNCTION = "it takes a Python function, and none can be written here"
-_WANTS_EXAMPLES = (
-    "it takes a gradient for every example, and there is one for the batch"
-)
+_WHERE = "`steepest optimizers` lists the optimizers that can race by name."
+_Inner = steepest.core.AnyTransformation  # the type of a wrapped transformation
+_WANTS_A_FUNCTION = "it takes a Python function, which cannot be written as text"
+_WANTS_EXAMPLES = "it takes one gradient per example, and a race has one per batch"
 _LEFT_OUT = {
     "conditionally_mask": _WANTS_A_FUNCTION,
     "conditionally_transform": _WANTS_A_FUNCTION,
@@ -40,27 +38,27 @@ _LEFT_OUT = {
     "stateless": _WANTS_A_FUNCTION,
     "stateless_with_tree_map": _WANTS_A_FUNCTION,
 }
-# What the papers use, for arguments that have no default, and where a race needs
-# another one.
+# Values for arguments without a default, as in the papers, and defaults that a race
+# replaces.
 _USUAL: dict[str, dict[str, Any]] = {
     "add_noise": {"key": 0},
     "lookahead": {"sync_period": 5, "slow_step_size": 0.5},
-    "noisy_sgd": {"key": 0},  # as the library does, but with a warning
+    "noisy_sgd": {"key": 0},  # the library's own default warns
     "sam": {
         "adv_optimizer": steepest.chain(contrib.normalize(), steepest.sgd(0.05)),
-        "opaque_mode": True,  # a step is a whole round: no look falls into a climb
+        "opaque_mode": True,  # a step is a whole round of SAM
     },
 }
 
 
 @dataclass(frozen=True)
 class Entrant:
-    """An optimizer that takes part.
+    """An optimizer that takes part in a race.
 
     Attributes:
-        name: how it was written.
-        make: the optimizer, at a learning rate, which may be traced.
-        swept: whether the learning rate makes a difference.
+        name: as written by the user.
+        make: builds the optimizer from a learning rate, which may be traced.
+        swept: whether the optimizer uses the race's learning rate.
     """
 
     name: str
@@ -73,7 +71,7 @@ class Known:
     """A function of the library that an expression may call.
 
     Attributes:
-        name: how it is written.
+        name: its name in expressions.
         maker: the function.
     """
 
@@ -82,12 +80,12 @@ class Known:
 
     @property
     def about(self) -> str:
-        """What it is, in a line."""
+        """The first line of its docstring."""
         return (inspect.getdoc(self.maker) or "").partition("\n")[0]
 
     @property
     def is_optimizer(self) -> bool:
-        """Whether its bare name is all it takes to train."""
+        """Whether its bare name is a complete optimizer."""
         rates = {"learning_rate", "max_learning_rate"} & set(self.takes)
         part = self.maker.__name__.startswith("scale_by_")
         return bool(rates) and not part and set(self._required) <= {"learning_rate"}
@@ -100,24 +98,24 @@ class Known:
         return tuple(star(p) + p.name for p in arguments)
 
     def expect(self, name: str) -> None:
-        """Refuse the name of an argument that there is not.
+        """Raise if it has no such argument.
 
         Args:
             name: of an argument.
         """
         if name not in self.takes:
             near = get_close_matches(name, self.takes, 1)
-            maybe = f"; did you mean `{near[0]}`?" if near else "."
+            maybe = f". Did you mean `{near[0]}`?" if near else "."
             raise self._error(f"{self.name} has no argument `{name}`{maybe}")
 
     def bind(
         self, args: Sequence[Any], named: Mapping[str, Any]
     ) -> inspect.BoundArguments:
-        """The arguments, each at its place, with the usual ones for those left out.
+        """Bind the arguments, with the usual values for omitted ones.
 
         Args:
-            args: those without a name.
-            named: the others.
+            args: positional arguments.
+            named: keyword arguments.
         """
         try:
             bound = self._signature.bind_partial(*args, **named)
@@ -132,13 +130,13 @@ class Known:
         return bound
 
     def wants_rate(self, bound: inspect.BoundArguments) -> bool:
-        """Whether it is to get the learning rate of the race.
+        """Whether it gets the learning rate of the race.
 
-        It is if it is not given its own, even where there is a default: a race is about
-        learning rates. But what has a line search finds the length of its steps.
+        It does if none was passed, even if there is a default: a race is about learning
+        rates. An optimizer with a line search does not: it finds its own step size.
 
         Args:
-            bound: as `bind` returns them.
+            bound: as returned by `bind`.
         """
         own = self._signature.parameters
         if "learning_rate" not in own or "learning_rate" in bound.arguments:
@@ -147,15 +145,15 @@ class Known:
         return bound.arguments.get("linesearch", search) is None
 
     def make(self, bound: inspect.BoundArguments) -> Any:
-        """What the function makes of these arguments.
+        """Call the function.
 
         Args:
-            bound: as `bind` returns them, perhaps with more.
+            bound: as returned by `bind`, perhaps with more arguments.
         """
         missing = [name for name in self._required if name not in bound.arguments]
         if missing:
             names = " and ".join(f"`{name}`" for name in missing)
-            raise self._error(f"{self.name} is called without {names}.")
+            raise self._error(f"{self.name} is missing {names}.")
         made = self.maker(*bound.args, **bound.kwargs)
         if isinstance(made, steepest.MultiSteps):
             return made.gradient_transformation()
@@ -178,31 +176,31 @@ class Known:
         ]
 
     def _check(self, parameter: inspect.Parameter, x: Any) -> None:
-        """Refuse what the library would, where it could not say what was written."""
+        """Raise if an optimizer is passed where none belongs, or is missing."""
         optional = parameter.annotation == _Inner | None
-        wanted = parameter.annotation == _Inner or (optional and x is not None)
-        if wanted != isinstance(x, steepest.GradientTransformation):
-            what = "an optimizer is wanted" if wanted else "none is wanted there"
-            why = f"{self.name}: {parameter.name} is {said(x)}, and {what}."
-            raise self._error(why)
+        inner = parameter.annotation == _Inner or (optional and x is not None)
+        if inner != isinstance(x, steepest.GradientTransformation):
+            problem = ", expected an optimizer" if inner else ", which it does not take"
+            raise self._error(f"{self.name}: {parameter.name} is {said(x)}{problem}.")
 
     def _error(self, why: str) -> ValueError:
-        return ValueError(f"{why} It takes: {', '.join(self.takes) or 'nothing'}.")
+        takes = ", ".join(self.takes) or "none"
+        return ValueError(f"{why} Its arguments: {takes}.")
 
 
 def find(name: str) -> Known:
-    """What is called so.
+    """Look up a function by name.
 
     Args:
-        name: as in `steepest`, `adamw`, or in its `contrib`, `prodigy`. Where both have
-            one, that of `contrib` is `contrib.muon`.
+        name: in `steepest`, such as `adamw`, or in `steepest.contrib`, such as
+            `prodigy`. If both have one, the latter is `contrib.muon`.
     """
     name = name.removeprefix("steepest.")
     if name in known():
         return known()[name]
     bare = name.removeprefix("contrib.")
     if bare in _LEFT_OUT:
-        raise ValueError(f"{bare} cannot take part: {_LEFT_OUT[bare]}.")
+        raise ValueError(f"{bare} cannot race: {_LEFT_OUT[bare]}.")
     names = dict.fromkeys(one.name for one in known().values())
     near = get_close_matches(bare.lower()[:99], names, 5)
     maybe = f"Did you mean {', '.join(near)}?" if near else _WHERE
@@ -213,28 +211,28 @@ def find(name: str) -> Known:
 
 
 def optimizers() -> list[Known]:
-    """All that can be raced by their bare names, in alphabetical order."""
+    """All optimizers that can race by their bare names, in alphabetical order."""
     named = sorted(known().items())
     return [one for name, one in named if name == one.name and one.is_optimizer]
 
 
 @cache
 def known() -> Mapping[str, Known]:
-    """Everything that can be called, by all of its names."""
-    found: dict[str, Known] = {}
+    """All functions that can be called, by all of their names."""
+    functions: dict[str, Known] = {}
     for prefix, door in (("", steepest), ("contrib.", contrib)):
         for name, thing in vars(door).items():
             if _is_maker(thing) and name not in _LEFT_OUT:
-                one = Known(prefix + name if name in found else name, thing)
-                found[one.name] = found[prefix + name] = one
-    return MappingProxyType(found)
+                one = Known(prefix + name if name in functions else name, thing)
+                functions[one.name] = functions[prefix + name] = one
+    return MappingProxyType(functions)
 
 
 def said(x: Any) -> str:
-    """What something is, in a word.
+    """The kind of a value, in words.
 
     Args:
-        x: what an expression has made.
+        x: the value of an expression.
     """
     if isinstance(x, steepest.GradientTransformation):
         return "an optimizer"
@@ -246,7 +244,7 @@ def said(x: Any) -> str:
 
 
 def _is_maker(thing: Any) -> bool:
-    if thing is steepest.MultiSteps:  # the one that is a class
+    if thing is steepest.MultiSteps:  # the only class
         return True
     if not inspect.isfunction(thing):
         return False

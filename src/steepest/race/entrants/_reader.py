@@ -1,4 +1,4 @@
-"""What an expression means. Nothing in it is run: only the library's functions are."""
+"""Builds what an expression describes. Only functions of the library are called."""
 
 import ast
 import operator
@@ -12,7 +12,7 @@ import numpy as np
 from ._line import ALLOWED, Line
 from ._names import find, Known, said
 
-_LARGEST = 1024  # bits of a power
+_LARGEST = 1024  # bits of an integer power
 _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -25,12 +25,12 @@ _OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class Reader:
-    """Makes of an expression what it describes.
+    """Builds what an expression describes.
 
     Attributes:
-        line: where it is written.
-        names: the numbers that have names; each is asked for where it is needed.
-        rate: the learning rate of those that are not given one, in the same way.
+        line: the expression.
+        names: functions that return the value of a name, such as `rate`.
+        rate: returns the learning rate of optimizers without one.
     """
 
     line: Line
@@ -38,10 +38,10 @@ class Reader:
     rate: Callable[[], Any]
 
     def read(self, node: ast.AST) -> Any:
-        """What a part of it describes: here is every kind that means anything.
+        """Build what a node describes. All allowed kinds of nodes are listed here.
 
         Args:
-            node: the part.
+            node: of the syntax tree.
         """
         match node:
             case ast.Constant(value=bool() | int() | float() | str() | None):
@@ -66,12 +66,12 @@ class Reader:
                 args = [self.read(x) for x in node.args]
                 return self._called(node, known, args, self._named(node, known))
             case _:
-                raise self.line.error(f"this cannot be written here. {ALLOWED}", node)
+                raise self.line.error(f"this is not allowed here. {ALLOWED}", node)
 
     def _key(self, node: ast.AST | None) -> Any:
         key = None if node is None else self.read(node)
         if not isinstance(key, str | int | float):
-            why = "the keys of a dict are texts and numbers."
+            why = "the keys of a dict must be strings or numbers."
             raise self.line.error(why, node or 0)
         return key
 
@@ -87,13 +87,13 @@ class Reader:
             if x.bit_length() * y > _LARGEST:
                 raise self.line.error("this number is too large.", node)
         with self.line.pointing(node):
-            found = _OPERATORS[type(node.op)](x, y)
-        if isinstance(found, complex):
-            raise self.line.error("this is no real number.", node)
-        return found
+            value = _OPERATORS[type(node.op)](x, y)
+        if isinstance(value, complex):
+            raise self.line.error("this is complex, expected a real number.", node)
+        return value
 
     def _known(self, node: ast.AST) -> Known:
-        """What a name means that may have dots in it."""
+        """The function with a name, which may have dots."""
         parts: list[str] = []
         inner = node
         while isinstance(inner, ast.Attribute):
@@ -101,26 +101,24 @@ class Reader:
             inner = inner.value
         if not isinstance(inner, ast.Name):
             raise self.line.error(
-                f"only what has a name can be called. {ALLOWED}", node
+                f"only functions can be called, by name. {ALLOWED}", node
             )
         with self.line.pointing(node):
             return find(".".join([inner.id, *parts]))
 
     def _named(self, node: ast.Call, known: Known) -> dict[str, Any]:
-        """The arguments that are given by name."""
-        found: dict[str, Any] = {}
+        """The keyword arguments of a call."""
+        arguments: dict[str, Any] = {}
         for keyword in node.keywords:
             name = keyword.arg
             if name is None:
-                raise self.line.error(
-                    f"`**` cannot be written here. {ALLOWED}", keyword
-                )
-            if name in found:
-                raise self.line.error(f"`{name}` is given twice.", keyword)
+                raise self.line.error(f"`**` is not allowed here. {ALLOWED}", keyword)
+            if name in arguments:
+                raise self.line.error(f"`{name}` is passed twice.", keyword)
             with self.line.pointing(keyword):
                 known.expect(name)
-            found[name] = self.read(keyword.value)
-        return found
+            arguments[name] = self.read(keyword.value)
+        return arguments
 
     def _called(
         self, node: ast.AST, known: Known, args: list[Any], named: dict[str, Any]
@@ -134,9 +132,9 @@ class Reader:
 
 
 def is_number(x: Any) -> bool:
-    """Whether it is a number, perhaps a traced one.
+    """Whether it is a number, possibly traced.
 
     Args:
-        x: what an expression has made.
+        x: the value of an expression.
     """
     return isinstance(x, int | float | np.number | jax.Array)

@@ -1,4 +1,4 @@
-"""The problems that need no data of yours, and how to find one by name."""
+"""The built-in problems, and loading a problem by name."""
 
 from ._bytes import bytes_ as bytes_
 from ._digits import digits as digits

@@ -1,4 +1,4 @@
-"""A transformer that reads Python's standard library, byte by byte."""
+"""A transformer trained on the source of Python's standard library."""
 
 import sysconfig
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ Text = Int[Array, "windows places"]
 
 _LAYERS, _WIDTH, _HEADS, _PLACES = 2, 64, 4, 64
 _BATCH = 8
-_WINDOWS = 128  # of the files held out
+_WINDOWS = 128  # of the held-out files
 
-# Plain Python in all versions from 3.11 to 3.14.
+# Modules that are plain Python in all versions from 3.11 to 3.14.
 _TRAIN = """
 argparse ast base64 bdb calendar cmd code codecs configparser contextlib copy csv
 dataclasses difflib dis enum fileinput fractions ftplib functools getopt gettext heapq
@@ -34,10 +34,10 @@ _HELD_OUT = "bisect colorsys filecmp glob graphlib shlex textwrap threading".spl
 
 
 def bytes_() -> Problem:
-    """Python's standard library: a small transformer reads its source, byte by byte.
+    """Python's standard library: a small byte-level transformer learns its source.
 
-    Two layers of width 64, four heads, 64 bytes at a time. The metric is how many bits
-    it needs for a byte of files that are held out; of random bytes it would need 8.
+    It has two layers of width 64, four heads and a context of 64 bytes. The metric is
+    the cross-entropy on held-out files, in bits per byte; random bytes would need 8.
     """
     return Problem(
         init=_init,
@@ -57,22 +57,23 @@ def bytes_() -> Problem:
 
 
 def _source(modules: Sequence[str]) -> UInt8[np.ndarray, " bytes"]:
-    """The text of modules of the standard library, one after another."""
+    """The source of modules of the standard library, concatenated."""
     folder = Path(sysconfig.get_paths()["stdlib"])
     paths = [folder / f"{name}.py" for name in modules]
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
         raise FileNotFoundError(
             f"race: the problem `bytes` reads the source of Python's standard library, "
-            f"and {', '.join(missing[:3])} {'...' if missing[3:] else ''} is not in "
-            f"{folder}. Use a Python that has its source, or another problem."
+            f"but {folder} has no {', '.join(missing[:3])}"
+            f"{', ...' if missing[3:] else ''}. Use a Python that includes its source, "
+            "or another problem."
         )
     text = b"".join(path.read_bytes() for path in paths)
     return np.frombuffer(text, np.uint8)
 
 
 def _windows(text: UInt8[np.ndarray, " bytes"]) -> UInt8[np.ndarray, "windows places"]:
-    """Pieces of a text, evenly spaced; each has one byte more than is read."""
+    """Evenly spaced windows of a text, with one extra byte for the last target."""
     starts = np.linspace(0, len(text) - _PLACES - 1, _WINDOWS).astype(int)
     return text[starts[:, None] + np.arange(_PLACES + 1)]
 
@@ -93,9 +94,7 @@ def _init(key: Key[Array, ""]) -> Params:
 
     def layer() -> dict[str, Array]:
         into = d**-0.5
-        out = (
-            into / (2 * _LAYERS) ** 0.5
-        )  # so that what the layers add up to stays small
+        out = into / (2 * _LAYERS) ** 0.5  # keeps the sum of the layers small
         return {
             "attend_norm": jnp.ones(d, jnp.float32),
             "query": matrix(d, d, into),
@@ -115,15 +114,15 @@ def _init(key: Key[Array, ""]) -> Params:
 
 
 def _nats(params: Params, windows: UInt8[Array, "windows places"]) -> Float[Array, ""]:
-    """The mean surprise at a byte, given those before it in its window."""
-    read, said = windows[:, :-1], windows[:, 1:].astype(jnp.int32)
-    scores = _scores(params, read.astype(jnp.int32))
-    return jnp.mean(losses.softmax_cross_entropy_with_integer_labels(scores, said))
+    """The mean cross-entropy of a byte, given those before it in its window."""
+    inputs, targets = windows[:, :-1], windows[:, 1:].astype(jnp.int32)
+    scores = _scores(params, inputs.astype(jnp.int32))
+    return jnp.mean(losses.softmax_cross_entropy_with_integer_labels(scores, targets))
 
 
-def _scores(params: Params, read: Text) -> Float[Array, "windows places 256"]:
+def _scores(params: Params, inputs: Text) -> Float[Array, "windows places 256"]:
     embed, head = params["embed"], params["head"]
-    x = embed["bytes"][read] + embed["places"][None, :, :]
+    x = embed["bytes"][inputs] + embed["places"][None, :, :]
     for k in range(_LAYERS):
         p = params[f"layer{k}"]
         x = x + _attend(p, _normal(x, p["attend_norm"]))
@@ -133,7 +132,7 @@ def _scores(params: Params, read: Text) -> Float[Array, "windows places 256"]:
 
 
 def _attend(p: dict[str, Array], x: Array) -> Array:
-    """Every place asks those before it, and itself."""
+    """Causal self-attention."""
     w, n, d = x.shape
 
     def several(name: str) -> Float[Array, "windows heads places width"]:

@@ -1,4 +1,4 @@
-"""Handwritten digits, and a small convolutional net."""
+"""A small convolutional network on handwritten digits."""
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +16,10 @@ Patches = Float[Array, "9 16 images"]
 Batch = tuple[Patches, Int[Array, " images"]]
 
 _BATCH = 32
-_WIDE = 10  # an image has a margin of one, for the patches at its edges
+_WIDE = 10  # pixels: 8, and a margin of one for the patches at the edges
 
-# What each layer sums over, and how many numbers it makes of it. The second convolution
-# has 2 x 2 windows, side by side.
+# The fan-in and the width of each layer. The second convolution has windows of 2 x 2
+# that do not overlap.
 _LAYERS = {
     "conv1": (9, 16),
     "conv2": (4 * 16, 32),
@@ -29,11 +29,11 @@ _LAYERS = {
 
 
 def _pixels() -> Int[np.ndarray, "9 16"]:
-    """Which pixel is where in which patch.
+    """The index of each pixel of each patch.
 
-    A patch has 3 x 3 pixels, and there is one around every second pixel. The first ones
-    of all windows of the second convolution come first, then the second ones: so every
-    layer is a matrix times a matrix, with nothing to be moved in between.
+    A patch has 3 x 3 pixels, with stride 2. The patches are ordered by their place in
+    the windows of the second convolution, so every layer is a single matrix product
+    without transposes in between.
     """
     # Along one side: (place in the patch, patch in the window, window).
     one = np.arange(3)[:, None, None] + 2 * np.arange(2)[:, None] + 4 * np.arange(2)
@@ -45,10 +45,10 @@ _PIXELS = _pixels()
 
 
 def digits() -> Problem:
-    """Handwritten digits: a small convolutional net, 1347 images to train with.
+    """Handwritten digits: a small convolutional network, 1347 training images.
 
     Scikit-learn's images of 8 x 8 pixels; two convolutions and two dense layers, 11146
-    numbers. The metric is the accuracy on 450 images held out.
+    parameters. The metric is the accuracy on 450 held-out images.
     """
     return Problem(
         init=_init,
@@ -57,7 +57,7 @@ def digits() -> Problem:
         metric=_accuracy,
         data=images(margin=1),
         name="digits",
-        about="A small convolutional net learns handwritten digits of 8 x 8 pixels.",
+        about="A small convolutional network on handwritten digits of 8 x 8 pixels.",
         measure="accuracy",
         better="higher",
         target=0.98,
@@ -98,10 +98,10 @@ def _patches(pixels: Float[Array, "images pixels"]) -> Patches:
 
 
 def _scores(params: Params, x: Patches) -> Float[Array, "10 images"]:
-    """A column for each image.
+    """The logits, with a column for each image.
 
-    The learning rates of a sweep share the images, and not the kernels. With the
-    kernels on the left, what comes out is sorted by learning rate.
+    The learning rates of a sweep share the images, but not the kernels. With the
+    kernels on the left, the batched product needs no transpose.
     """
     for name, (fan_in, _) in _LAYERS.items():
         layer = params[name]

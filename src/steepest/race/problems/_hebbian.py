@@ -1,4 +1,4 @@
-"""Predictive coding: a network that learns without a gradient passing through it.
+"""Predictive coding: a network that learns without backpropagation.
 
 Rao and Ballard, Predictive coding in the visual cortex, 1999
 Whittington and Bogacz, An approximation of the error backpropagation algorithm in a
@@ -14,23 +14,23 @@ from jaxtyping import Array, Float, Int, Key
 from .._problem import Problem
 from ._images import accuracy, images
 
-Params = list[Array]  # a matrix and an offset for each layer
+Params = list[Array]  # a weight matrix and a bias for each layer
 Batch = tuple[Float[Array, "images 64"], Float[Array, "images 10"]]
 Layers = list[Array]  # an array (images, width) for each layer
 
 _BATCH = 64
 _WIDTHS = 64, 64, 32, 10
-_SETTLING = 16  # how often the activities are adjusted before the weights
-_PACE = 0.2  # by how much
+_SETTLING = 16  # updates of the activities per update of the weights
+_PACE = 0.2  # step size of these updates
 
 
 def hebbian() -> Problem:
-    """Handwritten digits, by predictive coding: every weight learns from its two ends.
+    """Handwritten digits by predictive coding: a local rule instead of backpropagation.
 
-    Each layer predicts the next. With the label held at the top, the activities between
-    settle until the errors of the predictions are small; then each weight is adjusted
-    by the product of the error it leads to and the activity it comes from. The metric
-    is the accuracy on 450 images held out.
+    Each layer predicts the next. With the label clamped at the top, the hidden
+    activities are relaxed until the prediction errors are small. Then each weight
+    changes by the product of its input activity and its output error. The metric is the
+    accuracy on 450 held-out images.
     """
     return Problem(
         init=_init,
@@ -75,9 +75,9 @@ def _one_hot(labels: Int[Array, " images"]) -> Float[Array, "images 10"]:
 
 
 def _predict(params: Params, layer: int, below: Array) -> Array:
-    """What the activities of a layer say about the next; the image speaks as it is."""
-    weights, offset = params[2 * layer : 2 * layer + 2]
-    return _fire(layer, below) @ weights + offset[None, :]
+    """The prediction of the next layer. The image enters without the nonlinearity."""
+    weights, bias = params[2 * layer : 2 * layer + 2]
+    return _fire(layer, below) @ weights + bias[None, :]
 
 
 def _fire(layer: int, x: Array) -> Array:
@@ -85,7 +85,7 @@ def _fire(layer: int, x: Array) -> Array:
 
 
 def _guess(params: Params, x: Array) -> Layers:
-    """All layers, each just as the one below predicts it."""
+    """A forward pass: each layer equals its prediction."""
     layers = [x]
     for layer in range(len(params) // 2):
         layers.append(_predict(params, layer, layers[-1]))
@@ -93,16 +93,16 @@ def _guess(params: Params, x: Array) -> Layers:
 
 
 def _errors(params: Params, layers: Layers) -> Layers:
-    """How far each layer, but for the image, is from what is predicted."""
+    """The prediction error of each layer except the image."""
     below = layers[:-1]
-    said = [_predict(params, layer, x) for layer, x in enumerate(below)]
-    return [x - y for x, y in zip(layers[1:], said, strict=True)]
+    predicted = [_predict(params, layer, x) for layer, x in enumerate(below)]
+    return [x - y for x, y in zip(layers[1:], predicted, strict=True)]
 
 
 def _settled(params: Params, batch: Batch) -> Layers:
-    """The layers when those between the image and the label have come to terms.
+    """Relax the hidden layers, with the image and the label clamped.
 
-    Each one moves towards what is predicted of it, and to where it predicts better:
+    Each one moves towards its prediction, and to where it predicts the next one better:
 
         x <- x - pace (e - tanh'(x) W e')       e' is the error of the next layer
     """
@@ -123,7 +123,7 @@ def _settled(params: Params, batch: Batch) -> Layers:
 
 
 def _adjust(params: Params, batch: Batch) -> Params:
-    """Hebb's product: the activity below times the error above, a mean over images."""
+    """The Hebbian rule: activity below times error above, a mean over images."""
     layers = _settled(params, batch)
     adjustments = []
     for layer, e in enumerate(_errors(params, layers)):

@@ -10,12 +10,12 @@ _TRAIN = 1347  # three quarters
 
 
 def images(margin: int = 0) -> dict[str, np.ndarray]:
-    """Images and what they show; those held out are called `test_images`.
+    """Load the training and test images with their labels.
 
-    Their order is always the same, and each is a row of numbers from 0 to 1.
+    Their order is fixed. Each image is a row of numbers from 0 to 1.
 
     Args:
-        margin: how many pixels of zeros to put around each image.
+        margin: width of the zero padding, in pixels.
     """
     try:
         from sklearn.datasets import load_digits
@@ -24,12 +24,12 @@ def images(margin: int = 0) -> dict[str, np.ndarray]:
             "race: the handwritten digits come with scikit-learn, which is not "
             "installed. Install it with `pip install 'steepest[race]'`."
         ) from error
-    found: Any = load_digits()
-    order = np.random.default_rng(0).permutation(len(found.target))
-    pixels = (found.images[order] / 16).astype(np.float32)
+    dataset: Any = load_digits()
+    order = np.random.default_rng(0).permutation(len(dataset.target))
+    pixels = (dataset.images[order] / 16).astype(np.float32)
     pixels = np.pad(pixels, ((0, 0), (margin, margin), (margin, margin)))
     pixels = pixels.reshape(len(pixels), -1)
-    labels = found.target[order].astype(np.int32)
+    labels = dataset.target[order].astype(np.int32)
     return {
         "images": pixels[:_TRAIN],
         "labels": labels[:_TRAIN],
@@ -41,11 +41,11 @@ def images(margin: int = 0) -> dict[str, np.ndarray]:
 def accuracy(
     scores: Float[Array, "images 10"], labels: Int[Array, " images"]
 ) -> Float[Array, ""]:
-    """The share of images whose highest score is that of the right digit.
+    """The fraction of images that are classified correctly.
 
     Args:
-        scores: one for each digit.
-        labels: the right digits.
+        scores: the logits.
+        labels: the true digits.
     """
-    found = jnp.argmax(scores, axis=1)
-    return jnp.mean(found == labels.astype(found.dtype))
+    predicted = jnp.argmax(scores, axis=1)
+    return jnp.mean(predicted == labels.astype(predicted.dtype))

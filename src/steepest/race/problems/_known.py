@@ -1,4 +1,4 @@
-"""The embedded problems, by name."""
+"""The built-in problems, by name."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ EMBEDDED: dict[str, Callable[[], Problem]] = {
 
 
 def known() -> dict[str, str]:
-    """The names of the embedded problems, each with a line about it.
+    """The names of the built-in problems, with one line about each.
 
     >>> list(known())
     ['digits', 'bytes', 'rosenbrock', 'least_squares', 'hebbian']

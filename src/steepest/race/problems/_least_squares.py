@@ -1,4 +1,4 @@
-"""Least squares, where some directions are much steeper than others."""
+"""Ill-conditioned least squares."""
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,14 @@ Params = Float[Array, " columns"]
 Equations = dict[str, Array]
 
 _ROWS, _COLUMNS = 60, 30
-_CONDITION = 1e5  # the steepest curvature over the flattest
+_CONDITION = 1e5  # ratio of the largest to the smallest curvature
 
 
 def least_squares() -> Problem:
-    """Least squares of condition 100000: 60 equations for 30 unknowns.
+    """Least squares with condition number 100000: 60 equations, 30 unknowns.
 
-    The equations are always the same, and every step sees all of them; the seed decides
-    where to start. The metric is how far the loss is above the least one.
+    The equations are fixed, and every step sees all of them; the seed decides where to
+    start. The metric is the loss above its minimum.
     """
     return Problem(
         init=lambda key: jax.random.normal(key, (_COLUMNS,), jnp.float32),
@@ -26,7 +26,7 @@ def least_squares() -> Problem:
         metric=_excess,
         data=_equations(),
         name="least_squares",
-        about="Least squares with a condition number of 100000, all equations at once.",
+        about="Full-batch least squares with a condition number of 100000.",
         measure="excess loss",
         better="lower",
         target=1e-4,
@@ -46,7 +46,7 @@ def least_squares() -> Problem:
 
 
 def _equations() -> dict[str, np.ndarray]:
-    """`a x = b`, nearly: `best` leaves a rest that no column of `a` can lessen."""
+    """`a x ~ b`, where the residual of `best` is orthogonal to the columns of `a`."""
     random = np.random.default_rng(0)
     rows, _ = np.linalg.qr(random.normal(size=(_ROWS, _COLUMNS + 1)))
     columns, _ = np.linalg.qr(random.normal(size=(_COLUMNS, _COLUMNS)))
@@ -54,8 +54,8 @@ def _equations() -> dict[str, np.ndarray]:
     a = (rows[:, :-1] * lengths) @ columns
     best = random.normal(size=_COLUMNS)
     b = a @ best + 0.1 * rows[:, -1]
-    found = {"a": a, "b": b, "best": best}
-    return {name: x.astype(np.float32) for name, x in found.items()}
+    arrays = {"a": a, "b": b, "best": best}
+    return {name: x.astype(np.float32) for name, x in arrays.items()}
 
 
 def _half_square(a: Array, x: Params, b: Array) -> Float[Array, ""]:
@@ -63,5 +63,5 @@ def _half_square(a: Array, x: Params, b: Array) -> Float[Array, ""]:
 
 
 def _excess(params: Params, data: Equations) -> Float[Array, ""]:
-    """The loss less the least one: `|a (x - best)|^2 / 2`, with no digit lost."""
+    """The loss above its minimum: `|a (x - best)|^2 / 2`, without cancellation."""
     return _half_square(data["a"], params - data["best"], jnp.zeros_like(data["b"]))

@@ -1,4 +1,4 @@
-"""A problem from its name."""
+"""Loads a problem by name."""
 
 import importlib
 import importlib.util
@@ -16,26 +16,26 @@ from .._problem import Problem
 from ..entrants import brief
 from ._known import EMBEDDED
 
-_WHO = "race"
 _NOT_THEIRS = {Path(sysconfig.get_paths()[kind]) for kind in ("stdlib", "purelib")}
 _NOT_THEIRS |= {Path(steepest.__file__).parent}
 _UNNAMED = Problem.__dataclass_fields__["name"].default
 
 
 def load(text: str) -> Problem:
-    """An embedded problem, or one of your own.
+    """Load a built-in problem, or one of your own.
 
     Args:
-        text: a name: `digits`; or `module:attribute`, or `folder/file.py:attribute`,
-            where the attribute is a `Problem`, or a function that returns one without
-            being told anything. Modules are also looked for in the current folder.
+        text: a name such as `digits`; or `module:attribute`, or
+            `folder/file.py:attribute`, where the attribute is a `Problem` or a function
+            without arguments that returns one. Modules are also searched for in the
+            current folder.
 
     >>> load("rosenbrock").measure
     'f'
     """
     if not isinstance(text, str):
         raise TypeError(
-            f"{_WHO}: the problem is a {type(text).__name__}, expected a text: "
+            f"race: the problem is a {type(text).__name__}, expected one of: "
             f"{_listed()}, or `module:attribute`."
         )
     if text in EMBEDDED:
@@ -45,20 +45,20 @@ def load(text: str) -> Problem:
         raise ValueError(_unknown(text))
     if not source or not all(part.isidentifier() for part in attribute.split(".")):
         raise ValueError(
-            f"{_WHO}: the problem is {brief(text)}, expected `module:attribute`: where "
-            "to look, and the name of a problem there."
+            f"race: the problem is {brief(text)}, expected `module:attribute`: a "
+            "module or file, and the name of a problem in it."
         )
     module = _file(source) if source.endswith(".py") else _module(source)
-    found = _attribute(module, source, attribute)
-    if callable(found) and not isinstance(found, Problem | type):
-        found = _called(found, text)
-    if not isinstance(found, Problem):
+    problem = _attribute(module, source, attribute)
+    if callable(problem) and not isinstance(problem, Problem | type):
+        problem = _called(problem, text)
+    if not isinstance(problem, Problem):
         raise TypeError(
-            f"{_WHO}: {text} is {_article(type(found).__name__)}, expected a "
-            "`steepest.race.Problem`, or a function that returns one."
+            f"race: {text} is {_article(type(problem).__name__)}, expected a "
+            "`steepest.race.Problem` or a function that returns one."
         )
-    name = attribute if found.name == _UNNAMED else found.name
-    return replace(found, name=name, source=text)
+    name = attribute if problem.name == _UNNAMED else problem.name
+    return replace(problem, name=name, source=text)
 
 
 def _listed() -> str:
@@ -69,10 +69,10 @@ def _unknown(text: str) -> str:
     near = get_close_matches(text.lower().replace("-", "_")[:99], EMBEDDED)
     meant = f" Did you mean `{near[0]}`?" if near else ""
     if Path(text).suffix == ".py" or "." in text:
-        meant = f" Of which name in it? Say `{brief(text)[1:-1]}:problem`."
+        meant = f" Add the name of the problem in it: `{brief(text)[1:-1]}:problem`."
     return (
-        f"{_WHO}: there is no problem {brief(text)}.{meant} There are {_listed()}; one "
-        f"of your own is `module:attribute`."
+        f"race: there is no problem {brief(text)}.{meant} Built-in problems: "
+        f"{_listed()}. Your own: `module:attribute`."
     )
 
 
@@ -85,16 +85,16 @@ def _module(name: str) -> ModuleType:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise _failed(f"module `{name}`", error) from error
         raise ModuleNotFoundError(
-            f"{_WHO}: there is no module `{error.name}` in {here}, nor among what is "
-            f"installed. Start in the folder where it is, or give its file: "
-            f"`path/to/file.py:attribute`."
+            f"race: there is no module `{error.name}` in {here} or among the installed "
+            "packages. Start in its folder, or pass its file: "
+            "`path/to/file.py:attribute`."
         ) from error
     except Exception as error:
         raise _failed(f"module `{name}`", error) from error
 
 
 def _importable(folder: Path) -> None:
-    """From now on: what is imported may import something later."""
+    """Add a folder to `sys.path` for good: modules may import others later."""
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
@@ -103,14 +103,14 @@ def _importable(folder: Path) -> None:
 def _file(name: str) -> ModuleType:
     path = Path(name).expanduser().resolve()
     if not path.is_file():
-        raise FileNotFoundError(f"{_WHO}: there is no file {name}.")
+        raise FileNotFoundError(f"race: there is no file {name}.")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None  # as the name ends in .py
+    assert spec is not None and spec.loader is not None  # because the name ends in .py
     module = importlib.util.module_from_spec(spec)
     _importable(Path.cwd())
-    _importable(path.parent)  # as if it had been started there
+    _importable(path.parent)  # as for a script
     known = sys.modules.get(path.stem)
-    sys.modules[path.stem] = module  # dataclasses look there for their module
+    sys.modules[path.stem] = module  # needed by dataclasses
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -125,35 +125,33 @@ def _file(name: str) -> ModuleType:
 
 def _failed(what: str, error: Exception) -> ImportError:
     return ImportError(
-        f"{_WHO}: the {what} cannot be imported. {_place(error)}"
+        f"race: cannot import the {what}. {_place(error)}"
         f"{type(error).__name__}: {error}"
     )
 
 
 def _place(error: BaseException) -> str:
-    """The last line of the user's own where it went wrong."""
-    found, place = "", error.__traceback__
+    """The innermost line of the user's own code in the traceback."""
+    text, place = "", error.__traceback__
     while place is not None:
         file = Path(place.tb_frame.f_code.co_filename)
         if file.is_file() and not _NOT_THEIRS & {*file.parents}:
-            found = f"{file}, line {place.tb_lineno}: "
+            text = f"{file}, line {place.tb_lineno}: "
         place = place.tb_next
-    return found
+    return text
 
 
 def _attribute(module: ModuleType, source: str, attribute: str) -> Any:
-    found: Any = module
+    value: Any = module
     for part in attribute.split("."):
-        if not hasattr(found, part):
-            near = get_close_matches(part, [x for x in dir(found) if x[0] != "_"])
+        if not hasattr(value, part):
+            near = get_close_matches(part, [x for x in dir(value) if x[0] != "_"])
             meant = f" Did you mean `{near[0]}`?" if near else ""
             problems = [k for k, x in vars(module).items() if isinstance(x, Problem)]
             there = f" Its problems are {', '.join(problems)}." if problems else ""
-            raise AttributeError(
-                f"{_WHO}: {source} has no `{attribute}`.{meant}{there}"
-            )
-        found = getattr(found, part)
-    return found
+            raise AttributeError(f"race: {source} has no `{attribute}`.{meant}{there}")
+        value = getattr(value, part)
+    return value
 
 
 def _called(f: Any, text: str) -> Any:
@@ -161,8 +159,8 @@ def _called(f: Any, text: str) -> Any:
         return f()
     except Exception as error:
         raise TypeError(
-            f"{_WHO}: {text} is a function, called without arguments for its problem, "
-            f"and it fails. {_place(error)}{type(error).__name__}: {error}"
+            f"race: {text} is a function, and calling it without arguments fails. "
+            f"{_place(error)}{type(error).__name__}: {error}"
         ) from error
 
 

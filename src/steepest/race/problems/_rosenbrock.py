@@ -1,4 +1,4 @@
-"""Rosenbrock's valley.
+"""Rosenbrock's function.
 
 Rosenbrock, An automatic method for finding the greatest or least value of a function,
 1960
@@ -15,17 +15,17 @@ _START = np.array([-1.2, 1.0] * 5, np.float32)
 
 
 def rosenbrock() -> Problem:
-    """Rosenbrock's valley in ten dimensions: narrow, curved, and almost level.
+    """Rosenbrock's function in ten dimensions: a narrow, curved, almost flat valley.
 
-    From starts around the classical one. The metric is the function itself; its least
-    value is 0, where all are 1.
+    Starts are drawn around the classical one. The metric is the function itself; its
+    minimum is 0, where all coordinates are 1.
     """
     return Problem(
         init=_around_the_start,
         loss=lambda params, batch: _valley(params),
         metric=lambda params, data: _valley(params),
         name="rosenbrock",
-        about="Rosenbrock's function of ten numbers: down a narrow, curved valley.",
+        about="Rosenbrock's function in ten dimensions: a narrow, curved valley.",
         measure="f",
         better="lower",
         target=1e-3,
@@ -49,6 +49,6 @@ def _around_the_start(key: Key[Array, ""]) -> Float[Array, " n"]:
 
 
 def _valley(x: Float[Array, " n"]) -> Float[Array, ""]:
-    """`sum of 100 (x' - x^2)^2 + (1 - x)^2`, where `x'` is the one after `x`."""
+    """`sum of 100 (x' - x^2)^2 + (1 - x)^2`, where `x'` is the coordinate after `x`."""
     here, after = x[:-1], x[1:]
     return jnp.sum(100 * (after - here**2) ** 2 + (1 - here) ** 2)

@@ -1,4 +1,4 @@
-"""What a race is told in: texts, pictures, one page, and numbers for machines."""
+"""The results of a race as text, plots, an HTML page and JSON."""
 
 from ._columns import columns as columns, notes as notes, verdict as verdict
 from ._numbers import at_rate as at_rate, count as count, number as number, rate as rate

@@ -1,62 +1,64 @@
-"""What the pictures show, and how the numbers are to be taken."""
+"""Captions of the plots, and how to read the numbers."""
 
 from .._outcome import Outcome
 from .._standings import LEVEL, standings
 
 
 def captions(outcome: Outcome) -> dict[str, str]:
-    """What each picture shows, by its name.
+    """The caption of each plot, by its name.
 
     Args:
         outcome: of a race.
     """
     lost = any(row.verdict == "diverged" for row in standings(outcome))
-    gone = " It ends at a cross where a run diverged." if lost else ""
-    bar = "the range of the seeds" if outcome.better == "lower" else "the spread"
+    gone = " A cross marks where a run diverged." if lost else ""
+    range_ = "range over the seeds"
+    bar = range_ if outcome.better == "lower" else "standard deviation"
     return {
         "loss-by-steps": "Each optimizer at its best learning rate. The line is the "
-        f"mean over the seeds, the band reaches from the lowest to the highest.{gone}",
-        "loss-by-seconds": "The same runs by the time they take. A costly step must "
-        "make up for it here.",
-        "learning-rates": f"How much the choice matters: the {outcome.measure} at the "
-        "end for every learning rate tried, the best one as a large open sign. A flat "
-        "line forgives a bad choice; bands are as above. Crosses are learning rates at "
-        "which runs diverged; small ones, where only some did.",
-        "finals": f"The mean, {bar} as a bar, and each seed as a dot. The "
-        "dotted line is the best mean.",
+        f"mean over the seeds, the band the {range_}.{gone}",
+        "loss-by-seconds": "The same runs against time. Here an expensive step has to "
+        "pay off.",
+        "learning-rates": f"The final {outcome.measure} at every learning rate tried. "
+        "A large open marker is the best one. A flat line means that the exact choice "
+        f"matters little. The band is the {range_}. Crosses mark learning rates at "
+        "which runs diverged; a small cross means only some of them.",
+        "finals": f"The marker is the mean, the bar the {bar}, and each dot a seed. "
+        "The dotted line is the best mean.",
     }
 
 
 def reading(outcome: Outcome) -> list[str]:
-    """What to keep in mind.
+    """The notes on how to read the report.
 
     Args:
         outcome: of a race.
     """
-    told = [
-        "Seconds are those of one run, when all runs of an optimizer share the "
-        "machine: their common time, divided by their number. A run that is alone "
-        "may take longer. Compiling is not counted. The time per step is the median "
-        "over the looks, ± half the distance between the quartiles.",
-        f"The learning rate was chosen by the same {outcome.measure} that is shown. So "
-        "every number is a little better than it would be on data never looked at: for "
-        "all optimizers alike, if they tried equally many learning rates.",
-        "From each seed all optimizers began at the same params and saw the same "
-        "batches. Differences are tested over the seeds: Welch's test, with Holm's "
-        f"correction for the number of comparisons. A p below {LEVEL} is called worse."
+    notes = [
+        "Times are per run, with all runs of an optimizer sharing the machine: the "
+        "total time divided by the number of runs. A single run on its own may take "
+        "longer than that. Compile time is not included. The time per step is the "
+        "median over the evaluations, ± half the interquartile range.",
+        f"The learning rate was chosen by the same {outcome.measure} that is shown, so "
+        "every number is slightly optimistic. The bias is the same for all optimizers "
+        "that tried the same number of learning rates.",
+        "For each seed, all optimizers started from the same params and saw the same "
+        "batches. Differences are tested over the seeds by Welch's test, with Holm's "
+        "correction for the number of comparisons. An optimizer is called worse if "
+        f"p < {LEVEL}."
         + (
-            " Logarithms are compared, where every metric is above zero."
+            " Logarithms are compared if all values are positive."
             if outcome.better == "lower"
             else ""
         ),
-        "No clear difference does not mean equal: with few seeds only large "
-        "differences can be told from chance. More seeds tell more.",
+        "No clear difference does not mean equal: with few seeds, only large "
+        "differences can be distinguished from chance. More seeds help.",
         "A learning rate at which any run diverged cannot be the best one.",
     ]
     if outcome.target is not None:
-        told.append(
-            f"The target is {outcome.measure} {outcome.target:g}. Steps and "
-            "seconds to it are means over the seeds; there are none if one of them "
-            "never got there."
+        notes.append(
+            f"The target is {outcome.measure} {outcome.target:g}. Steps and time to "
+            "target are means over the seeds; a dash means that a seed never reached "
+            "it."
         )
-    return told
+    return notes

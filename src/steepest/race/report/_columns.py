@@ -1,4 +1,4 @@
-"""The table of a race as texts, and what it comes to in one sentence."""
+"""The table of a race as strings, the verdict and the notes."""
 
 from collections.abc import Callable
 
@@ -20,15 +20,15 @@ from ._numbers import (
     significant,
 )
 
-UNFINISHED = "†"  # after the name of an optimizer that did not take all its steps
+UNFINISHED = "†"  # marks an optimizer that did not take all its steps
 
 Column = tuple[str, Callable[[Standing], str]]
 
 
 def columns(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
-    """The headers of the table, and a row for each optimizer, the best one first.
+    """The headers of the table, and a row for each optimizer, best first.
 
-    The first column and the last one are words, all others numbers.
+    The first and the last column hold words, all others numbers.
 
     Args:
         outcome: of a race.
@@ -39,19 +39,19 @@ def columns(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
 
 
 def verdict(outcome: Outcome) -> str:
-    """What the race comes to, in one sentence.
+    """The result of the race in one sentence.
 
     Args:
         outcome: of a race.
     """
     rows = standings(outcome)
     if not rows:
-        return "No optimizer has run."
+        return "No optimizer ran."
     best, *others = rows
     if all(sweep.unmeasured for sweep in outcome.sweeps):
         return (
-            f"No winner: the {outcome.measure} was no number at any time, though the "
-            "losses were. Check `metric`."
+            f"No winner: the {outcome.measure} was always NaN or infinite, although "
+            "the losses were finite. Check `metric`."
         )
     if np.isnan(best.metric):
         name = best.name if not others else "every optimizer"
@@ -60,74 +60,74 @@ def verdict(outcome: Outcome) -> str:
     result = f"{outcome.measure} {number(best.metric, best.spread)}"
     if not others:
         return (
-            f"{best.name}{at} reaches {result}; nothing else has run to compare with."
+            f"{best.name}{at} reaches {result}; no other optimizer ran to compare with."
         )
     return f"{best.name}{at} is best: {result}; {_compared(others)}."
 
 
 def notes(outcome: Outcome) -> list[str]:
-    """What the reader of this table must know: signs, failures, runs cut short.
+    """What the reader of the table must know: symbols, failures, unfinished runs.
 
     Args:
         outcome: of a race.
     """
     rows = standings(outcome)
-    found = []
-    for arrow, end in (("↑", "highest"), ("↓", "lowest")):
+    lines = []
+    for arrow, end, side in (("↑", "highest", "above"), ("↓", "lowest", "below")):
         if any(_arrow(row) == arrow for row in rows):
-            found.append(
-                f"{arrow} the {end} learning rate tried: a better one may lie beyond."
+            lines.append(
+                f"{arrow} the {end} learning rate tried; a better one may lie {side}."
             )
     for row in rows:
         sweep = row.sweep
         if not sweep.finished:
             done, planned = count(sweep.steps[-1]), count(sweep.planned)
-            found.append(
+            lines.append(
                 f"{UNFINISHED} {row.name} was stopped after {done} of {planned} steps."
             )
     tested = [row for row in rows if row.p is not None]
     factors = [row.name for row in tested if row.logarithms]
     if factors:
-        some = "" if len(factors) == len(tested) else f" (to {listed(factors)})"
-        found.append(
-            f"p{some} is about the logarithms of the {outcome.measure}: about factors, "
-            "not distances."
+        some = "" if len(factors) == len(tested) else f" of {listed(factors)}"
+        lines.append(
+            f"The p-value{some} compares logarithms of the {outcome.measure}, that is "
+            "ratios instead of differences."
         )
     for row in rows:
         began = np.isfinite(row.sweep.loss[..., 0])
         if not began.all():
-            found.append(
-                f"{row.name}: {began.size - int(began.sum())} of {began.size} runs had "
-                "a loss that was no number in the first step already. That is not the "
-                "learning rate's doing."
+            lines.append(
+                f"{row.name}: in {began.size - int(began.sum())} of {began.size} runs "
+                "the loss was NaN or infinite at the first step. The learning rate is "
+                "not the cause."
             )
     for row in rows:
         sweep = row.sweep
         if sweep.at_once is not None:
-            found.append(
+            lines.append(
                 f"{row.name}: {sweep.at_once} of {sweep.runs} runs were in memory at a "
                 "time."
             )
-    found += outcome.remarks
-    found += [f"{name} did not run: {why}" for name, why in outcome.missing]
-    return found
+    lines += outcome.remarks
+    lines += [f"{name} did not run: {why}" for name, why in outcome.missing]
+    return lines
 
 
 def final(outcome: Outcome) -> Callable[[Standing], str]:
-    """How the final metric is written: with equal digits in all rows, if that is fair.
+    """Returns a formatter of the final metric, with equal digits where sensible.
 
     Args:
         outcome: of a race.
     """
     rows = [row for row in standings(outcome) if not np.isnan(row.metric)]
-    wanted = sorted(decimals(row.metric, row.spread) for row in rows)
+    needed = sorted(decimals(row.metric, row.spread) for row in rows)
     alike = rows and all(plain(row.metric, row.spread) for row in rows)
-    # A single row with a tiny spread must not give all others digits that say nothing.
-    digits = min(wanted[-1], wanted[len(wanted) // 2] + 1) if alike else None
+    # One row with a tiny spread must not give the others meaningless digits.
+    digits = min(needed[-1], needed[len(needed) // 2] + 1) if alike else None
 
     def text(row: Standing) -> str:
         if np.isnan(row.metric):
-            return "no number" if row.sweep.unmeasured else "diverged"
+            return "NaN" if row.sweep.unmeasured else "diverged"
         enough = digits is not None and digits >= significant(row.metric, row.spread)
         return number(row.metric, row.spread, digits if enough else None)
 
@@ -147,7 +147,7 @@ def _table(outcome: Outcome) -> list[Column]:
         ("time per step", _step),
         ("state bytes/param", lambda row: f"{row.sweep.bytes_per_param:.3g}"),
         ("diverged runs", lambda row: f"{row.diverged} of {row.sweep.runs}"),
-        ("difference to the best", difference),
+        ("vs. the best", difference),
     ]
 
 
@@ -166,7 +166,7 @@ def _rate(row: Standing) -> str:
 
 
 def _arrow(row: Standing) -> str:
-    """Where a better learning rate may lie, if the best one is at an edge."""
+    """The direction of better learning rates, if the best one is at an edge."""
     if not row.edge or np.isnan(row.metric):
         return ""
     tried = [x for x in row.sweep.rates if x is not None]
@@ -174,6 +174,11 @@ def _arrow(row: Standing) -> str:
 
 
 def difference(row: Standing) -> str:
+    """The comparison with the best optimizer, in words.
+
+    Args:
+        row: an optimizer.
+    """
     if row.verdict in ("best", "diverged"):
         return row.verdict
     if row.p is None:
@@ -182,12 +187,12 @@ def difference(row: Standing) -> str:
 
 
 def _compared(others: list[Standing]) -> str:
-    """The best one against all others."""
+    """The best optimizer compared with all others, in words."""
     near = [row.name for row in others if row.verdict == "no clear difference"]
     tested = any(row.p is not None for row in others)
     if near and not tested:
-        return "from one seed nobody can tell whether the differences are chance"
+        return "with one seed, the differences may be due to chance"
     by = " (logarithms compared)" if any(row.logarithms for row in others) else ""
     if near:
-        return f"no clear difference to {listed(near)}{by}"
-    return f"the difference to every other is significant{by}"
+        return f"no clear difference from {listed(near)}{by}"
+    return f"significantly better than every other{by}"

@@ -1,4 +1,4 @@
-"""How the loss falls: by steps, or by seconds."""
+"""The plots of the training loss against steps or seconds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +19,7 @@ Along = Literal["steps", "seconds"]
 
 @dataclass(frozen=True)
 class _Curve:
-    """The loss of an optimizer at its best learning rate, as far as it is a number."""
+    """The loss of an optimizer at its best learning rate, while it is finite."""
 
     key: int
     row: Standing
@@ -44,56 +44,56 @@ class _Curve:
 
 
 def curves(outcome: Outcome, layout: Layout, along: Along) -> Picture:
-    """The loss of every optimizer, at its best learning rate.
+    """Plot the loss of every optimizer at its best learning rate.
 
-    A line is the mean over the seeds, a band reaches from the lowest to the highest.
+    The line is the mean over the seeds, the band the range over the seeds.
 
     Args:
         outcome: of a race.
-        layout: how large it is.
-        along: what the horizontal axis is.
+        layout: its size.
+        along: the horizontal axis.
     """
-    found = [_curve(key, row, along) for key, row in keyed(outcome)]
-    # What diverges may be huge before it does: it must not make all others flat.
-    shown = [c for c in found if c.whole] or found
-    bottom = TOP + tall(layout, len(found))
+    lines = [_curve(key, row, along) for key, row in keyed(outcome)]
+    # A diverging loss may become huge first: it must not make all others flat.
+    shown = [c for c in lines if c.whole] or lines
+    bottom = TOP + tall(layout, len(lines))
     values = (v for c in shown for v in c.loss.flat)
     y = fit(values, bottom, TOP, log=True)
     up = y.ticks(7 if layout.gutter else 6)
-    box = room(layout, up, len(found))
-    x = _across(found, box)
+    box = room(layout, up, len(lines))
+    x = _across(lines, box)
     across = x.ticks(8 if layout.gutter else 5)
     titles = titled(_AXES[along], x), titled("training loss", y)
     frame = axes(
         box, [(x(v), t) for v, t in across], [(y(v), t) for v, t in up], titles
     )
-    # The best one last, so that it lies on top.
-    lines = [_lines(c, x, y) for c in reversed(found)]
-    ends = [_end(c, x, y) for c in reversed(found)]
-    legend, height = names(box, [_label(c, x, y, box) for c in found])
+    # The best one is drawn last, on top.
+    paths = [_lines(c, x, y) for c in reversed(lines)]
+    ends = [_end(c, x, y) for c in reversed(lines)]
+    legend, height = names(box, [_label(c, x, y, box) for c in lines])
     return Picture(
         f"loss-by-{along}",
         f"Loss against {along}",
-        f"The training loss of {len(found)} optimizers, each at its best learning "
+        f"The training loss of {len(lines)} optimizers, each at its best learning "
         "rate. The numbers are in the table.",
         layout.width,
         height,
-        frame + cut(box, *lines) + "".join(ends) + legend,
+        frame + cut(box, *paths) + "".join(ends) + legend,
     )
 
 
-def _across(found: list[_Curve], box: Box) -> Scale:
-    """From nothing to the longest; by decades if some are far quicker than others."""
-    ends = [float(c.at[-1]) for c in found if len(c.at) > 1 and c.whole]
-    last = max((float(c.at[-1]) for c in found if len(c.at)), default=0.0)
-    begin = min((float(v) for c in found for v in c.at if v > 0), default=last)
+def _across(lines: list[_Curve], box: Box) -> Scale:
+    """The horizontal axis; logarithmic if some curves are much shorter than others."""
+    ends = [float(c.at[-1]) for c in lines if len(c.at) > 1 and c.whole]
+    last = max((float(c.at[-1]) for c in lines if len(c.at)), default=0.0)
+    begin = min((float(v) for c in lines for v in c.at if v > 0), default=last)
     if ends and last > _QUICK * min(ends) and last > begin:
         return Scale(begin, last, box.left, box.right, log=True)
     return Scale(0.0, last or 1.0, box.left, box.right)
 
 
-_QUICK = 12  # times: then the quick ones would be a wall at the left
-_AXES = {"steps": "steps", "seconds": "seconds of one run"}
+_QUICK = 12  # times shorter: on a linear axis such curves look vertical
+_AXES = {"steps": "steps", "seconds": "seconds per run"}
 
 
 def _curve(key: int, row: Standing, along: Along) -> _Curve:
@@ -108,7 +108,7 @@ def _curve(key: int, row: Standing, along: Along) -> _Curve:
 
 
 def _lines(curve: _Curve, x: Scale, y: Scale) -> str:
-    # A logarithmic axis has no place for the beginning.
+    # A logarithmic axis cannot show 0.
     xs = np.array([np.nan if x.log and not v else x(v) for v in curve.at])
     high = lambda values: np.array([y(v) for v in values])
     low, mean, top = (high(f(curve.loss, axis=0)) for f in (np.min, np.mean, np.max))
@@ -126,7 +126,7 @@ def _end(curve: _Curve, x: Scale, y: Scale) -> str:
 
 
 def _inside(curve: _Curve, y: Scale) -> Number:
-    """Where a line ends, or leaves the plot."""
+    """The height at which a line ends or leaves the plot area."""
     high, low = sorted((y.start, y.end))
     return min(max(y(float(curve.loss[:, -1].mean())), high), low)
 

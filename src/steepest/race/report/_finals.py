@@ -1,4 +1,4 @@
-"""Who is best, and by how much: the metric at the end, from every seed."""
+"""The plot of the final metrics, with every seed."""
 
 from collections.abc import Sequence
 
@@ -14,15 +14,15 @@ from ._plot import axes, Box, keyed, Layout, titled, TOP
 from ._scales import fit, Scale
 from ._svg import cross, mark, rule, series, shortened, text, width
 
-_FAR = 10  # how many times the usual distance to the best one is still on the axis
+_FAR = 10  # times the median distance from the best: farther rows are off the axis
 
 
 def finals(outcome: Outcome, layout: Layout) -> Picture:
-    """The metric of each optimizer at its best learning rate, the best one first.
+    """Plot the final metric of each optimizer at its best learning rate, best first.
 
     Args:
         outcome: of a race.
-        layout: how large it is.
+        layout: its size.
     """
     rows = keyed(outcome)
     wide, low = bool(layout.gutter), outcome.better == "lower"
@@ -34,9 +34,7 @@ def finals(outcome: Outcome, layout: Layout) -> Picture:
     x = fit(values, box.left + 16, box.right - 16, log=low)
     across = [(x(v), name) for v, name in x.ticks(7 if wide else 5)]
     parts = [rule(at, box.top, at, box.bottom, "grid") for at, _ in across]
-    parts.append(
-        axes(box, across, [], (titled(f"{outcome.measure} at the end", x), ""))
-    )
+    parts.append(axes(box, across, [], (titled(f"final {outcome.measure}", x), "")))
     if values:
         best = x(rows[0][1].metric)
         parts.append(rule(best, box.top, best, box.bottom, "target"))
@@ -49,8 +47,8 @@ def finals(outcome: Outcome, layout: Layout) -> Picture:
     return Picture(
         "finals",
         f"Final {outcome.measure}",
-        f"The {outcome.measure} of {len(rows)} optimizers at the end, the best first, "
-        "with the spread over the seeds. The numbers are in the table.",
+        f"The final {outcome.measure} of {len(rows)} optimizers, best first, with the "
+        "spread over the seeds. The numbers are in the table.",
         layout.width,
         bottom + 50,
         "".join(parts),
@@ -58,7 +56,7 @@ def finals(outcome: Outcome, layout: Layout) -> Picture:
 
 
 def _values(rows: Sequence[Standing], low: bool) -> list[Number]:
-    """What the axis has room for: a hopeless optimizer must not hide the others."""
+    """The values that the axis covers: bad optimizers must not squeeze the others."""
     good = [row for row in rows if not np.isnan(row.metric)]
     means = np.array([row.metric for row in good])
     bent = np.log(means) if low and (means > 0).all() else means
@@ -73,14 +71,14 @@ def _seeds(row: Standing) -> list[Number]:
 
 
 def _reach(row: Standing, low: bool) -> tuple[float, float]:
-    """The ends of the error bar: the spread, or all seeds where it may be log."""
+    """The ends of the error bar: the spread, or the range if the axis may be log."""
     if low or np.isnan(row.spread):
         return min(_seeds(row)), max(_seeds(row))
     return row.metric - row.spread, row.metric + row.spread
 
 
 def _row(key: int, row: Standing, y: Number, x: Scale, low: bool, tip: str) -> str:
-    """The mean, the spread, and below them each seed."""
+    """The mean and the spread, with each seed below."""
     if np.isnan(row.metric):
         bad = x.end if low else x.start
         return cross(bad, y, 5, f"{row.name}\ndiverged")
@@ -88,23 +86,23 @@ def _row(key: int, row: Standing, y: Number, x: Scale, low: bool, tip: str) -> s
     if not x.start - 16 <= at <= x.end + 16:
         return _arrow(x, y, -1 if at < x.start else 1, number(row.metric, row.spread))
     a, b = (_kept(x(v), x) for v in _reach(row, low))
-    found = []
+    parts = []
     if a != b:
-        found = [rule(a, y, b, y, "bar")]
-        found += [rule(end, y - 4, end, y + 4, "bar") for end in (a, b)]
+        parts = [rule(a, y, b, y, "bar")]
+        parts += [rule(end, y - 4, end, y + 4, "bar") for end in (a, b)]
     seeds = _seeds(row) if len(row.sweep.seeds) > 1 else []
-    found += [mark(0, _kept(x(v), x), y + 9, 2.6, "dot") for v in seeds]
-    return "".join([*found, mark(key, at, y, 5.5, tip=tip)])
+    parts += [mark(0, _kept(x(v), x), y + 9, 2.6, "dot") for v in seeds]
+    return "".join([*parts, mark(key, at, y, 5.5, tip=tip)])
 
 
-def _arrow(x: Scale, y: Number, way: int, told: str) -> str:
-    """Further off than the axis reaches: to the left (-1) or to the right (1)."""
+def _arrow(x: Scale, y: Number, way: int, value: str) -> str:
+    """An arrow to a value off the axis: to the left (-1) or to the right (1)."""
     end = x.start if way < 0 else x.end
     shaft = rule(end - 14 * way, y, end, y, "bar")
     head = [rule(end - 5 * way, y + s, end, y, "bar") for s in (-4, 4)]
     anchor = "start" if way < 0 else "end"
     where = {"text_anchor": anchor, "class_": "soft halo"}
-    return "".join([shaft, *head, text(told, end - 20 * way, y + 4, **where)])
+    return "".join([shaft, *head, text(value, end - 20 * way, y + 4, **where)])
 
 
 def _kept(x: Number, scale: Scale) -> Number:
@@ -112,13 +110,13 @@ def _kept(x: Number, scale: Scale) -> Number:
 
 
 def _words(row: Standing, y: Number, box: Box, wide: bool) -> str:
-    """The name, and whether the difference means anything."""
-    told = difference(row)
+    """The name, and the comparison with the best."""
+    compared = difference(row)
     first = " first" if row.verdict == "best" else ""
-    space = box.left if wide else box.layout.width - width(told, 12)
+    space = box.left if wide else box.layout.width - width(compared, 12)
     name = shortened(row.name, space - 14, LETTERS)
     end = {"text_anchor": None if wide else "end", "class_": "soft halo"}
     right = box.right + 16 if wide else box.layout.width
     return text(name, 0, y + 4.5, class_=f"name halo{first}") + text(
-        told, right, y + 4.5, **end
+        compared, right, y + 4.5, **end
     )

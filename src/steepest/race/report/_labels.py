@@ -1,4 +1,4 @@
-"""The names of lines: at their ends, or below the plot."""
+"""The names of the lines, beside or below the plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ._numbers import Number
 from ._plot import Box, ROW
 from ._svg import mark, rule, series, shortened, text, width
 
-LETTERS = 13.0  # the size of the letters, in pixels
+LETTERS = 13.0  # font size, in pixels
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Label:
 
     Attributes:
         key: the number of the optimizer.
-        name: what to call it.
-        y: where its line ends.
+        name: of the optimizer.
+        y: the height at which its line ends.
         touches: whether the line ends at the right edge of the plot.
-        first: whether this is the best one.
+        first: whether this is the best optimizer.
     """
 
     key: int
@@ -32,12 +32,12 @@ class Label:
 
 
 def names(box: Box, labels: Sequence[Label]) -> tuple[str, Number]:
-    """The name of each line, and how high the whole picture is.
+    """Draw the names. Returns the markup and the height of the whole picture.
 
-    They stand at the ends of the lines, or below the plot where there is no room.
+    They stand beside the ends of the lines, or below the plot if it has no gutter.
 
     Args:
-        box: the plot.
+        box: the plot area.
         labels: the names.
     """
     if box.layout.gutter:
@@ -72,7 +72,7 @@ def _below(box: Box, labels: Sequence[Label]) -> tuple[str, Number]:
 
 
 def _name(label: Label, x: Number, y: Number, space: Number, inside: str) -> str:
-    """The sign of a line and its name."""
+    """The marker of a line and its name."""
     name = shortened(label.name, space, LETTERS)
     tip = label.name if name != label.name else ""
     sign = mark(label.key, x, y, 4.5, tip=tip)
@@ -83,13 +83,13 @@ def _name(label: Label, x: Number, y: Number, space: Number, inside: str) -> str
 def spread(
     wanted: Sequence[Number], low: Number, high: Number, gap: Number
 ) -> list[Number]:
-    """Places near those wanted, at least `gap` apart: the squared moves are smallest.
+    """Move positions at least `gap` apart, minimising the sum of squared moves.
 
     Args:
-        wanted: the places, in order.
-        low: the first one that may be taken.
-        high: the last one.
-        gap: between two.
+        wanted: the positions, in order.
+        low: lower bound.
+        high: upper bound.
+        gap: minimum distance.
 
     >>> spread([10, 11, 40], 0, 100, 4)
     [8.5, 12.5, 40.0]
@@ -97,7 +97,7 @@ def spread(
     blocks: list[list[float]] = []
     for k, place in enumerate(wanted):
         blocks.append([float(place) - k * gap])
-        # What would overtake its neighbour moves together with it.
+        # Blocks that overlap are merged, and move together.
         while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
             last = blocks.pop()
             blocks[-1] += last

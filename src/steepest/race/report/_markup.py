@@ -1,4 +1,4 @@
-"""Tags of HTML and SVG: everything a stranger may have written is escaped here."""
+"""HTML and SVG tags. All untrusted text is escaped here."""
 
 from html import escape
 
@@ -11,31 +11,31 @@ def tag(name: str, *inside: str, **attributes: str | Number | None) -> str:
 
     Args:
         name: of the tag.
-        inside: markup, as it is: text goes through `words` before.
-        attributes: `class_` is `class`, and `data_o` is `data-o`; `None` is left out.
+        inside: raw markup; escape text with `words` first.
+        attributes: `class_` is `class`, and `data_o` is `data-o`; `None` is omitted.
 
     >>> tag("text", words("a < b"), x=1.25, text_anchor="end", class_=None)
     '<text x="1.2" text-anchor="end">a &lt; b</text>'
     """
-    given = "".join(
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return f"<{name}{given}>{''.join(inside)}</{name}>"
+    return f"<{name}{written}>{''.join(inside)}</{name}>"
 
 
 def words(text: str) -> str:
-    """Text that is nothing but text, whatever stands in it.
+    """Escape text for markup.
 
     Args:
-        text: what anybody wrote.
+        text: any text.
     """
     return escape(visible(text))
 
 
 def coordinate(value: Number) -> str:
-    """A length in a picture: a tenth of a pixel is as much as one can see.
+    """Format a length in pixels, rounded to a tenth.
 
     Args:
         value: the length.
@@ -43,7 +43,9 @@ def coordinate(value: Number) -> str:
     >>> coordinate(3.04), coordinate(-0.01)
     ('3', '0')
     """
-    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")  # 0.0: there is no -0
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(
+        ".0"
+    )  # + 0.0 turns -0.0 into 0.0
 
 
 def _value(value: str | Number) -> str:

@@ -1,8 +1,8 @@
-"""How numbers are written: the same on the terminal and on the page."""
+"""Formatting of numbers, the same on the terminal and on the page."""
 
 import math
 
-NOTHING = "\N{EN DASH}"  # where there is no number
+NOTHING = "\N{EN DASH}"  # stands for a missing number
 Number = int | float
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -11,12 +11,12 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def number(
     value: Number, spread: Number | None = None, digits: int | None = None
 ) -> str:
-    """A value with as many digits as its spread allows.
+    """Format a value with as many digits as its spread justifies.
 
     Args:
         value: the number.
-        spread: how much it varies; `None` or NaN if nobody knows.
-        digits: after the point; by default what `decimals` says.
+        spread: its standard deviation; `None` or NaN if unknown.
+        digits: decimal places; by default `decimals(value, spread)`.
 
     >>> number(0.98412, 0.0031), number(1.234e-9, 2e-10), number(12.3456)
     ('0.984 ± 0.003', '(1.2 ± 0.2)e-9', '12.35')
@@ -25,7 +25,7 @@ def number(
         return NOTHING
     known = spread is not None and math.isfinite(spread)
     noise = (known and spread) or 0.0
-    noise = noise if noise > 1e-12 * abs(value) else 0.0  # of rounding alone
+    noise = noise if noise > 1e-12 * abs(value) else 0.0  # only rounding errors
     power = 0 if plain(value, noise) else max(_magnitude(value, noise), -300)
     value, noise = (float(f"{x * 10.0**-power:.12g}") for x in (value, noise))
     if digits is None or power:
@@ -42,20 +42,20 @@ def plain(value: Number, spread: Number | None = None) -> bool:
 
     Args:
         value: the number.
-        spread: how much it varies.
+        spread: its standard deviation.
     """
     size = max(abs(value), spread or 0.0)
     return size == 0 or not math.isfinite(size) or 1e-3 <= size < 1e5
 
 
 def decimals(value: Number, spread: Number | None = None) -> int:
-    """How many digits after the point are worth writing: one of the spread.
+    """The decimal places to show: up to the first digit of the spread.
 
-    At most six digits in all, and four where there is no spread.
+    At most six digits in all, or four without a spread.
 
     Args:
         value: the number.
-        spread: how much it varies.
+        spread: its standard deviation.
 
     >>> decimals(0.98412, 0.0031), decimals(0.98412), decimals(123.4, 20.0)
     (3, 4, 0)
@@ -67,13 +67,13 @@ def decimals(value: Number, spread: Number | None = None) -> int:
 
 
 def significant(value: Number, spread: Number | None = None) -> int:
-    """How many digits after the point it takes to show two digits of a number.
+    """The decimal places needed to show two significant digits of a number.
 
-    If there is a spread, one digit of that is shown too, where six digits suffice.
+    With a spread, also enough for its first digit, up to six digits in all.
 
     Args:
         value: the number.
-        spread: how much it varies.
+        spread: its standard deviation.
 
     >>> significant(0.0014), significant(213.0), significant(0.98, 0.003)
     (4, 0, 3)
@@ -83,10 +83,10 @@ def significant(value: Number, spread: Number | None = None) -> int:
 
 
 def rate(value: Number | None) -> str:
-    """A learning rate, as one would type it.
+    """Format a learning rate the way people type it.
 
     Args:
-        value: the learning rate, or `None` if there is none.
+        value: the learning rate, or `None`.
 
     >>> [rate(x) for x in (3e-3, 0.1, 1.0, 2.5e-5)]
     ['3e-3', '0.1', '1', '2.5e-5']
@@ -100,7 +100,7 @@ def rate(value: Number | None) -> str:
 
 
 def at_rate(value: Number | None) -> str:
-    """The end of a phrase: at which learning rate, if there is one.
+    """The phrase " at 3e-3"; empty without a learning rate.
 
     Args:
         value: the learning rate.
@@ -112,11 +112,11 @@ def at_rate(value: Number | None) -> str:
 
 
 def seconds(value: Number | None, spread: Number | None = None) -> str:
-    """A time, in the unit that suits it.
+    """Format a time in a suitable unit.
 
     Args:
-        value: the seconds, or `None` if there are none.
-        spread: how much it varies; `None` or NaN if nobody knows.
+        value: the seconds, or `None`.
+        spread: how much it varies; `None` or NaN if unknown.
 
     >>> seconds(2.5e-6, 4e-7), seconds(0.0123, 0.002), seconds(0.0, 3e-6)
     ('2.5 ± 0.4 µs', '12 ± 2 ms', '< 3.0 µs')
@@ -144,10 +144,10 @@ def seconds(value: Number | None, spread: Number | None = None) -> str:
 
 
 def count(value: Number | None) -> str:
-    """How many: a whole number, its thousands set apart.
+    """Format a count with thousands separators.
 
     Args:
-        value: the count, or a mean of some; `None` if there is none.
+        value: the count, or a mean of counts, or `None`.
 
     >>> count(1234.4)
     '1,234'
@@ -156,10 +156,10 @@ def count(value: Number | None) -> str:
 
 
 def chance(p: Number | None) -> str:
-    """How likely something is by chance.
+    """Format a p-value.
 
     Args:
-        p: the probability, or `None` if it is not known.
+        p: the p-value, or `None` if unknown.
 
     >>> chance(0.0412), chance(0.3), chance(1e-7)
     ('p = 0.041', 'p = 0.30', 'p < 0.001')
@@ -172,7 +172,7 @@ def chance(p: Number | None) -> str:
 
 
 def power_of_ten(power: int) -> str:
-    """`10` to a power, as it stands on an axis.
+    """Format a power of ten for an axis.
 
     Args:
         power: the exponent.
@@ -184,11 +184,11 @@ def power_of_ten(power: int) -> str:
 
 
 def listed(words: list[str], most: int = 4) -> str:
-    """Several words in a sentence.
+    """Join words with commas and "and".
 
     Args:
         words: the words.
-        most: how many may be named; the others are counted.
+        most: maximum number of items; the rest become "N others".
 
     >>> listed(["adam", "lion", "muon"]), listed(list("abcdefg"), 3)
     ('adam, lion and muon', 'a, b and 5 others')
@@ -200,20 +200,20 @@ def listed(words: list[str], most: int = 4) -> str:
 
 
 def _magnitude(value: Number, spread: Number = 0.0) -> int:
-    """The power of ten just below a number or its spread, whichever is larger."""
+    """The exponent of a number or its spread, whichever is larger."""
     size = max(abs(value), spread)
     return math.floor(math.log10(size)) if size else 0
 
 
 def _noise(spread: Number, digits: int) -> str:
-    """A spread, which is not zero if it is small."""
+    """Format a spread; a small one is not rounded to zero."""
     text = f"{spread:.{digits}f}"
     return f"{spread:.0e}".replace("e-0", "e-") if spread and not float(text) else text
 
 
 def _fixed(value: Number, digits: int) -> str:
     text = f"{value:.{digits}f}"
-    return text.lstrip("-") if not float(text) else text  # no minus before a zero
+    return text.lstrip("-") if not float(text) else text  # no "-0"
 
 
 def _short(value: Number) -> str:

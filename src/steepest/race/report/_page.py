@@ -1,4 +1,4 @@
-"""The report of a race: one page, with everything in it."""
+"""The HTML report of a race: one self-contained page."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 _CSS = STYLE + (_HERE / "page.css").read_text("utf-8")
 _JS = (_HERE / "page.js").read_text("utf-8")
 
-# Nothing is fetched from anywhere, and nothing can be.
+# The policy blocks all requests: the page works offline.
 _HEAD = """<!doctype html>
 <html lang="en">
 <head>
@@ -32,7 +32,7 @@ style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:">
 
 
 def page(outcome: Outcome) -> str:
-    """The text of an HTML file: light or dark, for screens of any width, and paper.
+    """The report as HTML: light or dark, for screens of any width and for print.
 
     Args:
         outcome: of a race.
@@ -44,7 +44,7 @@ def page(outcome: Outcome) -> str:
         *(_figures(outcome) if outcome.sweeps else []),
         _how(outcome),
         _settings(outcome),
-        tag("footer", "Made by steepest, the race."),
+        tag("footer", "Made by steepest race."),
     ]
     title = tag("title", words(f"{outcome.problem}: which optimizer?"))
     body = tag("body", tag("main", *parts), f"<script>{_JS}</script>")
@@ -58,13 +58,13 @@ def _header(outcome: Outcome) -> str:
         "learning rates": count(len(_rates(outcome))),
         "seeds": count(len(_seeds(outcome))),
         "runs": count(sum(sweep.runs for sweep in sweeps)),
-        "steps of a run": count(max((s.planned for s in sweeps), default=0)),
+        "steps per run": count(max((s.planned for s in sweeps), default=0)),
         "parameters": count(max((s.parameters for s in sweeps), default=0)),
-        "training": seconds(sum(s.seconds[-1] for s in sweeps)),
+        "training time": seconds(sum(s.seconds[-1] for s in sweeps)),
     }
     return tag(
         "header",
-        tag("p", "The race", class_="over"),
+        tag("p", "Optimizer race", class_="over"),
         tag("h1", words(outcome.problem)),
         tag("p", words(outcome.about), class_="about"),
         tag("p", words(verdict(outcome)), class_="verdict"),
@@ -74,38 +74,38 @@ def _header(outcome: Outcome) -> str:
 
 def _table(outcome: Outcome) -> str:
     headers, rows = columns(outcome)
-    # Roles are said again, since a phone shows each row as a card.
+    # Explicit roles: on a phone the CSS shows each row as a card, not as a table row.
     top = [tag("th", words(h), scope="col", role="columnheader") for h in headers]
     body = []
     for (key, _), texts in zip(keyed(outcome), rows, strict=True):
         name = _sign(key) + words(texts[0])
         cells = [tag("th", name, scope="row", role="rowheader")]
-        for header, told in zip(headers[1:], texts[1:], strict=True):
-            whole = words(told).replace(" = ", "&nbsp;=&nbsp;")
-            cells.append(tag("td", whole, role="cell", data_label=header))
+        for header, text in zip(headers[1:], texts[1:], strict=True):
+            unbroken = words(text).replace(" = ", "&nbsp;=&nbsp;")
+            cells.append(tag("td", unbroken, role="cell", data_label=header))
         body.append(tag("tr", *cells, role="row", data_s=str(key)))
     table = tag(
         "table",
         tag("thead", tag("tr", *top, role="row"), role="rowgroup"),
         tag("tbody", *body, role="rowgroup"),
         role="table",
-        aria_label="The optimizers, the best one first",
+        aria_label="The optimizers, best first",
     )
     explained = (
-        f"Each optimizer at its best learning rate, the best one first. "
+        "Each optimizer at its best learning rate, best first. "
         f"A {outcome.better} {outcome.measure} is better; ± is the standard deviation "
         "over the seeds."
     )
     return tag(
         "section",
-        tag("h2", "Who is best"),
+        tag("h2", "Ranking"),
         tag("p", words(explained), class_="small"),
         tag("div", table, class_="scroll cards"),
     )
 
 
 def _sign(key: int) -> str:
-    """The colour and the sign of an optimizer."""
+    """The coloured marker of an optimizer."""
     inside = series(key, mark(key, 0, 0, 5))
     return tag(
         "svg", inside, class_="picture sign", viewBox="-7 -7 14 14", aria_hidden="true"
@@ -113,26 +113,26 @@ def _sign(key: int) -> str:
 
 
 def _notes(outcome: Outcome) -> str:
-    found = [tag("li", words(note)) for note in notes(outcome)]
-    return tag("ul", *found, class_="notes") if found else ""
+    items = [tag("li", words(note)) for note in notes(outcome)]
+    return tag("ul", *items, class_="notes") if items else ""
 
 
 def _figures(outcome: Outcome) -> list[str]:
-    pick = tag("div", tag("span", "Pick one out:"), class_="pick", hidden="")
+    pick = tag("div", tag("span", "Highlight:"), class_="pick", hidden="")
     pairs = zip(drawn(outcome, WIDE), drawn(outcome, NARROW), strict=True)
-    told = captions(outcome)
-    return [pick, *(_figure(wide, narrow, told[wide.name]) for wide, narrow in pairs)]
+    texts = captions(outcome)
+    return [pick, *(_figure(wide, narrow, texts[wide.name]) for wide, narrow in pairs)]
 
 
-def _figure(wide: Picture, narrow: Picture, told: str) -> str:
-    caption = tag("figcaption", tag("h2", words(wide.title)), tag("p", words(told)))
+def _figure(wide: Picture, narrow: Picture, text: str) -> str:
+    caption = tag("figcaption", tag("h2", words(wide.title)), tag("p", words(text)))
     return tag(
         "figure", caption, wide.inline("wide"), narrow.inline("narrow"), id=wide.name
     )
 
 
 def _how(outcome: Outcome) -> str:
-    items = [tag("li", words(told)) for told in reading(outcome)]
+    items = [tag("li", words(note)) for note in reading(outcome)]
     return tag(
         "section", tag("h2", "How to read this"), tag("ul", *items, class_="how")
     )
@@ -143,11 +143,11 @@ def _settings(outcome: Outcome) -> str:
     compiling = [f"{s.name} {seconds(s.compiling)}" for s in outcome.sweeps]
     facts = {
         "machine": outcome.machine,
-        "measure": f"{outcome.measure}, {outcome.better} is better",
+        "metric": f"{outcome.measure}, {outcome.better} is better",
         "target": "none" if target is None else f"{target:g}",
         "learning rates": ", ".join(rate(r) for r in _rates(outcome)) or "none",
         "seeds": ", ".join(str(s) for s in _seeds(outcome)) or "none",
-        "compiling": listed(compiling, len(compiling)) or "nothing",
+        "compile time": listed(compiling, len(compiling)) or "none",
     }
     inside = [tag("h2", "Settings"), _list("settings", facts)]
     if outcome.sweeps:
@@ -156,7 +156,7 @@ def _settings(outcome: Outcome) -> str:
 
 
 def _everything(outcome: Outcome) -> str:
-    """The numbers behind the picture of learning rates."""
+    """The numbers behind the learning-rate plot."""
     rates = [*_rates(outcome), *([None] if _some_unswept(outcome) else [])]
     top = [tag("th", words("optimizer"), scope="col")]
     top += [tag("th", words(_named(r)), scope="col") for r in rates]
@@ -166,9 +166,9 @@ def _everything(outcome: Outcome) -> str:
         cells += [_cell(sweep, r) for r in rates]
         body.append(tag("tr", *cells))
     table = tag("table", tag("thead", tag("tr", *top)), tag("tbody", *body))
-    told = f"The {words(outcome.measure)} at the end, for every learning rate"
+    summary = f"Final {words(outcome.measure)} at every learning rate"
     inside = tag("div", table, class_="scroll plain", tabindex="0")
-    return tag("details", tag("summary", told), inside)
+    return tag("details", tag("summary", summary), inside)
 
 
 def _cell(sweep: Sweep, r: float | None) -> str:
@@ -177,8 +177,8 @@ def _cell(sweep: Sweep, r: float | None) -> str:
     k = sweep.rates.index(r)
     gone = int(sweep.diverged[k].sum())
     if gone:
-        told = "diverged" if gone == len(sweep.seeds) else f"{gone} diverged"
-        return tag("td", told, class_="gone")
+        text = "diverged" if gone == len(sweep.seeds) else f"{gone} diverged"
+        return tag("td", text, class_="gone")
     return tag("td", words(number(float(np.mean(sweep.metric[k, :, -1])))))
 
 

@@ -1,4 +1,4 @@
-"""A finished picture: in a page, or as a file."""
+"""A finished plot, for a page or as a file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +11,15 @@ STYLE = Path(__file__).with_name("picture.css").read_text("utf-8")
 
 @dataclass(frozen=True)
 class Picture:
-    """A finished picture.
+    """A finished plot.
 
     Attributes:
-        name: of the file, without its ending.
+        name: of the file, without its suffix.
         title: what it shows.
-        says: the same in a sentence, for who cannot see it.
+        says: a description for screen readers.
         width: in pixels.
         height: in pixels.
-        body: its markup.
+        body: the SVG markup inside it.
     """
 
     name: str
@@ -30,15 +30,15 @@ class Picture:
     body: str
 
     def inline(self, kind: str) -> str:
-        """As a part of a page that has the style already.
+        """The SVG element for a page, which provides the style.
 
         Args:
-            kind: a class for the page's own style.
+            kind: a CSS class.
         """
         return self._svg(self.body, class_=f"picture {kind}")
 
     def alone(self) -> str:
-        """As a file of its own."""
+        """A standalone SVG file."""
         paper = tag("rect", class_="paper", width=self.width, height=self.height)
         return self._svg(
             tag("title", words(self.title)),

@@ -1,4 +1,4 @@
-"""The pictures of a race."""
+"""The plots of a race."""
 
 from .._outcome import Outcome
 from ._curves import curves
@@ -9,7 +9,7 @@ from ._sensitivity import sensitivity
 
 
 def pictures(outcome: Outcome) -> dict[str, str]:
-    """Every picture by its name, as the text of an SVG file.
+    """Every plot as the text of an SVG file, by name.
 
     Args:
         outcome: of a race.
@@ -18,11 +18,11 @@ def pictures(outcome: Outcome) -> dict[str, str]:
 
 
 def drawn(outcome: Outcome, layout: Layout) -> list[Picture]:
-    """Every picture.
+    """Draw every plot.
 
     Args:
         outcome: of a race.
-        layout: how large they are.
+        layout: their size.
     """
     return [
         curves(outcome, layout, "steps"),

@@ -1,4 +1,4 @@
-"""What every picture has: a plot, and axes with round numbers."""
+"""The parts that all plots share: layout, plot area and axes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from ._numbers import Number
 from ._scales import Scale, Tick
 from ._svg import rule, text, width
 
-ROW = 18.0  # the height of a line of text
-TOP = 34.0  # where a plot begins, below the title of its vertical axis
+ROW = 18.0  # height of a line of text, in pixels
+TOP = 34.0  # top of the plot area, below the title of the vertical axis
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How large a picture is, and where it has room for names.
+    """The size of a picture, and where the names go.
 
     Attributes:
         width: of the picture.
-        height: of the plot in it.
-        gutter: the room for names right of the plot; 0 if they stand below.
+        height: of the plot area.
+        gutter: width left for names on the right; 0 puts them below the plot.
     """
 
     width: Number
@@ -35,7 +35,7 @@ NARROW = Layout(380.0, 270.0, 0.0)
 
 @dataclass(frozen=True)
 class Box:
-    """The plot in a picture, in pixels."""
+    """The plot area of a picture, in pixels."""
 
     layout: Layout
     left: Number
@@ -45,12 +45,12 @@ class Box:
 
 
 def room(layout: Layout, ticks: Sequence[Tick], names: int) -> Box:
-    """A plot, high enough for all names, and as wide as the texts at its left allow.
+    """The plot area: high enough for all names, with room for the tick labels.
 
     Args:
         layout: of the picture.
-        ticks: those of the vertical axis.
-        names: how many names stand beside it.
+        ticks: of the vertical axis.
+        names: number of names beside the plot.
     """
     left = max([width(name, 12) for _, name in ticks], default=0.0) + 12
     top, height = TOP, tall(layout, names)
@@ -59,17 +59,17 @@ def room(layout: Layout, ticks: Sequence[Tick], names: int) -> Box:
 
 
 def tall(layout: Layout, names: int) -> Number:
-    """The height of the plot.
+    """The height of the plot area.
 
     Args:
         layout: of the picture.
-        names: how many names stand beside it.
+        names: number of names beside the plot.
     """
     return max(layout.height, ROW * names) if layout.gutter else layout.height
 
 
 def keyed(outcome: Outcome) -> list[tuple[int, Standing]]:
-    """Every row of the table, with the number that gives it its colour.
+    """Every row of the table, with the key that gives it its colour.
 
     Args:
         outcome: of a race.
@@ -84,13 +84,13 @@ def axes(
     up: Sequence[tuple[Number, str]],
     titles: tuple[str, str],
 ) -> str:
-    """Thin lines at round numbers, the numbers, and what they mean.
+    """Draw grid lines, tick labels and axis titles.
 
     Args:
-        box: the plot.
-        across: pixels and texts along the horizontal axis.
-        up: pixels and texts along the vertical axis.
-        titles: of the horizontal axis and of the vertical one.
+        box: the plot area.
+        across: pixels and labels of the horizontal axis.
+        up: pixels and labels of the vertical axis.
+        titles: of the horizontal and the vertical axis.
     """
     parts = [text(titles[1], 0, 15, class_="axis")]
     for y, name in up:
@@ -112,17 +112,17 @@ def titled(what: str, scale: Scale) -> str:
     """The title of an axis.
 
     Args:
-        what: it shows.
+        what: the axis shows.
         scale: of the axis.
     """
     return f"{what}, log scale" if scale.log else what
 
 
 def apart(ticks: Sequence[tuple[Number, str]]) -> list[tuple[Number, str]]:
-    """Those texts along the horizontal axis that do not touch, the first ones first.
+    """Drop tick labels of the horizontal axis that would overlap earlier ones.
 
     Args:
-        ticks: pixels and texts, the most wanted first.
+        ticks: pixels and labels, most important first.
     """
     kept: list[tuple[Number, str]] = []
     for x, name in ticks:
@@ -133,11 +133,11 @@ def apart(ticks: Sequence[tuple[Number, str]]) -> list[tuple[Number, str]]:
 
 
 def cut(box: Box, *inside: str) -> str:
-    """Only what lies in the plot.
+    """Clip markup to the plot area.
 
     Args:
-        box: the plot.
-        inside: markup.
+        box: the plot area.
+        inside: the markup.
     """
     wide, high = box.right - box.left, box.bottom - box.top
     corner = " ".join(coordinate(v) for v in (box.left, box.top, wide, high))

@@ -1,4 +1,4 @@
-"""What a race leaves: a page, pictures, and numbers for machines."""
+"""The files of a finished race: HTML page, plots and JSON."""
 
 import json
 from dataclasses import fields
@@ -14,11 +14,11 @@ from ._pictures import pictures
 
 
 def write_report(outcome: Outcome, folder: str | Path) -> Path:
-    """Write `report.html`, `results.json` and a picture a file; the page's path.
+    """Write `report.html`, `results.json` and the plots. Returns the page's path.
 
     Args:
         outcome: of a race.
-        folder: where to; it is made if need be.
+        folder: where to write; created if missing.
     """
     folder = Path(folder)
     _disk.make_folder(folder)
@@ -30,9 +30,9 @@ def write_report(outcome: Outcome, folder: str | Path) -> Path:
 
 
 def results(outcome: Outcome) -> str:
-    """A race as JSON: the table, and every number it is made of.
+    """A race as JSON: the table, and all numbers behind it.
 
-    NaN is `null`, as of diverged runs.
+    NaN, as in diverged runs, is `null`.
 
     Args:
         outcome: of a race.
@@ -49,9 +49,9 @@ def results(outcome: Outcome) -> str:
 
 
 def _row(row: Standing) -> dict[str, Any]:
-    found = {"name": row.name, "learning_rate": row.rate}
+    head = {"name": row.name, "learning_rate": row.rate}
     own = {f.name: to_json(getattr(row, f.name)) for f in fields(Standing)[2:]}
     step = {"step_seconds": row.sweep.step_seconds}
     step["step_spread"] = to_json(row.sweep.step_spread)
     memory = {"bytes_per_param": row.sweep.bytes_per_param}
-    return {**found, **own, **step, **memory}
+    return {**head, **own, **step, **memory}

@@ -1,4 +1,4 @@
-"""Where a value lies on an axis, and which values are written beside it."""
+"""Axis scales and ticks."""
 
 import math
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ import numpy as np
 
 from ._numbers import Number, power_of_ten, rate
 
-Tick = tuple[Number, str]  # a value, and how it is written
+Tick = tuple[Number, str]  # a value and its label
 
 
 @dataclass(frozen=True)
@@ -20,9 +20,9 @@ class Scale:
         high: the value at the end.
         start: a pixel.
         end: a pixel, on either side of `start`.
-        log: whether equal ratios are equal lengths.
-        zero: the smallest positive value, if a logarithmic axis has a place for zero at
-            its start; else `None`.
+        log: whether the axis is logarithmic.
+        zero: the smallest positive value, if a logarithmic axis shows 0 at its start;
+            else `None`.
     """
 
     low: Number
@@ -33,18 +33,18 @@ class Scale:
     zero: Number | None = None
 
     def __call__(self, value: Number) -> Number:
-        """The pixel of a value; one outside of the axis lies a little outside of it."""
+        """The pixel of a value; values outside the axis are clipped just outside it."""
         share = (self._bent(value) - self._bent(self.low)) / (
             self._bent(self.high) - self._bent(self.low)
         )
         return self.start + min(max(share, -0.5), 1.5) * (self.end - self.start)
 
     def ticks(self, most: int) -> list[Tick]:
-        """At most so many round values, with their texts."""
+        """At most `most` round values, with their labels."""
         if not self.log:
             return _even(self.low, self.high, most)
-        found = _decades(self.zero or self.low, self.high, most)
-        return [(0.0, "0"), *found] if self.zero is not None else found
+        decades = _decades(self.zero or self.low, self.high, most)
+        return [(0.0, "0"), *decades] if self.zero is not None else decades
 
     def _bent(self, value: Number) -> Number:
         return math.log(max(value, self.low)) if self.log else value
@@ -58,22 +58,22 @@ def fit(
     log: bool = False,
     pad: Number = 0.05,
 ) -> Scale:
-    """An axis that has a place for all values.
+    """Fit an axis to values.
 
     Args:
-        values: what will be drawn; those that are no numbers do not count.
+        values: what will be drawn; values that are not finite are ignored.
         start: the pixel where the axis begins.
         end: the pixel where it ends.
-        log: whether it may be logarithmic: it is, if the values span more than a
-            decade and none is below zero.
-        pad: which share of the axis is left free at each side.
+        log: whether it may be logarithmic. It is if the values span more than a decade
+            and none is negative.
+        pad: fraction of the axis left free at each end.
     """
-    found = np.array(list(values), np.float64)
-    found = found[np.isfinite(found)]
-    if not len(found):
+    finite = np.array(list(values), np.float64)
+    finite = finite[np.isfinite(finite)]
+    if not len(finite):
         return Scale(0.0, 1.0, start, end)
-    low, high = float(found.min()), float(found.max())
-    above = found[found > 0]
+    low, high = float(finite.min()), float(finite.max())
+    above = finite[finite > 0]
     if log and low >= 0 and len(above) and high > 10 * above.min():
         return _logarithmic(float(above.min()), high, start, end, pad, low == 0)
     if low == high:
@@ -84,15 +84,15 @@ def fit(
 
 
 def logarithmic(values: Iterable[Number], start: Number, end: Number) -> Scale:
-    """A logarithmic axis, however near to each other the values are.
+    """Fit a logarithmic axis to values, even if they span less than a decade.
 
     Args:
-        values: what will be drawn, all of it positive.
+        values: what will be drawn; all are positive.
         start: the pixel where the axis begins.
         end: the pixel where it ends.
     """
-    found = list(values) or [1.0]
-    return _logarithmic(min(found), max(found), start, end, 0.04, False)
+    known = list(values) or [1.0]
+    return _logarithmic(min(known), max(known), start, end, 0.04, False)
 
 
 def _logarithmic(
@@ -124,17 +124,17 @@ def _count(low: Number, high: Number, step: Number) -> int:
 
 
 def _decades(low: Number, high: Number, most: int) -> list[Tick]:
-    """Powers of ten: every one, or every second, or ...; 1, 2 and 5 times if few."""
+    """Powers of ten, or every n-th of them; if there are few, also 2 and 5 times."""
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
     plain = low > 9e-4 and high < 2e4
     text = lambda k: f"{10.0**k:g}" if plain else power_of_ten(k)
     if last - first < 2:
-        found = [
+        ticks = [
             (m * 10.0**k, rate(m * 10.0**k) if not plain else f"{m * 10.0**k:g}")
             for k in range(first - 1, last + 1)
             for m in (1, 2, 5)
         ]
-        return [(v, t) for v, t in found if low <= v <= high][:most]
+        return [(v, t) for v, t in ticks if low <= v <= high][:most]
     every = next(n for n in range(1, 1000) if (last - first) // n + 1 <= most)
-    # Counted from 1, so that 10^0 is among them.
+    # Multiples of `every`, so that 10^0 is among them.
     return [(10.0**k, text(k)) for k in range(first, last + 1) if k % every == 0]

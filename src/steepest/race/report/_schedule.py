@@ -1,4 +1,4 @@
-"""A schedule written as a text: its steps, its values, and a picture of them."""
+"""The values of a schedule that is written as text, and a plot of them."""
 
 import ast
 import math
@@ -13,20 +13,20 @@ from ._plot import axes, Layout, room, TOP
 from ._scales import fit, Scale
 from ._svg import line, series
 
-_POINTS = 2000  # at which a schedule is looked at
-_USUAL = 1000  # steps, where nothing in the text says how many
-_BEYOND = 5  # times the largest number of the text: how far to look for its end
+_POINTS = 2000  # maximum number of points of the curve
+_USUAL = 1000  # steps, if the text contains no number of steps
+_BEYOND = 5  # times the largest number in the text: how far to search for its end
 _LAYOUT = Layout(width=880.0, height=330.0, gutter=0.0)
 
 
 def schedule_values(
     text: str, steps: int, last: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Some steps from 0 to the last, and the schedule there.
+    """Evaluate a schedule. Returns the steps and its values there.
 
     Args:
         text: an expression of `rate`, which is 1, and `steps`.
-        steps: what `steps` in it stands for.
+        steps: the value of `steps`.
         last: the last step; by default `steps`.
     """
     schedule = schedule_of(text, rate=1.0, steps=steps)
@@ -37,36 +37,36 @@ def schedule_values(
 
 
 def guessed_steps(text: str) -> int:
-    """How many steps a schedule seems to be about.
+    """Guess the number of steps of a schedule.
 
-    As many as the largest whole number in the text, and more if the schedule has not
-    come to rest by then.
+    It is the largest whole number in the text, or more if the schedule still changes
+    after that.
 
     Args:
         text: as for `schedule_values`.
     """
-    schedule_of(text, rate=1.0, steps=_USUAL)  # says what is wrong with the text
+    schedule_of(text, rate=1.0, steps=_USUAL)  # raises if the text is wrong
     nodes = ast.walk(ast.parse(text.strip(), mode="eval"))
     whole = [node.value for node in nodes if isinstance(node, ast.Constant)]
     named = max((n for n in whole if type(n) is int and n > 1), default=_USUAL)
-    counts, found = schedule_values(text, named, _BEYOND * named)
-    moves = np.abs(found - found[-1]) > 0.005 * np.ptp(found)
+    counts, values = schedule_values(text, named, _BEYOND * named)
+    moves = np.abs(values - values[-1]) > 0.005 * np.ptp(values)
     rest = int(counts[moves][-1]) if moves.any() else 0
     if rest < named - 1:
         return named
-    digit = 10 ** max(len(str(rest)) - 2, 0)  # the second one
+    digit = 10 ** max(len(str(rest)) - 2, 0)  # round up to two digits
     return min(math.ceil(1.1 * rest / digit) * digit, _BEYOND * named)
 
 
-def schedule_picture(text: str, counts: np.ndarray, found: np.ndarray) -> Picture:
-    """The schedule in SVG.
+def schedule_picture(text: str, counts: np.ndarray, values: np.ndarray) -> Picture:
+    """Plot a schedule as SVG.
 
     Args:
-        text: what to call it.
+        text: the title.
         counts: the steps.
-        found: the values there.
+        values: the schedule at these steps.
     """
-    y = fit(found.tolist(), TOP + _LAYOUT.height, TOP)
+    y = fit(values.tolist(), TOP + _LAYOUT.height, TOP)
     up = y.ticks(7)
     box = room(_LAYOUT, up, 1)
     x = Scale(0.0, float(counts[-1]), box.left, box.right)
@@ -77,8 +77,8 @@ def schedule_picture(text: str, counts: np.ndarray, found: np.ndarray) -> Pictur
         ("steps", text),
     )
     pixels = (
-        np.array([axis(float(v)) for v in a]) for axis, a in ((x, counts), (y, found))
+        np.array([axis(float(v)) for v in a]) for axis, a in ((x, counts), (y, values))
     )
-    says = f"From {found[0]:.3g} to {found[-1]:.3g} in {counts[-1]} steps."
+    says = f"From {values[0]:.3g} to {values[-1]:.3g} in {counts[-1]} steps."
     body = frame + series(0, line(*pixels))
     return Picture("schedule", text, says, _LAYOUT.width, box.bottom + 50, body)

@@ -1,4 +1,4 @@
-"""How much the learning rate matters."""
+"""The learning-rate plot: the final metric against the learning rate."""
 
 from collections.abc import Sequence
 
@@ -14,24 +14,24 @@ from ._plot import apart, axes, Box, cut, keyed, Layout, room, tall, titled, TOP
 from ._scales import fit, logarithmic, Scale
 from ._svg import band, cross, line, mark, rule, series, text
 
-_LANE, _ROW = 90.0, 10.0  # how high the lane of crosses may be, and a row in it
+_LANE, _ROW = 90.0, 10.0  # maximum heights of the lane of crosses and of a row in it
 
 
 def sensitivity(outcome: Outcome, layout: Layout) -> Picture:
-    """The metric at the end against the learning rate, one line for each optimizer.
+    """Plot the final metric against the learning rate, one line for each optimizer.
 
-    Where a run diverged there is a cross, in a lane at the bad end of the axis.
+    Diverged runs are crosses in a lane at the bad end of the vertical axis.
 
     Args:
         outcome: of a race.
-        layout: how large it is.
+        layout: its size.
     """
     rows = keyed(outcome)
     gone = sorted((key, row) for key, row in rows if row.diverged)
     lane = min(max(_ROW * len(gone) + 8, 30), _LANE) if gone else 0.0
     low = outcome.better == "lower"
     bottom = TOP + max(tall(layout, len(rows)), 160 + lane)
-    # The lane is at the bad end: above the plot, if a high metric is bad.
+    # The lane is at the bad end: at the top if lower is better.
     y = fit(
         (v for _, row in rows for v in _ends(row).flat),
         bottom if low else bottom - lane,
@@ -43,7 +43,7 @@ def sensitivity(outcome: Outcome, layout: Layout) -> Picture:
     box = Box(layout, left.left, left.right, TOP, bottom)
     tried = sorted({r for _, row in rows for r in row.sweep.rates if r is not None})
     x = logarithmic(tried, box.left + 8, box.right - 8)
-    titles = "learning rate, log scale", titled(f"{outcome.measure} at the end", y)
+    titles = "learning rate, log scale", titled(f"final {outcome.measure}", y)
     parts = [
         axes(box, _rates(tried, x), [(y(v), name) for v, name in up], titles),
         _target(outcome, box, y),
@@ -60,8 +60,8 @@ def sensitivity(outcome: Outcome, layout: Layout) -> Picture:
     return Picture(
         "learning-rates",
         "Learning-rate sensitivity",
-        f"The {outcome.measure} of {len(rows)} optimizers at the end, against the "
-        "learning rate; crosses where runs diverged.",
+        f"The final {outcome.measure} of {len(rows)} optimizers against the learning "
+        "rate, with crosses where runs diverged.",
         layout.width,
         height,
         "".join(parts) + legend,
@@ -69,13 +69,13 @@ def sensitivity(outcome: Outcome, layout: Layout) -> Picture:
 
 
 def _ends(row: Standing) -> np.ndarray:
-    """(rates, seeds), the metric at the end; NaN where a run diverged."""
+    """(rates, seeds), the final metric; NaN where a run diverged."""
     metric = np.asarray(row.sweep.metric[..., -1], np.float64)
     return np.where(row.sweep.diverged, np.nan, metric)
 
 
 def _rates(tried: Sequence[Number], x: Scale) -> list[tuple[Number, str]]:
-    """The learning rates tried, as many as there is room for; powers of ten first."""
+    """Labels of the learning rates that fit; powers of ten take precedence."""
     odd = lambda r: abs(np.log10(r) - round(np.log10(r))) > 1e-6
     return apart([(x(r), rate(r)) for r in sorted(tried, key=odd)])
 
@@ -93,7 +93,7 @@ def _target(outcome: Outcome, box: Box, y: Scale) -> str:
 def _lane(
     gone: Sequence[tuple[int, Standing]], box: Box, lane: Number, low: bool, x: Scale
 ) -> str:
-    """Crosses for runs that diverged: a row for each optimizer, small if only some."""
+    """Crosses for diverged runs, a row per optimizer; small if only some diverged."""
     if not gone:
         return ""
     top = box.top if low else box.bottom - lane
@@ -106,21 +106,21 @@ def _lane(
     row_height = min(_ROW, (lane - 8) / len(gone))
     first = top + (lane - row_height * (len(gone) - 1)) / 2
     for k, (key, row) in enumerate(gone):
-        found = []
+        crosses = []
         for r, lost in zip(row.sweep.rates, row.sweep.diverged, strict=True):
             if lost.any():
                 tip = f"{_at(row, r)}\n{lost.sum()} of {len(lost)} runs diverged"
                 px = (box.left + box.right) / 2 if r is None else x(r)
                 size = 3.4 if lost.all() else 2.2
-                found.append(cross(px, first + row_height * k, size, tip))
-        parts.append(series(key, *found))
+                crosses.append(cross(px, first + row_height * k, size, tip))
+        parts.append(series(key, *crosses))
     return "".join(parts)
 
 
 def _line(key: int, row: Standing, x: Scale, y: Scale, box: Box) -> str:
     ends, rates = _ends(row), [r for r in row.sweep.rates if r is not None]
     xs = np.array([x(r) for r in rates])
-    if not rates:  # the same at every learning rate
+    if not rates:  # no learning rate: a horizontal line
         ends, xs = np.repeat(ends, 2, axis=0), np.array([box.left, box.right])
     order = xs.argsort()
     least, mean, most = (
@@ -128,7 +128,7 @@ def _line(key: int, row: Standing, x: Scale, y: Scale, box: Box) -> str:
         for f in (np.min, np.mean, np.max)
     )
     good = np.flatnonzero(np.isfinite(mean))
-    if len(good) == 1:  # no line, and so no band
+    if len(good) == 1:  # a single point has no line and no band
         x0, y0, y1 = (float(v[good[0]]) for v in (xs[order], least, most))
         return series(key, rule(x0, y0, x0, y1, "bar"))
     area = band(xs[order], least, most) if ends.shape[1] > 1 else ""
@@ -136,14 +136,14 @@ def _line(key: int, row: Standing, x: Scale, y: Scale, box: Box) -> str:
 
 
 def _marks(key: int, row: Standing, x: Scale, y: Scale, measure: str) -> str:
-    found = []
+    marks = []
     for k, (r, ends) in enumerate(zip(row.sweep.rates, _ends(row), strict=True)):
         if r is not None and not np.isnan(ends).any():
             spread = float(ends.std(ddof=1)) if len(ends) > 1 else None
             tip = f"{_at(row, r)}\n{measure} {number(float(ends.mean()), spread)}"
             kind = ("ring", 5.5) if k == row.place else ("mark", 3.0)
-            found.append(mark(key, x(r), y(ends.mean()), kind[1], kind[0], tip))
-    return series(key, *found)
+            marks.append(mark(key, x(r), y(ends.mean()), kind[1], kind[0], tip))
+    return series(key, *marks)
 
 
 def _at(row: Standing, r: Number | None) -> str:
@@ -151,6 +151,6 @@ def _at(row: Standing, r: Number | None) -> str:
 
 
 def _height(row: Standing, y: Scale, low: bool) -> Number:
-    """Where the name stands: at the best metric, or at the bad end."""
+    """The height of the name: at the best metric, or at the bad end."""
     bad = y.end if low else y.start
     return bad if np.isnan(row.metric) else y(row.metric)

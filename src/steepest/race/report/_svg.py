@@ -1,4 +1,4 @@
-"""Lines, bands and marks of a picture in SVG; their colours are in `picture.css`."""
+"""SVG lines, bands and markers; their colours are in `picture.css`."""
 
 import math
 
@@ -9,38 +9,38 @@ from ._numbers import Number
 
 COLOURS = 8
 
-_POINTS = 120  # of a line: more than that nobody can see
+_POINTS = 120  # of a line: more would not be visible
 
 
 def text(what: str, x: Number, y: Number, **attributes: str | Number | None) -> str:
-    """Words at a place.
+    """Text at a position.
 
     Args:
-        what: the words.
-        x: where they begin, unless `text_anchor` says else.
-        y: their base line.
+        what: the text.
+        x: its start, unless `text_anchor` says otherwise.
+        y: its baseline.
         attributes: of the tag.
     """
     return tag("text", words(what), x=x, y=y, **attributes)
 
 
 def line(xs: np.ndarray, ys: np.ndarray) -> str:
-    """A line through points; broken where one is no number.
+    """A line through points, with gaps where one is not finite.
 
     Args:
         xs: from the left.
         ys: from the top.
     """
-    found, down = [], False
+    path, down = [], False
     for x, y in zip(*_fewer(xs, ys), strict=True):
         if math.isfinite(x) and math.isfinite(y):
-            found.append(f"{'L' if down else 'M'}{coordinate(x)} {coordinate(y)}")
+            path.append(f"{'L' if down else 'M'}{coordinate(x)} {coordinate(y)}")
         down = math.isfinite(x) and math.isfinite(y)
-    return tag("path", class_="curve", d="".join(found))
+    return tag("path", class_="curve", d="".join(path))
 
 
 def band(xs: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> str:
-    """The area between two lines; broken where one is no number.
+    """The area between two lines, with gaps where one is not finite.
 
     Args:
         xs: from the left.
@@ -49,24 +49,24 @@ def band(xs: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> str:
     """
     xs, lows, highs = _fewer(xs, lows, highs)
     good = np.isfinite(xs + lows + highs)
-    found = []
+    areas = []
     for part in np.split(np.arange(len(xs)), np.flatnonzero(np.diff(good)) + 1):
         if len(part) > 1 and good[part[0]]:
             across = np.concatenate([xs[part], xs[part[::-1]]])
             around = np.concatenate([lows[part], highs[part[::-1]]])
-            found.append(_closed(across, around))
-    return tag("path", class_="band", d="".join(found)) if found else ""
+            areas.append(_closed(across, around))
+    return tag("path", class_="band", d="".join(areas)) if areas else ""
 
 
 def rule(x1: Number, y1: Number, x2: Number, y2: Number, class_: str) -> str:
     """A straight line.
 
     Args:
-        x1: where it begins, from the left.
-        y1: where it begins, from the top.
-        x2: where it ends, from the left.
-        y2: where it ends, from the top.
-        class_: what it is.
+        x1: its start, from the left.
+        y1: its start, from the top.
+        x2: its end, from the left.
+        y2: its end, from the top.
+        class_: CSS class.
     """
     d = f"M{coordinate(x1)} {coordinate(y1)}L{coordinate(x2)} {coordinate(y2)}"
     return tag("path", class_=class_, d=d)
@@ -80,15 +80,15 @@ def mark(
     class_: str = "mark",
     tip: str = "",
 ) -> str:
-    """A small sign, by which lines differ for those who do not see the colour.
+    """A marker. Its shape distinguishes lines without relying on colour.
 
     Args:
-        kind: which one; they repeat.
-        x: its middle, from the left.
-        y: its middle, from the top.
+        kind: the shape; the shapes repeat.
+        x: its centre, from the left.
+        y: its centre, from the top.
         size: about half its width.
-        class_: what it is.
-        tip: what a pointer that rests there is told.
+        class_: CSS class.
+        tip: the tooltip.
     """
     kind = (kind + kind // COLOURS) % COLOURS
     if not kind:
@@ -99,20 +99,20 @@ def mark(
 
 
 def cross(x: Number, y: Number, size: Number = 4.0, tip: str = "") -> str:
-    """The sign of a run that diverged.
+    """The marker of a diverged run.
 
     Args:
-        x: its middle, from the left.
-        y: its middle, from the top.
+        x: its centre, from the left.
+        y: its centre, from the top.
         size: half its width.
-        tip: what a pointer that rests there is told.
+        tip: the tooltip.
     """
     a, b, c, d = (coordinate(v) for v in (x - size, x + size, y - size, y + size))
     return tag("path", _tip(tip), class_="cross", d=f"M{a} {c}L{b} {d}M{a} {d}L{b} {c}")
 
 
 def series(key: int, *inside: str) -> str:
-    """All that belongs to one optimizer: its colour, and what highlights it.
+    """Group the markup of one optimizer, for its colour and for highlighting.
 
     Args:
         key: the number of the optimizer.
@@ -123,14 +123,14 @@ def series(key: int, *inside: str) -> str:
 
 
 def shortened(name: str, room: Number, size: Number) -> str:
-    """A name that fits: without its middle, if it is too long.
+    """Shorten a name to fit by cutting out its middle.
 
-    Where names are alike, they are mostly alike at the beginning.
+    Similar names usually differ at the end, so the end is kept.
 
     Args:
         name: the name.
-        room: in pixels.
-        size: of the letters, in pixels.
+        room: available width, in pixels.
+        size: font size, in pixels.
     """
     most = int(room / width("n", size))
     if len(name) <= most:
@@ -140,11 +140,11 @@ def shortened(name: str, room: Number, size: Number) -> str:
 
 
 def width(what: str, size: Number) -> Number:
-    """About how wide a text is: nobody knows which letters will be at hand.
+    """Estimate the width of a text: the reader's font is unknown.
 
     Args:
         what: the text.
-        size: of the letters, in pixels.
+        size: font size, in pixels.
     """
     return 0.62 * size * len(what)
 
@@ -159,7 +159,7 @@ def _closed(xs: np.ndarray, ys: np.ndarray) -> str:
 
 
 def _fewer(*arrays: np.ndarray) -> list[np.ndarray]:
-    """The same points of each array, and not too many."""
+    """Subsample all arrays at the same points."""
     many = len(arrays[0])
     if many <= _POINTS:
         return [np.asarray(a) for a in arrays]
@@ -177,7 +177,7 @@ def _star(points: int, depth: Number) -> np.ndarray:
     return np.stack([outer, inner], axis=1).reshape(-1, 2)
 
 
-_SHAPES = [  # and a circle
+_SHAPES = [  # besides a circle
     _polygon(4, 1 / 8, 1.2),  # a square
     _polygon(3, 0, 1.3),
     _polygon(4, 0, 1.3),

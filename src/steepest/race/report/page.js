@@ -1,5 +1,5 @@
-// Nothing here is needed: it only picks out one optimizer in all pictures, by hovering,
-// tapping or a button, and shows the numbers of a mark at once.
+// Optional: the page works without scripts. This highlights one optimizer in all plots
+// (by hovering, tapping or a button) and shows tooltips without delay.
 (() => {
   const root = document.documentElement;
   const parts = [...document.querySelectorAll("[data-s]")];

@@ -1,3 +1,3 @@
-"""The program `steepest`: its commands, and what they show in a terminal."""
+"""The `steepest` command-line program: its commands and terminal output."""
 
 from ._command import main as main

@@ -1,4 +1,4 @@
-"""The commands of `steepest`, as functions: their docstrings are the help."""
+"""The commands of `steepest`. Their docstrings are the help text."""
 
 import sys
 from typing import Annotated, Literal
@@ -14,9 +14,9 @@ from ._console import console_for
 from ._parameters import Count, File, Folder, Line, Names, Number, Rates, Seeds, Time
 from ._refusal import refusal
 
-REFUSED = 2  # the exit code of a command that was called wrongly
+REFUSED = 2  # exit code for a usage error
 
-_EVERYWHERE = Group("Everywhere", sort_key=9)
+_EVERYWHERE = Group("All commands", sort_key=9)
 app = App(
     name="steepest",
     help="Which optimizer, at which learning rate, for my problem?",
@@ -47,31 +47,31 @@ def race(
 ) -> int:
     """Train one model with several optimizers, each at several learning rates.
 
-    Prints a table, and writes a report with pictures. What is said neither here nor in
-    a file is up to the problem. Ctrl-C ends it with what there is.
+    Prints a table and writes an HTML report with plots. Omitted options default to the
+    problem's. Ctrl-C stops the race and reports the results so far.
 
     Args:
-        problem: `digits` by default; another of `steepest problems`; or your own,
-            `my_module:problem`.
-        optimizers: such as `adamw,muon,"lookahead(adamw)"`; `steepest optimizers` has
-            all names.
-        learning_rates: such as `1e-4,1e-3,1e-2`; or `1e-4:1:8`, eight with equal
-            ratios.
-        steps: how many steps each run has.
-        seeds: how many seeds, such as `3`; or which, such as `0,1,7`.
-        target: a metric to reach; the steps and seconds until then are counted.
-        schedule: how the learning rate changes, such as
+        problem: a name listed by `steepest problems`, or your own:
+            `my_module:problem`. Default: `digits`.
+        optimizers: for example `adamw,muon,"lookahead(adamw)"`. `steepest optimizers`
+            lists all names.
+        learning_rates: a list such as `1e-4,1e-3,1e-2`, or a geometric grid:
+            `1e-4:1:8` is eight values from 1e-4 to 1.
+        steps: number of training steps per run.
+        seeds: the number of seeds, such as `3`, or a list of seeds, such as `0,1,7`.
+        target: a value of the metric; the table shows the steps and time to reach it.
+        schedule: learning-rate schedule, such as
             `"cosine_decay_schedule(rate, steps)"`.
-        time_budget: when to end, such as `90s`, `5m` or `1h`.
-        at_once: how many runs may be in memory at once; by default as many as fit.
-        config: a TOML file with these options; those of the command line go first.
-        out: for the report and all runs; by default a new folder in `races`.
-        resume: go on with the race in that folder; by default the last in `races`.
-        json: for the numbers; `-` is stdout, and then the table is on stderr.
+        time_budget: stop after this time: `90s`, `5m` or `1h`.
+        at_once: maximum number of runs in memory at once. Default: as many as fit.
+        config: a TOML file with these options. The command line overrides it.
+        out: folder for the report and all runs. Default: a new folder in `races`.
+        resume: continue the race in `--out`, or the latest race in `races`.
+        json: file for all numbers. `-` is stdout; the table then goes to stderr.
     """
     from ._run import run
 
-    said = {
+    options = {
         "problem": problem,
         "optimizers": optimizers,
         "learning_rates": learning_rates,
@@ -85,8 +85,8 @@ def race(
         "resume": resume,
         "json": json,
     }
-    told = {} if config is None else read(config)
-    return run(**told | {key: x for key, x in said.items() if x is not None})
+    from_file = {} if config is None else read(config)
+    return run(**from_file | {key: x for key, x in options.items() if x is not None})
 
 
 for place, companion in enumerate((describe, plot_schedule, optimizers, problems), 1):
@@ -95,7 +95,7 @@ for place, companion in enumerate((describe, plot_schedule, optimizers, problems
 
 @app.command(sort_key=5)
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
-    """Print what makes Tab complete commands and options in a shell.
+    """Print the tab-completion script for a shell.
 
     In bash: `steepest completion bash >> ~/.bashrc`.
 
@@ -110,11 +110,11 @@ def launch(
     *tokens: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
     traceback: Annotated[bool, Parameter(negative=(), group=_EVERYWHERE)] = False,
 ) -> int:
-    """Run a command; what is wrong with it is said in a line. Returns the exit code.
+    """Run a command and return the exit code. Usage errors are printed on one line.
 
     Args:
-        tokens: the command, and what it is told.
-        traceback: show where an error comes from.
+        tokens: the command and its arguments.
+        traceback: show the full traceback of an error.
     """
     try:
         code = app(
@@ -124,9 +124,9 @@ def launch(
             result_action="return_value",
         )
     except Exception as error:
-        said = None if traceback else refusal(error)
-        if said is None:
+        message = None if traceback else refusal(error)
+        if message is None:
             raise
-        console_for(sys.stderr).print(Text.assemble(("error: ", "bold red"), said))
+        console_for(sys.stderr).print(Text.assemble(("error: ", "bold red"), message))
         return REFUSED
     return code or 0

@@ -1,4 +1,4 @@
-"""The program `steepest`."""
+"""The entry point of the `steepest` program."""
 
 import io
 import os
@@ -9,24 +9,24 @@ import steepest
 
 _NEEDED = "cyclopts", "rich"
 _COMMANDS = """\
-  steepest race PROBLEM        train a model with several optimizers, and compare them
-  steepest describe OPTIMIZER  what handles each leaf of a model
-  steepest plot-schedule TEXT  draw a schedule in the terminal
-  steepest optimizers          the optimizers that can race
-  steepest problems            the problems that need no data of yours
-  steepest completion SHELL    what makes Tab complete commands and options
+  steepest race PROBLEM        train a model with several optimizers and compare them
+  steepest describe OPTIMIZER  show which transformation updates each leaf of a model
+  steepest plot-schedule TEXT  plot a schedule in the terminal
+  steepest optimizers          list the optimizers that can race
+  steepest problems            list the built-in problems
+  steepest completion SHELL    print the tab-completion script for a shell
 """
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run a command of `steepest`; returns the exit code.
+    """Run a `steepest` command and return the exit code.
 
     Args:
-        tokens: what stands after the program's name; by default what the shell says.
+        tokens: the command-line arguments; by default `sys.argv[1:]`.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal may not know `±`
+            stream.reconfigure(errors="replace")  # some terminals cannot encode `±`
     tokens = sys.argv[1:] if tokens is None else tokens
     try:
         from ._app import app
@@ -37,18 +37,18 @@ def main(tokens: Sequence[str] | None = None) -> int:
     try:
         code = app.meta(tokens, result_action="return_value")
         return _printed() or code or 0
-    except BrokenPipeError:  # who reads has seen enough, as `head` does
+    except BrokenPipeError:  # the reader has closed the pipe, as `head` does
         _print_no_more()
         return 0
 
 
 def _printed() -> int:
-    """Print what is left to print; 1 if there is no room for it."""
+    """Flush stdout. Returns the exit code: 1 if the disk is full."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         raise
-    except OSError as error:  # `steepest race --json - > file`, and the disk is full
+    except OSError as error:  # `steepest race --json - > file` on a full disk
         _print_no_more()
         print(f"error: cannot print the results: {error.strerror}.", file=sys.stderr)
         return 1
@@ -56,19 +56,19 @@ def _printed() -> int:
 
 
 def _print_no_more() -> None:
-    """Python prints what is left once more when it ends."""
+    """Discard further output: Python flushes stdout again on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _without(name: str, tokens: list[str]) -> int:
-    """What can be done without the packages that the commands need."""
+    """Handle `--version` and `--help` without the optional packages."""
     if tokens == ["--version"]:
         print(steepest.__version__)
         return 0
-    install = f'{name} is missing. Run `pip install "steepest[race]"`.'
+    install = f'{name} is not installed. Run `pip install "steepest[race]"`.'
     if not tokens or {"--help", "-h"} & {*tokens}:
         print(f"steepest: which optimizer, at which learning rate?\n\n{_COMMANDS}")
-        print(f"The commands need a few packages more: {install}")
+        print(f"The commands need extra packages: {install}")
         return 0
     print(f"steepest: {install}", file=sys.stderr)
     return 1

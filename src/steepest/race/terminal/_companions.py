@@ -1,4 +1,4 @@
-"""The small commands beside the race: what is there, and what it looks like."""
+"""The small commands: describe, plot-schedule, optimizers and problems."""
 
 import sys
 from fnmatch import fnmatch
@@ -20,11 +20,11 @@ from ._parameters import Count, File
 
 
 def describe(optimizer: str, /, *, problem: str = "digits") -> None:
-    """Show what handles each leaf of a model, and how many bytes that keeps.
+    """Show which transformation updates each leaf of a model, and its state in bytes.
 
     Args:
-        optimizer: such as `"adamw(weight_decay=0.1)"`.
-        problem: whose model; `digits` by default.
+        optimizer: for example `"adamw(weight_decay=0.1)"`.
+        problem: the problem whose model to use. Default: `digits`.
     """
     tx = transformation_of(optimizer)
     params = jax.eval_shape(load(problem).init, jax.random.key(0))
@@ -32,47 +32,48 @@ def describe(optimizer: str, /, *, problem: str = "digits") -> None:
 
 
 def plot_schedule(schedule: str, /, *, steps: Count = None, svg: File = None) -> None:
-    """Draw a schedule in the terminal.
+    """Plot a schedule in the terminal.
 
     Args:
-        schedule: such as `"warmup_cosine_decay_schedule(0, 1e-3, 100, 1000)"`; `rate`
-            in it is 1.
-        steps: how many steps to draw; by default as many as it seems to be about.
-        svg: for a picture of it.
+        schedule: for example `"warmup_cosine_decay_schedule(0, 1e-3, 100, 1000)"`;
+            `rate` is 1.
+        steps: number of steps to plot. Default: guessed from the schedule.
+        svg: also write the plot to this SVG file.
     """
     if steps is not None and steps < 1:
         raise ValueError(f"plot-schedule: --steps is {steps}, expected at least 1.")
-    counts, found = schedule_values(schedule, steps or guessed_steps(schedule))
+    counts, values = schedule_values(schedule, steps or guessed_steps(schedule))
     last = int(counts[-1])
     width = min(console_for(sys.stdout).width - 20, 72)
-    print("\n".join(draw(found.tolist(), last, max(width, 10))))
+    print("\n".join(draw(values.tolist(), last, max(width, 10))))
     print()
     wide = len(count(last))
     for place in np.linspace(0, len(counts) - 1, 5).round().astype(int):
-        print(f"  at {count(int(counts[place])):>{wide}}  {rate(float(found[place]))}")
+        print(f"  at {count(int(counts[place])):>{wide}}  {rate(float(values[place]))}")
     if svg is not None:
         svg.write_text(
-            schedule_picture(schedule, counts, found).alone(), encoding="utf-8"
+            schedule_picture(schedule, counts, values).alone(), encoding="utf-8"
         )
 
 
 def optimizers(pattern: str = "*", /) -> None:
-    """List the optimizers that can race, each with a line about it.
+    """List the optimizers that can race, with one line about each.
 
     Args:
-        pattern: which of them: `adam` anywhere in the name, or `adam*` at its start.
+        pattern: show only matching names: `adam` matches anywhere, `adam*` at the
+            start.
     """
     shape = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
-    found = [one for one in known_optimizers() if fnmatch(one.name, shape.lower())]
-    if not found:
+    matching = [one for one in known_optimizers() if fnmatch(one.name, shape.lower())]
+    if not matching:
         raise ValueError(
-            f"optimizers: none is called {pattern!r}. Leave it out for all."
+            f"optimizers: no name matches {pattern!r}. Omit the pattern to list all."
         )
-    _list([(one.name, one.about) for one in found])
+    _list([(one.name, one.about) for one in matching])
 
 
 def problems() -> None:
-    """List the problems that need no data of yours, each with a line about it."""
+    """List the built-in problems, with one line about each."""
     _list(list(known_problems().items()))
 
 

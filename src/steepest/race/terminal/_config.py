@@ -1,4 +1,4 @@
-"""A race in a TOML file, so that it can be run again.
+"""Race options in a TOML file.
 
     [race]
     problem = "digits"
@@ -21,42 +21,42 @@ from . import _options as options
 
 
 class Key(NamedTuple):
-    """What may stand at a key."""
+    """The values that a key accepts."""
 
     kinds: tuple[type, ...]
-    wanted: str  # the kinds, in words
-    read: Callable[[str], Any] = str  # as on the command line
-    several: bool = False  # whether a list of such may stand there too
+    expected: str  # the kinds, in words
+    read: Callable[[str], Any] = str  # the parser of the command line
+    several: bool = False  # whether a list is accepted too
 
 
 _NUMBER = int, float, str
-_LONGEST = 50_000  # bytes of a file
-_MOST_DOTS = 1000  # in a line
+_LONGEST = 50_000  # bytes per file
+_MOST_DOTS = 1000  # per line
 KEYS = {
-    "problem": Key((str,), "a text"),
-    "optimizers": Key((str,), "a list of texts", split_list, True),
+    "problem": Key((str,), "a string"),
+    "optimizers": Key((str,), "a list of strings", split_list, True),
     "learning_rates": Key(
-        _NUMBER, "a list of numbers, or a text", options.learning_rates, True
+        _NUMBER, "a list of numbers, or a string", options.learning_rates, True
     ),
     "steps": Key((int,), "a whole number", options.count),
     "seeds": Key((int, str), "a whole number, or a list of them", options.seeds, True),
     "target": Key((int, float), "a number", options.number),
-    "schedule": Key((str,), "a text"),
+    "schedule": Key((str,), "a string"),
     "time_budget": Key(
-        _NUMBER, "a number of seconds, or a text like '5m'", options.duration
+        _NUMBER, "a number of seconds, or a string like '5m'", options.duration
     ),
     "at_once": Key((int,), "a whole number", options.count),
-    "out": Key((str,), "a text", Path),
+    "out": Key((str,), "a string", Path),
     "resume": Key((bool,), "true or false"),
-    "json": Key((str,), "a text", Path),
+    "json": Key((str,), "a string", Path),
 }
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a file says, by option, as the command line would have it.
+    """Read the options in a TOML file, parsed as on the command line.
 
     Args:
-        path: a TOML file, with the keys at the top or in a table `[race]`.
+        path: a TOML file with the keys at the top level or in a `[race]` table.
     """
     table = _table(path)
     inner = table.pop("race", {})
@@ -64,15 +64,15 @@ def read(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"{path}: `race` is {brief(inner)}, expected a table: `[race]`."
         )
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, value in [*table.items(), *inner.items()]:
         name = key.replace("-", "_")
         if name not in KEYS:
             raise ValueError(_unknown(path, key))
-        if name in found:
-            raise ValueError(f"{path}: `{key}` is there twice. Keep one of them.")
-        found[name] = _value(path, key, value, KEYS[name])
-    return found
+        if name in values:
+            raise ValueError(f"{path}: `{key}` is set twice. Remove one of them.")
+        values[name] = _value(path, key, value, KEYS[name])
+    return values
 
 
 def _table(path: Path) -> dict[str, Any]:
@@ -80,52 +80,50 @@ def _table(path: Path) -> dict[str, Any]:
         content = file.read(_LONGEST + 1)
     if len(content) > _LONGEST:
         raise ValueError(
-            f"{path}: this has more than {_LONGEST} bytes. A race is written in fewer."
+            f"{path}: the file is too large, expected at most {_LONGEST} bytes."
         )
-    # The parser takes seconds for a key of thousands of parts.
+    # tomllib takes seconds to parse a key with thousands of parts.
     deep = any(line.count(b".") > _MOST_DOTS for line in content.splitlines())
     try:
         if deep:
             raise RecursionError
-        # Some editors put a mark of three bytes at the beginning.
+        # Some editors write a byte-order mark.
         return tomllib.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ValueError(
-            f"{path}: this is no text in UTF-8. Save it as that."
-        ) from None
+        raise ValueError(f"{path}: this is not UTF-8 text. Save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path}: this is no TOML: {_cut(error)}.") from None
+        raise ValueError(f"{path}: this is not valid TOML: {_cut(error)}.") from None
     except RecursionError:
-        raise ValueError(f"{path}: this is nested too deeply.") from None
-    except ValueError as error:  # a number of thousands of digits, a date in month 13
-        raise ValueError(f"{path}: this cannot be read: {_cut(error)}.") from None
+        raise ValueError(f"{path}: the TOML is nested too deeply.") from None
+    except ValueError as error:  # a number with thousands of digits, a date in month 13
+        raise ValueError(f"{path}: cannot read the file: {_cut(error)}.") from None
 
 
 def _cut(error: Exception) -> str:
     return str(error)[:200].rstrip(".")
 
 
-def _value(path: Path, key: str, value: Any, wanted: Key) -> Any:
-    several = wanted.several and isinstance(value, list)
+def _value(path: Path, key: str, value: Any, rule: Key) -> Any:
+    several = rule.several and isinstance(value, list)
     items = value if several else [value]
     for one in items:
-        if type(one) not in wanted.kinds:  # `true` is an `int` to `isinstance`
+        if type(one) not in rule.kinds:  # `isinstance` would accept `true` as an int
             raise TypeError(
-                f"{path}: `{key}` is {brief(value)}, expected {wanted.wanted}."
+                f"{path}: `{key}` is {brief(value)}, expected {rule.expected}."
             )
     try:
-        found = [
-            one if isinstance(one, bool) else wanted.read(str(one)) for one in items
+        parsed = [
+            one if isinstance(one, bool) else rule.read(str(one)) for one in items
         ]
     except ValueError as error:
         raise ValueError(f"{path}: `{key}`: {error}") from None
     if not several:
-        return found[0]
-    return [x for part in found for x in (part if isinstance(part, list) else [part])]
+        return parsed[0]
+    return [x for part in parsed for x in (part if isinstance(part, list) else [part])]
 
 
 def _unknown(path: Path, key: str) -> str:
     known = [name.replace("_", "-") for name in KEYS]
     near = difflib.get_close_matches(key.replace("_", "-")[:99], known)
-    hint = f"Is it `{near[0]}`?" if near else f"Known are {', '.join(known)}."
-    return f"{path}: there is no option `{brief(key)[1:-1]}`. {hint}"
+    hint = f"Did you mean `{near[0]}`?" if near else f"Options: {', '.join(known)}."
+    return f"{path}: unknown option `{brief(key)[1:-1]}`. {hint}"

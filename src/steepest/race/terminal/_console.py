@@ -1,4 +1,4 @@
-"""Where things are printed: on a terminal as it is, in a pipe without its limits."""
+"""Consoles for stdout and stderr; in a pipe, lines are never wrapped."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,11 +8,11 @@ from rich.segment import Segment
 
 from .._visible import visible
 
-_ENDLESS = 10_000  # letters: nothing that is printed here is as wide
+_ENDLESS = 10_000  # columns: wider than anything printed here
 
 
 def console_for(file: Any) -> Console:
-    """What prints texts as they are; in a pipe without colour, and on long lines.
+    """A console that prints text verbatim; in a pipe, without colour or wrapping.
 
     Args:
         file: `sys.stdout` or `sys.stderr`.
@@ -22,16 +22,16 @@ def console_for(file: Any) -> Console:
 
 
 class _Console(Console):
-    """One that obeys no control characters in what it prints."""
+    """A console that escapes control characters in what it prints."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """The pieces of what is printed.
+        """Render the segments to print.
 
         Args:
-            renderable: what it is.
-            options: how.
+            renderable: what to print.
+            options: rendering options.
         """
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)

@@ -1,11 +1,11 @@
-"""A curve drawn with braille dots: two across and four down in every letter."""
+"""A curve drawn with braille characters, each a grid of two by four dots."""
 
 import math
 from collections.abc import Sequence
 
 from ..report import count, rate
 
-# The bits of a braille letter, row by row from the top.
+# The bits of a braille character, row by row from the top.
 _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _BLANK = 0x2800
 
@@ -13,13 +13,13 @@ _BLANK = 0x2800
 def draw(
     values: Sequence[float], last: int, width: int = 60, height: int = 13
 ) -> list[str]:
-    """A curve with its axes, as lines of text.
+    """Draw a curve and its axes as lines of text.
 
     Args:
-        values: at equal distances; what is not finite leaves a gap.
-        last: the step at the right; at the left it is 0.
-        width: of the curve, in letters.
-        height: the same; an odd one has a middle.
+        values: equally spaced values; those that are not finite leave a gap.
+        last: the step at the right edge; the left edge is step 0.
+        width: of the curve, in characters.
+        height: in lines; if odd, the middle is labelled too.
 
     >>> print("\\n".join(draw([0.0, 1.0, 2.0, 1.0], 30, width=8, height=3)))
     2 ┤⠀⠀⠀⢀⠔⠑⢄⠀
@@ -30,7 +30,7 @@ def draw(
     """
     known = [y for y in values if math.isfinite(y)]
     if not known:
-        return ["No value is finite."]
+        return ["All values are NaN or infinite."]
     low, high = min(known), max(known)
     labels = {0: rate(high), height - 1: rate(low)}
     if low == high:
@@ -58,7 +58,7 @@ def _picture(
             continue
         up = (y - low) / (high - low) if high > low else 0.5
         here = round((1 - up) * (4 * height - 1))
-        # A jump is a vertical line, from next to where the last dot was.
+        # Draw a jump as a vertical line that starts next to the previous dot.
         start = here if before is None else before + (here > before) - (here < before)
         for dot in range(min(start, here), max(start, here) + 1):
             letters[dot // 4][x // 2] |= _BITS[dot % 4][x % 2]
@@ -67,7 +67,7 @@ def _picture(
 
 
 def _between(values: Sequence[float], place: float) -> float:
-    """The value at a place from 0 to 1."""
+    """Interpolate linearly at a position in [0, 1]."""
     x = place * (len(values) - 1)
     k = min(int(x), len(values) - 2) if len(values) > 1 else 0
     if x == k:
@@ -76,7 +76,7 @@ def _between(values: Sequence[float], place: float) -> float:
 
 
 def _steps(last: int, width: int) -> str:
-    """The axis of steps: its ends, and its middle if that is whole and has room."""
+    """Labels of the step axis: both ends, and the middle if it is whole and fits."""
     end = count(last)
     middle = "" if last % 2 or width < 4 * len(end) else count(last // 2)
     half = f"0{middle:>{width // 2 + len(middle) // 2 - 1}}"

@@ -1,4 +1,4 @@
-"""Where a race goes if nobody says: a folder of its own in `races`."""
+"""The default folder of a race, in `races`."""
 
 import itertools
 import re
@@ -10,12 +10,12 @@ RACES = Path("races")
 
 
 def new_folder(problem: str | None) -> Path:
-    """Make a folder that was not there, named after the problem.
+    """Make a new folder named after the problem.
 
-    Races that start together get one each.
+    Races that start at the same time get different folders.
 
     Args:
-        problem: as it was asked for.
+        problem: the problem on the command line.
     """
     name = _slug(problem or "digits")
     more = (f"{name}-{k}" for k in itertools.count(2))
@@ -24,21 +24,21 @@ def new_folder(problem: str | None) -> Path:
 
 
 def last_folder(problem: str | None) -> Path:
-    """The folder that was raced in last.
+    """The folder of the latest race.
 
     Args:
-        problem: whose race it must be; `None` if it may be any.
+        problem: consider only races of this problem; `None` for all.
     """
-    found = [path for path in RACES.glob("*/race.json") if _disk.is_file(path)]
+    paths = [path for path in RACES.glob("*/race.json") if _disk.is_file(path)]
     if problem is not None:
         mine = re.compile(re.escape(_slug(problem)) + r"(-\d+)?")
-        found = [path for path in found if mine.fullmatch(path.parent.name)]
-    if not found:
+        paths = [path for path in paths if mine.fullmatch(path.parent.name)]
+    if not paths:
         whose = "" if problem is None else f" of {problem}"
         raise ValueError(
-            f"--resume: there is no race{whose} in {RACES}. Say with --out where it is."
+            f"--resume: there is no race{whose} in {RACES}. Pass its folder with --out."
         )
-    return max(found, key=lambda path: path.stat().st_mtime).parent
+    return max(paths, key=lambda path: path.stat().st_mtime).parent
 
 
 def _slug(problem: str) -> str:

@@ -1,7 +1,7 @@
-"""Options as texts: what the command line and a file have in common.
+"""Parsers of options, shared by the command line and the TOML file.
 
-A parser takes a text, and says what is wanted if it cannot be read. Whether a race can
-be run with the numbers is not its business.
+A parser turns a string into a value, or says what it expected. `race` itself checks
+that the values are in range.
 """
 
 import re
@@ -12,29 +12,29 @@ from ..entrants import brief
 
 _TIME = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?")
 _SECONDS = 3600.0, 60.0, 1.0
-_FINEST = 1000  # learning rates in a grid: more is a slip of the finger
+_FINEST = 1000  # learning rates in a grid: more is surely a typo
 
 
 def learning_rates(text: str) -> list[float]:
-    """Numbers, or grids with equal ratios, in order.
+    """Parse a sorted list of numbers and geometric grids.
 
     Args:
-        text: such as `1e-4,1e-3`; `1e-4:1:5` are five from the first to the second.
+        text: such as `1e-4,1e-3`; `1e-4:1:5` is five values from 1e-4 to 1.
 
     >>> learning_rates("1e-4:1:5"), learning_rates("0.1, 0.01")
     ([0.0001, 0.001, 0.01, 0.1, 1.0], [0.01, 0.1])
     """
-    found: list[float] = []
+    rates: list[float] = []
     for part in _parts(text):
-        found += _grid(part) if ":" in part else [number(part)]
-    return sorted(found)
+        rates += _grid(part) if ":" in part else [number(part)]
+    return sorted(rates)
 
 
 def seeds(text: str) -> int | list[int]:
-    """How many seeds there are, or which.
+    """Parse the number of seeds, or a list of them.
 
     Args:
-        text: such as `3`, or `0,1,7`; `7,` is the seed 7 alone.
+        text: such as `3`, or `0,1,7`; `7,` is only seed 7.
 
     >>> seeds("3"), seeds("0,1,7"), seeds("7,")
     (3, [0, 1, 7], [7])
@@ -43,7 +43,7 @@ def seeds(text: str) -> int | list[int]:
 
 
 def count(text: str) -> int:
-    """A whole number.
+    """Parse a whole number.
 
     Args:
         text: such as `1000`.
@@ -52,7 +52,7 @@ def count(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """Any number.
+    """Parse a number.
 
     Args:
         text: such as `0.98`.
@@ -61,10 +61,10 @@ def number(text: str) -> float:
 
 
 def duration(text: str) -> float:
-    """A time, in seconds.
+    """Parse a duration, in seconds.
 
     Args:
-        text: seconds, or with units: `90s`, `5m`, `1h30m`.
+        text: a number of seconds, or a time with units: `90s`, `5m`, `1h30m`.
 
     >>> duration("90"), duration("5m"), duration("1h30m")
     (90.0, 300.0, 5400.0)
@@ -78,28 +78,29 @@ def duration(text: str) -> float:
         return sum(float(some) * unit for some, unit in units if some)
     except ValueError:
         raise ValueError(
-            f"{brief(text)} is no time; say `90s`, `5m` or `1h`."
+            f"{brief(text)} is not a time, expected `90s`, `5m` or `1h`, for example."
         ) from None
 
 
-def _read(kind: Callable[[str], Any], text: str, wanted: str) -> Any:
+def _read(kind: Callable[[str], Any], text: str, expected: str) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise ValueError(f"{brief(text)} is no {wanted}.") from None
+        raise ValueError(f"{brief(text)} is not a {expected}.") from None
 
 
 def _grid(text: str) -> list[float]:
-    """From one rate to another, with equal ratios; those between have three digits."""
-    wanted = (
-        f"{brief(text)} is no grid; say `lowest:highest:how many`, such as `1e-4:1:8`."
+    """A geometric grid. Inner values are rounded to three significant digits."""
+    message = (
+        f"{brief(text)} is not a grid, expected `lowest:highest:count`, such as "
+        "`1e-4:1:8`."
     )
     try:
         low, high, many = (float(end) for end in text.split(":"))
     except ValueError:
-        raise ValueError(wanted) from None
+        raise ValueError(message) from None
     if not 0 < low < high < float("inf") or many not in range(2, _FINEST + 1):
-        raise ValueError(wanted)
+        raise ValueError(message)
     between = (low * (high / low) ** (k / (many - 1)) for k in range(1, int(many) - 1))
     return [low, *(float(f"{rate:.3g}") for rate in between), high]
 

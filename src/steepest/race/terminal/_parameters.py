@@ -1,4 +1,4 @@
-"""Types of options: each knows how it is read, and what stands for it in the help."""
+"""Types of options: each has a parser and a placeholder for the help text."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,10 +11,10 @@ from . import _options as options
 
 
 def _read_by(parser: Callable[[str], Any], metavar: str) -> Parameter:
-    """An option that is read by a parser; also what begins with a minus."""
+    """An option with its own parser. Its value may begin with a minus."""
 
-    def convert(wanted: Any, tokens: Sequence[Token]) -> Any:
-        del wanted
+    def convert(type_: Any, tokens: Sequence[Token]) -> Any:
+        del type_
         return parser(tokens[0].value)
 
     return Parameter(

@@ -1,4 +1,4 @@
-"""How a race goes, while it runs: bars on a terminal, nothing in a pipe."""
+"""Progress of a running race: bars on a terminal, nothing in a pipe."""
 
 import sys
 import time
@@ -19,10 +19,10 @@ from ._stop import Stop
 
 
 class Quiet(Watch):
-    """Says nothing, and ends the race when it is asked to.
+    """Shows no progress, and stops the race on request.
 
     Args:
-        stop: who is asked.
+        stop: knows whether a stop was requested.
     """
 
     def __init__(self, stop: Stop) -> None:
@@ -35,7 +35,7 @@ class Quiet(Watch):
         pass
 
     def remarks(self, remark: str) -> None:
-        """Say it, also in a pipe: it may be a reason not to wait for the race.
+        """Print a remark on stderr: it may be a reason to stop the race.
 
         Args:
             remark: a sentence.
@@ -43,7 +43,7 @@ class Quiet(Watch):
         print(f"note: {remark}", file=sys.stderr)
 
     def stopped(self) -> bool:
-        """Whether to end the race here."""
+        """Whether to stop the race now."""
         return self.stop.asked
 
 
@@ -51,10 +51,10 @@ class Bars(Quiet):
     """A bar for the race, and one for each optimizer.
 
     Args:
-        stop: who is asked whether to end.
-        problem: what the race is about.
+        stop: knows whether a stop was requested.
+        problem: the problem that is raced.
         console: where to draw.
-        budget: how many seconds there are, or `None`.
+        budget: the time budget in seconds, or `None`.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Bars(Quiet):
         self.progress = Progress(*columns, console=console)
         self.tasks: dict[str, TaskID] = {}
         self.best: dict[str, Standing] = {}
-        self.done: dict[str, float] = {}  # which share of each optimizer is over
-        self.found = 0  # how many optimizers were on disk
+        self.done: dict[str, float] = {}  # fraction done, by optimizer
+        self.loaded = 0  # number of optimizers loaded from disk
         self.began = time.monotonic()
         stop.tell = lambda: None  # the bar says so
 
@@ -96,8 +96,8 @@ class Bars(Quiet):
 
         Args:
             names: the optimizers.
-            runs: how many runs each of them has.
-            steps: how many steps each run has.
+            runs: number of runs per optimizer.
+            steps: number of steps per run.
         """
         self.began = time.monotonic()
         self.whole = self._add(self.problem.name, len(names), self._summary)
@@ -106,7 +106,7 @@ class Bars(Quiet):
             self.tasks[name] = self._add(f"  {name}", 1, lambda: waiting)
 
     def compiles(self, name: str) -> None:
-        """Say so.
+        """Show that an optimizer is being compiled.
 
         Args:
             name: of the optimizer.
@@ -114,7 +114,7 @@ class Bars(Quiet):
         self._show(name, 0.0, "compiling")
 
     def looks(self, sweep: Sweep) -> None:
-        """Move the bar, and show the best so far.
+        """Advance the bar and show the best result so far.
 
         Args:
             sweep: all runs of an optimizer, so far.
@@ -122,22 +122,22 @@ class Bars(Quiet):
         self._show(sweep.name, _share(sweep), f"{_steps(sweep)}, {self._best(sweep)}")
 
     def ends(self, sweep: Sweep) -> None:
-        """Show the best; the bar is full, if all steps were taken.
+        """Show the best result. The bar is full if all steps were taken.
 
         Args:
             sweep: all runs of an optimizer.
         """
-        self.found += sweep.name not in self.done
+        self.loaded += sweep.name not in self.done
         best = self._best(sweep)
         state = best if sweep.finished else f"{_steps(sweep)}, {best}"
         self._show(sweep.name, _share(sweep), state, over=True)
 
     def fails(self, name: str, why: str) -> None:
-        """Show the reason.
+        """Show why an optimizer failed.
 
         Args:
             name: of the optimizer.
-            why: what it said.
+            why: the reason.
         """
         self._show(name, 0.0, why.split("\n")[0], over=True)
 
@@ -150,17 +150,17 @@ class Bars(Quiet):
         self.progress.update(self.whole, completed=sum(self.done.values()))
 
     def _best(self, sweep: Sweep) -> str:
-        """The best learning rate of an optimizer, in words."""
+        """The metric of an optimizer at its best learning rate, in words."""
         row = self.best[sweep.name] = standing(sweep, self.problem.better)
         if np.isnan(row.metric):
             return "diverged"
-        found = number(row.metric, row.spread)
-        return f"{self.problem.measure} {found}{at_rate(row.rate)}"
+        value = number(row.metric, row.spread)
+        return f"{self.problem.measure} {value}{at_rate(row.rate)}"
 
     def _summary(self) -> str:
-        """The time, the time left, and who is ahead; drawn again all the time."""
+        """The elapsed time, the time left and the leader; redrawn constantly."""
         if self.stop.asked:
-            return "stopping after this look; Ctrl-C again ends at once"
+            return "stopping at the next evaluation; Ctrl-C again quits at once"
         spent = time.monotonic() - self.began
         words = [_clock(spent)]
         left = self._left(spent)
@@ -173,9 +173,9 @@ class Bars(Quiet):
         return ", ".join(words)
 
     def _left(self, spent: float) -> float | None:
-        """The seconds left, if the rest is as fast as what was done."""
-        done = sum(self.done.values()) - self.found
-        todo = len(self.tasks) - self.found - done
+        """The seconds left, assuming a constant pace."""
+        done = sum(self.done.values()) - self.loaded
+        todo = len(self.tasks) - self.loaded - done
         left = None if done <= 0 else spent * todo / done
         if self.budget is None:
             return left
@@ -197,7 +197,7 @@ def _clock(seconds: float) -> str:
 
 
 class _Field(ProgressColumn):
-    """What one of a task's fields says right now."""
+    """A column that shows the current value of a task's field."""
 
     def __init__(self, field: str) -> None:
         super().__init__()

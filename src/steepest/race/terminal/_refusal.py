@@ -1,4 +1,4 @@
-"""Which errors are a user's to mend, and how they are said: in a line."""
+"""Errors that the user can fix are printed on one line, without a traceback."""
 
 import dis
 import errno
@@ -12,22 +12,22 @@ _OURS = Path(steepest.__file__).parent
 
 
 def refusal(error: Exception) -> str | None:
-    """What to tell the user; `None` if this is a bug, which needs its traceback.
+    """The message for the user; `None` for a bug, which needs its traceback.
 
     Args:
-        error: whatever a command has raised.
+        error: what a command has raised.
     """
     if isinstance(error, CycloptsError) or _on_purpose(error):
         return str(error)
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}."
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"{error.strerror}. Free some space, and try again."
+        return f"{error.strerror}. Free some space and try again."
     return None
 
 
 def _on_purpose(error: Exception) -> bool:
-    """Whether a `raise` of this library is where it comes from."""
+    """Whether a `raise` statement of this library raised it."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next

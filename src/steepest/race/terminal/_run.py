@@ -1,4 +1,4 @@
-"""One race on the command line, from its options to the report."""
+"""`steepest race`, from its options to the report."""
 
 import sys
 from pathlib import Path
@@ -30,14 +30,14 @@ def run(
     json: Path | None = None,
     **options: Any,
 ) -> int:
-    """Race, print the table, write the report. Returns the exit code.
+    """Race, print the table and write the report. Returns the exit code.
 
     Args:
-        problem: its name, or `module:attribute`; by default `digits`, or what is in the
-            folder.
-        out: the folder for all files; by default one of its own in `races`.
-        resume: whether to go on with what is in the folder.
-        json: where the numbers go too; `-` is stdout, and then the table is on stderr.
+        problem: its name, or `module:attribute`; by default the folder's problem, or
+            `digits` in a new folder.
+        out: the folder for all files; by default a new one in `races`.
+        resume: whether to continue the race in the folder.
+        json: file for all numbers; `-` is stdout, and the table then goes to stderr.
         options: as for `race`.
     """
     _check(json)
@@ -46,44 +46,42 @@ def run(
     try:
         name = problem or Store(folder).settings(resume).get("problem", "digits")
         if problem is None and ":" in name:
-            said = (
-                f"race.json in {folder} names {name}: it is imported, and its code runs"
-            )
-            console_for(sys.stderr).print(said)
+            note = f"{folder}/race.json: importing {name}, which runs its code"
+            console_for(sys.stderr).print(note)
         known = load(name)
         with Stop() as stop, _watch(stop, known, options.get("time_budget")) as watch:
             outcome = race(known, **options, folder=folder, resume=resume, watch=watch)
     except Exception:
         if out is None:
-            _disk.remove_folder(folder)  # made for this race, and nothing is in it
+            _disk.remove_folder(folder)  # if empty: it was made for this race
         raise
     console = console_for(sys.stdout)
     if json == _STDOUT:
         print(results(outcome), end="")
         console = console_for(sys.stderr)
-    print_outcome(console, outcome)  # before anything is written, which may fail
+    print_outcome(console, outcome)  # first, because writing may fail
     page = write_report(outcome, folder)
     if json is not None and json != _STDOUT:
         _write(json, results(outcome))
     console.print(Text(f"\nreport: {page}"))
     if stop.asked:
-        console.print(Text(f"stopped: go on with --resume --out {folder}"))
+        console.print(Text(f"stopped; to continue: --resume --out {folder}"))
         return STOPPED
     return 0 if outcome.sweeps else 1
 
 
 def _check(json: Path | None) -> None:
-    """Now, rather than after the race."""
+    """Check the path before the race, not after it."""
     if json is None or json == _STDOUT:
         return
     if json.is_dir():
         raise ValueError(f"--json: {json} is a folder, expected a file.")
     if not json.parent.is_dir():
-        raise ValueError(f"--json: there is no folder {json.parent}. Make it first.")
+        raise ValueError(f"--json: the folder {json.parent} does not exist.")
 
 
 def _write(path: Path, text: str) -> None:
-    """A file, whole or not at all; into a fifo or a device as it comes."""
+    """Write a file atomically; write to a fifo or device directly."""
     path = path.resolve()
     if _disk.is_file(path) or not _disk.exists(path):
         _disk.write(path, [text.encode()])

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a race cleanly; a second one ends it at once."""
+"""Ctrl-C stops a race cleanly; a second one quits at once."""
 
 import os
 import signal
@@ -7,24 +7,25 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-STOPPED = 130  # what a shell says of a program that Ctrl-C has ended
+STOPPED = 130  # the exit code that shells use after Ctrl-C
 _SIGNALS = signal.SIGINT, signal.SIGTERM
-_SHOW_CURSOR = b"\x1b[?25h\n"  # bars hide it
+_SHOW_CURSOR = b"\x1b[?25h\n"  # the progress bars hide it
 
 
 def _say() -> None:
-    print("stopping after this look; once more ends at once", file=sys.stderr)
+    note = "stopping at the next evaluation; Ctrl-C again quits at once"
+    print(note, file=sys.stderr)
 
 
 class Stop:
-    """While this is entered, Ctrl-C and SIGTERM ask for an end.
+    """A context in which Ctrl-C and SIGTERM request a stop.
 
-    Python hears of a signal when a computation is over, which may take minutes. A byte
-    in a pipe is there at once, and a thread reads it meanwhile.
+    Python runs signal handlers only after the current computation, which may take
+    minutes. The wakeup pipe is written at once, and a thread reads it.
 
     Attributes:
-        asked: whether a signal has come.
-        tell: called when the first one comes; by default it says so on stderr.
+        asked: whether a signal has arrived.
+        tell: called on the first signal; by default prints a note on stderr.
     """
 
     def __init__(self) -> None:
@@ -45,7 +46,7 @@ class Stop:
             signal.signal(each, before)
         signal.set_wakeup_fd(self._wakeup)
         os.close(self._to)
-        self._thread.join()  # has read what came before the end
+        self._thread.join()  # after it has read all pending bytes
         os.close(self._from)
 
     def _listen(self) -> None:
@@ -61,4 +62,4 @@ class Stop:
 
 
 def _nothing(number: int, frame: Any) -> None:
-    """A handler: without one, a signal would end the program."""
+    """Ignore a signal, which would otherwise end the program."""

@@ -1,4 +1,4 @@
-"""A race on the terminal: the table, the verdict, and what to know about them."""
+"""The results of a race on the terminal: table, verdict and notes."""
 
 from collections.abc import Iterator
 
@@ -11,27 +11,27 @@ from rich.text import Text
 from .._outcome import Outcome
 from ..report import columns, notes, verdict
 
-# What a narrow terminal can do without: the first of them goes first.
+# Columns that a narrow terminal leaves out, in this order.
 _LEAST = (
     "state bytes/param",
     "diverged runs",
     "time per step",
     "steps to target",
     "time to target",
-    "difference to the best",
+    "vs. the best",
 )
-_WORDS = "optimizer", "difference to the best"
+_WORDS = "optimizer", "vs. the best"
 _GAP = 3  # between columns
-_FOLDED = 12  # what a column of words can be folded to
+_FOLDED = 12  # minimum width of a column of words
 
-Texts = list[list[str]]  # headers, and a row for each optimizer
+Texts = list[list[str]]  # headers, then one row per optimizer
 
 
 def print_outcome(console: Console, outcome: Outcome) -> None:
-    """Print what was raced where, the table, the verdict, and the notes.
+    """Print the problem, the machine, the table, the verdict and the notes.
 
     Args:
-        console: where.
+        console: where to print.
         outcome: of a race.
     """
     console.print(Text.assemble((outcome.problem, "bold"), "  ", outcome.about))
@@ -46,12 +46,12 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
 
 
 def outcome_table(outcome: Outcome, width: int, line: bool = True) -> Table:
-    """The table of a race. No number is cut: words are folded, or columns left out.
+    """The table of a race. To fit, words are folded or columns left out.
 
     Args:
         outcome: of a race.
-        width: how wide it may be.
-        line: whether to draw one under the headers.
+        width: maximum width. Numbers are never truncated.
+        line: whether to draw a line under the headers.
     """
     headers, rows = columns(outcome)
     whole = [headers, *rows]
@@ -67,7 +67,7 @@ def outcome_table(outcome: Outcome, width: int, line: bool = True) -> Table:
 
 
 def _fewer(texts: Texts) -> Iterator[Texts]:
-    """All columns, then without those that matter least."""
+    """All columns, then ever fewer: the least important ones go first."""
     yield texts
     for header in _LEAST:
         if header in texts[0]:
@@ -77,7 +77,7 @@ def _fewer(texts: Texts) -> Iterator[Texts]:
 
 
 def _in_two_lines(headers: list[str]) -> list[str]:
-    """Each with a break near its middle, or above it."""
+    """Break each header near its middle; a single word goes on the second line."""
 
     def broken(header: str) -> str:
         spaces = [k for k, letter in enumerate(header) if letter == " "]
@@ -90,12 +90,12 @@ def _in_two_lines(headers: list[str]) -> list[str]:
 
 
 def _in_more_lines(row: list[str]) -> list[str]:
-    """With a break before how likely the difference is."""
+    """Break the last cell before its p-value."""
     return [*row[:-1], row[-1].replace(", p", "\np")]
 
 
 def _width(names: list[str], texts: Texts, most: int | None = None) -> int:
-    """How wide these columns are; those of words at `most`."""
+    """Total width of the columns, with columns of words at most `most` wide."""
     total = _GAP * (len(names) - 1)
     for name, *column in zip(names, *texts, strict=True):
         widest = max(cell_len(line) for text in column for line in text.split("\n"))
