@@ -138,7 +138,7 @@ BAD = {
         lambda: steepest.per_example_layer_norm_clip(_text(), 1.0),
         TypeError,
         "per_example_layer_norm_clip: leaf ['b'] of the grads is a str, expected an "
-        "array. Put `None` where there is none.",
+        "array. Use `None` for a leaf without an array.",
     ),
     "scale": Bad(
         lambda: steepest.scale("0.1"),

@@ -8,7 +8,7 @@ import steepest
 
 P = {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
 TEXT = {**P, "b": "2.0"}
-SAID = r"leaf \['b'\] of the {} is a str, expected an array. Put `None` where"
+SAID = r"leaf \['b'\] of the {} is a str, expected an array. Use `None` for"
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_where_it_pays(monkeypatch):
 
 
 def test_what_looks_at_whole_leaves_is_refused():
-    with pytest.raises(ValueError, match="packed: scale_by_trust_ratio may look at"):
+    with pytest.raises(ValueError, match="packed: scale_by_trust_ratio may need whole"):
         packed(steepest.lamb(0.1))
     with pytest.raises(ValueError, match="packed: scale_by_lbfgs may"):
         packed(steepest.lbfgs())
