@@ -17,7 +17,7 @@ MOST = 8  # leaves per call; with 16, the first call compiles 1.5 times as long
 def alike(x: Any) -> tuple[Any, ...]:
     """What two leaves must have in common to share a call: shape, dtype, sharding.
 
-    Inside `shard_map`, it is the mesh axes over which they vary instead of the sharding.
+    A tracer has, instead of a sharding, the mesh axes over which it varies.
     """
     where = varying(x) if isinstance(x, Tracer) else getattr(x, "sharding", None)
     return x.shape, x.dtype, where

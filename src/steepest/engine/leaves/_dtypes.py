@@ -70,7 +70,7 @@ def wide(f: Callable[..., Any]) -> Callable[..., list[Array]]:
 
         wide(lambda a, x, y: a * x + y)([a], [(x, y), ...]) -> [a * x + y, ...]
 
-    Each row is computed in float32 or wider, and returned in the dtype of its last leaf.
+    Each row is computed in float32 or wider. The result has the dtype of its last leaf.
     """
 
     @partial(jax.jit, inline=True)

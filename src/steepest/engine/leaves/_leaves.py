@@ -1,7 +1,7 @@
 """How trees are flattened and compared.
 
-`None` is a leaf without memory or update, and it is not an error. If two trees must have
-the same structure and do not, the error names the leaf.
+`None` is a leaf without memory and without an update; it is never an error. If two
+trees must have the same structure and do not, the error names the leaf.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -128,7 +128,7 @@ def map_wide(
 
 
 def _rows(name: str, trees: dict[str, Params]) -> tuple[Leaves, list[tuple[Any, ...]]]:
-    """The flattened first tree; then, for each of its leaves, the leaf of every tree."""
+    """The flattened first tree, and for each of its leaves the leaves of all trees."""
     (first_name, tree), *rest = trees.items()
     first = Leaves(tree, first_name)
     advice = "Pass trees of one structure."

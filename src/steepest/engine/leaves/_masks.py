@@ -72,8 +72,9 @@ class Mask:
             names = leaves.name, self._argument
             raise ValueError(
                 f"{self.name}: {first_difference(leaves.tree, tree, names)}. Give the "
-                f"{self._argument} the structure of the params, or one value for a whole "
-                "subtree, or choose by path: `steepest.matching`, `steepest.route`."
+                f"{self._argument} the structure of the params, or one value for a "
+                "whole subtree, or choose by path: `steepest.matching`, "
+                "`steepest.route`."
             )
 
         on: list[bool] = []
@@ -119,7 +120,7 @@ def _is_hole(x: Any) -> bool:
 
 
 def _is_function(mask: Any) -> bool:
-    """Whether to call the mask. A callable module whose leaves are booleans is a tree."""
+    """Whether to call the mask. A module whose leaves are booleans is a tree."""
     leaves = jax.tree.leaves(mask)
     is_tree = bool(leaves) and all(isinstance(x, bool | np.bool_) for x in leaves)
     return callable(mask) and not is_tree

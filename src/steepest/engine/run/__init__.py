@@ -1,4 +1,4 @@
-"""Rules over leaves: plans, segments, passes, stacks."""
+"""Run rules over leaves: plans, segments, passes, stacks."""
 
 from ._plan import (
     counting as counting,

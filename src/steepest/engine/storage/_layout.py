@@ -149,8 +149,8 @@ def repack(like: Any, tree: Any) -> Any:
     """Undo `unpack`: pack `tree` in the way `like` is packed.
 
     Args:
-        like: packed params, or a state, such as `tx.init(params)`. Only its structure is
-            used.
+        like: packed params, or a state, such as `tx.init(params)`. Only its structure
+            is used.
         tree: the same without packing, from `unpack` or from a file.
     """
     flat, treedef = jax.tree.flatten(like, is_leaf=_is_packed)
@@ -172,7 +172,7 @@ def _is_packed(x: Any) -> bool:
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
-    """Arrays, or shapes of arrays, as one vector. `None`s and holes stay what they are."""
+    """Arrays, or shapes of arrays, as one vector. `None` and holes stay themselves."""
     first = arrays[0]
     if first is None or isinstance(first, MaskedNode):
         return first

@@ -191,7 +191,7 @@ class _Packer:
         return layout.pack("packed", params, "params") if layout.vectors else params
 
     def _plan_over(self, layout: Layout) -> Plan:
-        """The plan for the vectors of a layout. Each link selects its leaves' vectors."""
+        """The plan for a layout: each link selects the vectors of its leaves."""
 
         def plan() -> Plan:
             links = [_over(layout, link) for link in self._plan.links]
