@@ -87,7 +87,9 @@ class Mask:
 
         def hide(other: Params) -> Params:
             parts = zip(keep, treedef.flatten_up_to(other), strict=True)
-            return treedef.unflatten([x if seen else MaskedNode() for seen, x in parts])
+            return treedef.unflatten(
+                [x if selected else MaskedNode() for selected, x in parts]
+            )
 
         return View(on, hide)
 

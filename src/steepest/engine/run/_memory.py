@@ -28,12 +28,12 @@ class Memory:
     ):
         self._rules = rules
         self._views = views
-        self._seen = [_seen(view, leaves) for view in views]
+        self._selected = [_selected_leaves(view, leaves) for view in views]
         columns = []
-        for rule, state, view, seen in zip(
-            rules, states, views, self._seen, strict=True
+        for rule, state, view, selected in zip(
+            rules, states, views, self._selected, strict=True
         ):
-            for column in _columns(rule, state, seen):
+            for column in _columns(rule, state, selected):
                 rest = iter(column)
                 columns.append([next(rest) if on else None for on in view.on])
         size = len(leaves.arrays)
@@ -43,13 +43,13 @@ class Memory:
         """The new states, with these rows and the fields kept for the whole tree."""
         column = 0
         states = []
-        for rule, view, seen, tree in zip(
-            self._rules, self._views, self._seen, shared, strict=True
+        for rule, view, selected, tree in zip(
+            self._rules, self._views, self._selected, shared, strict=True
         ):
             memory = {}
             for name in rule.memory:
                 pairs = zip(self.rows, view.on, strict=True)
-                memory[name] = seen.like([row[column] for row, on in pairs if on])
+                memory[name] = selected.like([row[column] for row, on in pairs if on])
                 column += 1
             states.append(rule.State(**tree, **memory))
         return states
@@ -57,16 +57,15 @@ class Memory:
     def check(self, leaves: Leaves, k: int, on: Sequence[bool]) -> None:
         """Check that the rules accept leaf `k`, and that its memory has its shape."""
         column = 0
-        for rule, seen in zip(self._rules, on, strict=True):
-            wrong = (
-                rule.check_leaf(leaves.arrays[k]) if seen and rule.check_leaf else None
-            )
+        for rule, selected in zip(self._rules, on, strict=True):
+            checked = selected and rule.check_leaf is not None
+            wrong = rule.check_leaf(leaves.arrays[k]) if checked else None
             if wrong is not None:
                 raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
             for name, begin in rule.memory.items():
                 kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
-                if not seen:
+                if not selected:
                     continue
                 wanted = [g.shape]
                 if not rule.is_elementwise:
@@ -101,13 +100,13 @@ def _abstract(x: Any) -> Any:
     return jax.ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, jax.Array) else x
 
 
-def _seen(view: View, leaves: Leaves) -> Leaves:
+def _selected_leaves(view: View, leaves: Leaves) -> Leaves:
     if all(view.on):
         return leaves
     return Leaves(view.hide(leaves.tree), leaves.name)
 
 
-def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
+def _columns(rule: Rule, state: OptState, selected: Leaves) -> list[list[Any]]:
     """For each memory field of `rule`, its leaves."""
     advice = "Make the state with `tx.init` of the params the updates are for."
     if not check.has_fields(state, (*rule.shared, *rule.memory)):
@@ -117,6 +116,8 @@ def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
         )
     deep = not rule.is_elementwise
     return [
-        seen.match(rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep)
+        selected.match(
+            rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep
+        )
         for x in rule.memory
     ]

@@ -129,8 +129,8 @@ def _set_aside(numbers: Iterable[Any], done: Mapping[str, Any]) -> Numbers:
         numbers: the arguments of the formulas.
         done: numbers that already have a barrier.
     """
-    flat, apart = list(numbers), {id(x) for x in done.values()}
-    rest = [k for k, x in enumerate(flat) if id(x) not in apart]
+    flat, known = list(numbers), {id(x) for x in done.values()}
+    rest = [k for k, x in enumerate(flat) if id(x) not in known]
     if any(isinstance(flat[k], Tracer) for k in rest):
         barred = jax.lax.optimization_barrier(tuple(flat[k] for k in rest))
         for k, x in zip(rest, barred, strict=True):
