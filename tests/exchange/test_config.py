@@ -1,4 +1,4 @@
-"""Optimizers as JSON: what is written by hand, what is refused, what comes back."""
+"""Optimizers as JSON: round trips, configs written by hand, and errors."""
 
 import json
 import math

@@ -58,10 +58,10 @@ class Memory:
         """Check that the rules accept leaf `k`, and that its memory has its shape."""
         column = 0
         for rule, selected in zip(self._rules, on, strict=True):
-            checked = selected and rule.check_leaf is not None
-            wrong = rule.check_leaf(leaves.arrays[k]) if checked else None
-            if wrong is not None:
-                raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
+            if selected and rule.check_leaf is not None:
+                wrong = rule.check_leaf(leaves.arrays[k])
+                if wrong is not None:
+                    raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
             for name, begin in rule.memory.items():
                 kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
