@@ -308,7 +308,7 @@ from .tree import (
 )
 from .tree_utils import tree_map_params as tree_map_params
 
-if _typing.TYPE_CHECKING:  # so that checkers know these names, and refuse others
+if _typing.TYPE_CHECKING:  # so that type checkers know exactly these names
     from .contrib import (
         differentially_private_aggregate as differentially_private_aggregate,
         DifferentiallyPrivateAggregateState as DifferentiallyPrivateAggregateState,

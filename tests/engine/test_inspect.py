@@ -1,4 +1,4 @@
-"""What a transformation is made of, seen from outside."""
+"""Inspecting what a transformation is made of."""
 
 import jax.numpy as jnp
 

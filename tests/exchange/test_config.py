@@ -1,4 +1,4 @@
-"""Optimizers as JSON: what is written by hand, what is refused, what comes back."""
+"""Optimizers as JSON: round trips, configs written by hand, and errors."""
 
 import json
 import math
@@ -85,9 +85,9 @@ def test_every_number_is_written():
     [
         ({"adamm": {}}, "config names 'adamm', .* Did you mean 'adam'"),
         ({"adam": {"learning_rate": {"cosine_decay": {}}}}, "learning_rate is a dict"),
-        ({"adam": 3}, "config.adam is 3, expected its arguments"),
+        ({"adam": 3}, "config.adam is 3, expected the arguments of adam"),
         ({"adam": {}, "sgd": {}}, "config has 2 keys, expected a dict with one key"),
-        (3, "config has 3, expected a dict"),
+        (3, "config is 3, expected a dict"),
         ({"constant_schedule": {"value": 1.0}}, "makes a MadeSchedule, expected a"),
         ({"__import__": {"name": "os"}}, "names '__import__', which is not a function"),
         ({"adam": {"learning_rat": 1.0}}, "Did you mean `learning_rate`"),

@@ -1,4 +1,4 @@
-"""steepest may stand where Optax is looked for."""
+"""Importing steepest as Optax."""
 
 import importlib.util
 import inspect
@@ -13,7 +13,7 @@ from steepest.exchange import _install
 
 @pytest.fixture
 def without_optax(monkeypatch):
-    """As if Optax had not been imported yet."""
+    """As if Optax were not imported yet."""
     for name in list(sys.modules):
         if name == "optax" or name.startswith("optax."):
             monkeypatch.delitem(sys.modules, name)

@@ -1,4 +1,4 @@
-"""States move between the libraries. `tests/oracles` does it in mid-training."""
+"""Converting states between the libraries. `tests/oracles` does so during training."""
 
 import sys
 from typing import NamedTuple
@@ -18,7 +18,7 @@ P = {"w": jnp.ones((2, 2)), "b": [jnp.ones(2), None]}
 
 @pytest.fixture
 def as_optax_does():
-    """Optax wants numbers of different dtypes and ranks to meet."""
+    """Optax mixes numbers of different dtypes and ranks."""
     with loose():
         yield
 
@@ -77,7 +77,7 @@ def _three_steps(tx, p):
     [(steepest.from_optax, optax, steepest), (steepest.to_optax, steepest, optax)],
 )
 def test_transformations_move(move, of, into, as_optax_does):
-    """The same numbers, in states of the other library, from first to last."""
+    """The same results in all steps, in states of the other library."""
     tx = move(_deep(of))
     assert type(tx) is into.GradientTransformationExtraArgs
     updates, state = _three_steps(tx, P)
@@ -94,7 +94,7 @@ def test_transformations_move(move, of, into, as_optax_does):
     [(steepest.from_optax, optax, steepest), (steepest.to_optax, steepest, optax)],
 )
 def test_transformations_move_into_wrappers(move, of, into, as_optax_does):
-    """A mask of one library around an optimizer of the other, in mid-step."""
+    """A mask of one library around an optimizer of the other, during a step."""
     mask = {"w": True, "b": False}
     tx = into.masked(move(of.adam(0.1)), mask)
     updates, state = _three_steps(tx, P)
@@ -127,7 +127,7 @@ def test_extra_arguments_move(as_optax_does):
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd", "lion", "rmsprop", "lamb"])
 def test_optax_injects_into_ours(name, as_optax_does):
-    """It reads the signature, and knows no `**`."""
+    """It reads the signature, and does not support `**`."""
     both = [getattr(m, name) for m in (steepest, optax)]
     txs = [optax.inject_hyperparams(make)(learning_rate=1e-2) for make in both]
     (ours, state), (theirs, kept) = (_three_steps(tx, P) for tx in txs)
@@ -137,7 +137,7 @@ def test_optax_injects_into_ours(name, as_optax_does):
 
 
 def test_what_only_we_have_stays():
-    """Optax has no class for it, and needs none to carry it."""
+    """Optax has no class for it, and does not need one."""
     tx = steepest.to_optax(steepest.nag(0.1, 0.9))
     _, state = _three_steps(tx, P)
     found = jax.tree.structure(state)

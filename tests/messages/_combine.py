@@ -93,8 +93,8 @@ BAD = {
     "skip_not_finite": Bad(
         lambda: steepest.skip_not_finite({"w": "1.0"}, 0, None),
         TypeError,
-        "skip_not_finite: leaf ['w'] of the updates is a str, expected an array. Put "
-        "`None` where there is none.",
+        "skip_not_finite: leaf ['w'] of the updates is a str, expected an array. "
+        "Use `None` for a leaf without an array.",
     ),
 }
 

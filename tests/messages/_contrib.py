@@ -117,8 +117,8 @@ BAD = {
     "contrib.normalize": Bad(
         lambda: _step(contrib.normalize(), {**params(), "b": "2.0"}),
         TypeError,
-        "normalize: leaf ['b'] of the updates is a str, expected an array. Put `None` "
-        "where there is none.",
+        "normalize: leaf ['b'] of the updates is a str, expected an array. "
+        "Use `None` for a leaf without an array.",
     ),
     "contrib.prodigy": Bad(
         lambda: contrib.prodigy(estim_lr0=0.0),

@@ -82,23 +82,23 @@ BAD = {
     "from_optax": Bad(
         lambda: steepest.from_optax(optax.adam),
         TypeError,
-        "from_optax: got a function, expected the state of an optimizer or a "
-        "transformation. Pass what `tx.init(params)` or the last `tx.update` returned, "
-        "or `tx` itself.",
+        "from_optax: got a function, expected the state of an optimizer, or a "
+        "transformation. Pass the state that `tx.init` or `tx.update` returned, or "
+        "`tx` itself.",
     ),
     "install_as_optax": Bad(
         steepest.install_as_optax,
         RuntimeError,
-        "install_as_optax: Optax 0.2.8 is already imported, and what has imported it "
-        "would keep it. Call `install_as_optax` first, before the libraries that use "
-        "Optax are imported.",
+        "install_as_optax: Optax 0.2.8 is already imported, and modules that imported "
+        "it would keep it. Call `install_as_optax` first, before importing libraries "
+        "that use Optax.",
     ),
     "to_optax": Bad(
         lambda: steepest.to_optax(steepest.nag(0.1).init(_theta())),
         ValueError,
-        "to_optax: the state holds a NagState with the fields ('count', 'phi'), and "
-        "the other library has nothing of that name. Translate the rest without it, "
-        "and make this part with `init`.",
+        "to_optax: the state holds a NagState with the fields ('count', 'phi'), but "
+        "the other library has no such class. Convert the rest without it, and make "
+        "this part with `init`.",
     ),
 }
 

@@ -1,12 +1,10 @@
-"""Bad calls of what runs transformations, and of what they are made of."""
+"""Bad calls of functions of core, engine and exchange."""
 
 import jax.numpy as jnp
 
 import steepest
 
 from ._bad import Bad, params
-
-_NO_PAIR = "and a gradient transformation (a pair of `init`, expected `update`)."
 
 
 def _longer():
@@ -39,22 +37,22 @@ BAD = {
     "make_step": Bad(
         _step_with_a_function,
         TypeError,
-        "make_step: value_fn is a builtin_function_or_method, expected an array: the "
-        "step is compiled. With functions among the extra arguments, call `tx.update` "
-        "and `apply_updates`.",
+        "make_step: value_fn is a builtin_function_or_method, expected an array, "
+        "since the step is compiled. To pass functions as extra arguments, call "
+        "`tx.update` and `apply_updates`.",
     ),
     "pack": Bad(
         lambda: steepest.pack(steepest.adam(0.1), params()),
         TypeError,
-        "pack: tx is a Transformation, expected one that `packed` made: `tx = "
-        "packed(adamw(1e-3))`.",
+        "pack: tx is a Transformation, expected one made by `packed`, such as "
+        "`packed(adamw(1e-3))`.",
     ),
     "packed": Bad(
         lambda: steepest.packed(steepest.lars(0.1)),
         ValueError,
-        "packed: scale_by_trust_ratio may look at whole leaves, expected a "
-        "transformation that does the same to every number. Pack the others: "
-        "`chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`.",
+        "packed: scale_by_trust_ratio may need whole leaves, expected an elementwise "
+        "transformation. Pack only the others: `chain(clip_by_block_rms(1.0), "
+        "packed(adam(1e-3)))`.",
     ),
     "packing": Bad(
         lambda: steepest.packing(params(), below=0),
@@ -70,8 +68,8 @@ BAD = {
     "repack": Bad(
         lambda: steepest.repack(params(), {"w": jnp.ones((3, 2))}),
         ValueError,
-        "repack: `tree` has another structure than `like`, expected what `unpack` "
-        "made of such a one",
+        "repack: `tree` has another structure than `like`, expected the structure of "
+        "`unpack(like)`: ",
     ),
     "optimizer": Bad(
         lambda: steepest.optimizer(steepest.adam(0.1)),
@@ -98,8 +96,9 @@ BAD = {
     "to_config": Bad(
         lambda: steepest.to_config(steepest.masked(steepest.adam(0.1), len)),
         TypeError,
-        "to_config: tx.mask is the function len, which JSON cannot hold. Choose leaves "
-        "by a pattern (`mask=r'kernel'`), and make schedules with functions of",
+        "to_config: tx.mask is the function len, which cannot be written as JSON. "
+        "Choose leaves by a pattern (`mask=r'kernel'`), and make schedules with "
+        "functions of steepest.",
     ),
     "stateless": Bad(
         lambda: steepest.stateless(0.1),
@@ -114,10 +113,10 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING = {
-    "gives": "what it decorates is checked by the rule",
-    "init_empty_state": "it looks at nothing",
+    "gives": "the rule checks the function it decorates",
+    "init_empty_state": "it ignores its argument",
     "Packed": "made by `pack`",
-    "unpack": "what is not packed stays as it is",
+    "unpack": "a tree that is not packed is returned unchanged",
 }

@@ -65,8 +65,8 @@ BAD = {
     "centralize": Bad(
         lambda: _after(steepest.centralize(), _text()),
         TypeError,
-        "centralize: leaf ['b'] of the updates is a str, expected an array. Put "
-        "`None` where there is none.",
+        "centralize: leaf ['b'] of the updates is a str, expected an array. "
+        "Use `None` for a leaf without an array.",
     ),
     "clip": Bad(
         lambda: _after(steepest.clip(1.0), _phase()),
@@ -138,7 +138,7 @@ BAD = {
         lambda: steepest.per_example_layer_norm_clip(_text(), 1.0),
         TypeError,
         "per_example_layer_norm_clip: leaf ['b'] of the grads is a str, expected an "
-        "array. Put `None` where there is none.",
+        "array. Use `None` for a leaf without an array.",
     ),
     "scale": Bad(
         lambda: steepest.scale("0.1"),
@@ -192,8 +192,8 @@ BAD = {
     "set_to_zero": Bad(
         lambda: _after(steepest.set_to_zero(), _text()),
         TypeError,
-        "set_to_zero: leaf ['b'] of the updates is a str, expected an array. Put "
-        "`None` where there is none.",
+        "set_to_zero: leaf ['b'] of the updates is a str, expected an array. "
+        "Use `None` for a leaf without an array.",
     ),
     "snapshot": Bad(
         lambda: steepest.snapshot(jnp.max, "largest"),

@@ -1,7 +1,7 @@
 """Apply a transformation to some of the leaves."""
 
 from ..core import AnyTransformation, GradientTransformationExtraArgs, transformation
-from ..engine import Mask, MaskOrFn, plan_of, under
+from ..engine import Mask, masked_plan, MaskOrFn, plan_of
 
 
 @transformation
@@ -36,4 +36,4 @@ def masked(
     (10.0, 1.0)
     """
     plan = plan_of("masked", "inner", inner)
-    return under(Mask("masked", mask, mask_compatible_extra_args), plan).pair
+    return masked_plan(Mask("masked", mask, mask_compatible_extra_args), plan).pair

@@ -13,7 +13,7 @@ from ..core import (
     Params,
     transformation,
 )
-from ..engine import Mask, plan_of, sequence, under
+from ..engine import Mask, masked_plan, plan_of, sequence
 
 
 @like_optax
@@ -104,7 +104,7 @@ def groups(
     plans = []
     for label, tx in transforms.items():
         mask = Group(name, label, _chosen(labels, label), extra_too, reasons)
-        plans.append(under(mask, plan_of(name, f"transforms[{label!r}]", tx)))
+        plans.append(masked_plan(mask, plan_of(name, f"transforms[{label!r}]", tx)))
 
     def apart(state: OptState) -> Sequence[OptState]:
         states = getattr(state, "inner_states", None)

@@ -11,7 +11,7 @@ from ..core import (
     Params,
     transformation,
 )
-from ..engine import still
+from ..engine import frozen
 from ..tree import as_patterns, first_matches, key_paths
 from ._partition import groups
 
@@ -75,7 +75,7 @@ def route(
         chosen = [names[k] for k in matches if k is not None]
         return jax.tree.structure(params).unflatten(chosen)
 
-    parts = {name: still() if tx is None else tx for name, tx in transforms.items()}
+    parts = {name: frozen() if tx is None else tx for name, tx in transforms.items()}
     return groups("route", parts, labels, mask_compatible_extra_args)
 
 

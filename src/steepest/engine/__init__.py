@@ -1,4 +1,4 @@
-"""Runs rules over trees. It alone knows `None`, masks, structures and dtypes."""
+"""Runs rules over trees. Only this room handles `None`, masks and dtypes."""
 
 from ._inspect import (
     handlers as handlers,
@@ -23,14 +23,14 @@ from .leaves import (
 )
 from .run import (
     counting as counting,
+    frozen as frozen,
     lift as lift,
+    masked_plan as masked_plan,
     nothing as nothing,
     Plan as Plan,
     plan_of as plan_of,
     sequence as sequence,
     stacks as stacks,
-    still as still,
-    under as under,
 )
 from .step import (
     apply_updates as apply_updates,

@@ -1,4 +1,4 @@
-"""What a transformation is made of, for those who look at it from outside."""
+"""What a transformation is made of, for `describe`, `read` and `metrics`."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -14,24 +14,24 @@ from .leaves import Leaves
 from .run import Link, plan_of
 from .step import WrapperInfo
 
-# The numbers worth watching while a model trains; a schedule always is.
-_SHOWN = ("learning_rate", "weight_decay")
+# The numbers to report while a model trains. Schedules are always reported.
+_METRICS = ("learning_rate", "weight_decay")
 
 
 class Shown(NamedTuple):
     """A number of a running optimizer."""
 
-    groups: tuple[str, ...]  # the labels of the groups it stands in, outermost first
+    groups: tuple[str, ...]  # the labels of its groups, outermost first
     name: str
     value: Any
 
 
 def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
-    """The numbers that the rules of `tx` show, such as the learning rate.
+    """The current hyperparameters of `tx`, such as the learning rate.
 
     Args:
         tx: any transformation.
-        state: what its `init` or `update` returned.
+        state: its state.
     """
     plan = plan_of("shown", "tx", tx)
     places = _places(state)
@@ -48,30 +48,30 @@ def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
         for name, x in body.numbers.items():
             if name in body.schedules:
                 yield Shown(groups, name, x(count))
-            elif name in _SHOWN:
+            elif name in _METRICS:
                 yield Shown(groups, name, x)
 
 
 def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
-    """For each leaf, the names of what handles it, in order.
+    """For each leaf, the names of the transformations applied to it, in order.
 
     Args:
         tx: any transformation.
         params: the params, or their shapes.
     """
     leaves = Leaves(params, "params")
-    found: list[list[str]] = [[] for _ in leaves.arrays]
+    names: list[list[str]] = [[] for _ in leaves.arrays]
     for link in plan_of("handlers", "tx", tx).links:
         view = link.view(leaves)
         inside = iter(_inside(link, view.hide(params)))
-        for names, seen in zip(found, view.on, strict=True):
-            if seen:
-                names += next(inside)
-    return found
+        for row, selected in zip(names, view.on, strict=True):
+            if selected:
+                row += next(inside)
+    return names
 
 
 def _inside(link: Link, params: Params) -> list[list[str]]:
-    """For each leaf that a link sees, what it does to it."""
+    """For each leaf that the masks of a link select, what the link applies to it."""
     body, size = link.body, len(Leaves(params).arrays)
     info = None if isinstance(body, Rule) else wrapper_info(body)
     if info is None:
@@ -81,13 +81,13 @@ def _inside(link: Link, params: Params) -> list[list[str]]:
 
 
 def wrapper_info(tx: AnyTransformation) -> WrapperInfo | None:
-    """What `tx` is a wrapper of, where it says so."""
+    """What `tx` wraps; `None` if it is not a wrapper of ours."""
     info = getattr(tx, "info", None)
     return info if isinstance(info, WrapperInfo) else None
 
 
 def _places(state: OptState) -> Mapping[int, tuple[str, ...]]:
-    """For each part of a state, the keys of the dictionaries on the way to it."""
+    """For each part of a state, by id: the keys of the dicts on the path to it."""
     places: dict[int, tuple[str, ...]] = {}
 
     def walk(node: Any, keys: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""States and transformations of other libraries, and ours for them."""
+"""Conversion to and from Optax and JSON."""
 
 from ._config import from_config as from_config, to_config as to_config
 from ._install import install_as_optax as install_as_optax

@@ -1,13 +1,13 @@
-"""Transformations as JSON, and back: for configuration files and logs.
+"""Transformations to and from JSON, for configuration files and logs.
 
     {"chain": [
         {"clip_by_global_norm": {"max_norm": 1.0}},
         {"adamw": {"learning_rate": {"cosine_decay_schedule": {...}}}}
     ]}
 
-A call is a dict with one key, the name of the function. Its value holds the arguments:
-a dict by name, or a list for a function of `*args`. Nothing is evaluated or unpickled:
-only public functions of steepest are called.
+A call is a dict with one key, the name of the function. The value is the arguments: a
+dict by name, or a list for a function of `*args`. Nothing is evaluated or unpickled.
+Only public functions of steepest are called.
 """
 
 import inspect
@@ -48,11 +48,11 @@ _INJECT, _MULTI_STEPS = "inject_hyperparams", "MultiSteps"
 
 
 def to_config(tx: AnyTransformation) -> dict[str, Any]:
-    """`tx` as a dict that `json.dumps` takes. `from_config` makes an equal `tx` of it.
+    """`tx` as a dict for `json.dumps`. `from_config` makes an equal `tx` from it.
 
     Args:
-        tx: made by functions of steepest. Functions of your own among its arguments,
-            such as a mask or a schedule, cannot be written.
+        tx: made by functions of steepest. Your own functions among its arguments, such
+            as a mask or a schedule, cannot be written as JSON.
 
     >>> import steepest
     >>> steepest.to_config(steepest.sgd(0.1, momentum=0.9))
@@ -61,9 +61,9 @@ def to_config(tx: AnyTransformation) -> dict[str, Any]:
     tx = as_inner("to_config", "tx", tx)
     if not isinstance(tx, Transformation) or tx.call is None:
         raise TypeError(
-            "to_config: tx was not made by a function of steepest, so it is not known "
-            "how to make it again. Decorate your own function with "
-            "`steepest.transformation`, and write its arguments yourself."
+            "to_config: tx was not made by a function of steepest, so its arguments "
+            "are unknown. Decorate your own function with `steepest.transformation`, "
+            "and write its arguments yourself."
         )
     return _encoded(tx, "tx")
 
@@ -72,18 +72,19 @@ def from_config(config: Mapping[str, Any]) -> GradientTransformationExtraArgs:
     """The transformation that `config` describes.
 
     Args:
-        config: what `to_config` returned, or the same written by hand: arguments that
-            are left out have their defaults.
+        config: the result of `to_config`, or the same written by hand. Omitted
+            arguments have their defaults.
 
     >>> import steepest
     >>> steepest.from_config({"adam": {"learning_rate": 0.1, "b1": 0.8}})
     adam(learning_rate=0.1, b1=0.8, b2=0.999, eps=1e-08, eps_root=0.0)
     """
     if not isinstance(config, Mapping) or len(config) != 1:
-        found = f"{len(config)} keys" if isinstance(config, Mapping) else repr(config)
+        is_dict = isinstance(config, Mapping)
+        said = f"has {len(config)} keys" if is_dict else f"is {config!r}"
         raise TypeError(
-            f"from_config: config has {found}, expected a dict with one key, the name "
-            'of a function: {"adamw": {"learning_rate": 1e-3}}.'
+            f"from_config: config {said}, expected a dict with one key, the name of a "
+            'function, such as {"adamw": {"learning_rate": 1e-3}}.'
         )
     ((name, arguments),) = config.items()
     made = _call(name, arguments, "config")
@@ -97,7 +98,7 @@ def from_config(config: Mapping[str, Any]) -> GradientTransformationExtraArgs:
 
 @cache
 def _functions() -> dict[str, Callable[..., Any]]:
-    """Everything a config may call, by its public name."""
+    """All functions that a config may call, by public name."""
     named: dict[str, Callable[..., Any]] = {}
     rooms = (core, engine, combine, schedules, transforms, optimizers)
     for prefix, room in [("", room) for room in rooms] + [
@@ -120,7 +121,7 @@ def _encoded(x: Any, where: str) -> Any:
 
     Args:
         x: a call, or one of its arguments.
-        where: which argument it is, for an error.
+        where: which argument it is, for error messages.
     """
     call = call_of(x)
     if call is not None:
@@ -149,15 +150,16 @@ def _encoded(x: Any, where: str) -> Any:
         return {"function": _names()[x]}
     what = f"the function {x.__qualname__}" if inspect.isroutine(x) else repr(x)
     raise TypeError(
-        f"to_config: {where} is {what}, which JSON cannot hold. Choose leaves by a "
-        "pattern (`mask=r'kernel'`), and make schedules with functions of steepest."
+        f"to_config: {where} is {what}, which cannot be written as JSON. Choose leaves "
+        "by a pattern (`mask=r'kernel'`), and make schedules with functions of "
+        "steepest."
     )
 
 
 def _encoded_call(call: Call, where: str) -> dict[str, Any]:
     name = _names().get(call.function)
     if name is None and call.name in (_INJECT, _MULTI_STEPS):
-        name = call.name  # their functions are not public
+        name = call.name  # the functions that made these are not public
     if name == _INJECT:
         return {_INJECT: _encoded_injection(call.arguments, where)}
     if name is None:
@@ -167,10 +169,9 @@ def _encoded_call(call: Call, where: str) -> dict[str, Any]:
         )
     items = list(shown_arguments(call))
     if items and all(name is None for name, _ in items):
-        found: Any = [_encoded(x, f"{where}[{k}]") for k, (_, x) in enumerate(items)]
-    else:
-        found = {name: _encoded(x, f"{where}.{name}") for name, x in items}
-    return {name: found}
+        listed = [_encoded(x, f"{where}[{k}]") for k, (_, x) in enumerate(items)]
+        return {name: listed}
+    return {name: {key: _encoded(x, f"{where}.{key}") for key, x in items}}
 
 
 def _encoded_injection(arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -185,18 +186,18 @@ def _encoded_injection(arguments: Mapping[str, Any], where: str) -> dict[str, An
     }
     inner = {**arguments["rest"], **arguments["numbers"], **wrapped}
     parameters = inspect.signature(factory).parameters
-    found = {
+    encoded = {
         name: _encoded(x, f"{where}.{name}")
         for name, x in inner.items()
         if x is not parameters[name].default
     }
     options = {k: arguments[k] for k in ("static_args", "hyperparam_dtype")}
     more = {k: _encoded(x, k) for k, x in options.items() if x}
-    return {_names()[factory]: found, **more}
+    return {_names()[factory]: encoded, **more}
 
 
 def _is_call(x: Any) -> bool:
-    """Whether a dict of JSON is a call, or one of the other kinds of this format."""
+    """Whether a dict of JSON is a call, an array, a dtype, or another coded value."""
     if not isinstance(x, Mapping) or not x:
         return False
     first = next(iter(x))
@@ -207,7 +208,7 @@ def _is_call(x: Any) -> bool:
 
 
 def _decoded(x: Any, where: str) -> Any:
-    """What `_encoded` was given."""
+    """The inverse of `_encoded`."""
     if isinstance(x, list):
         return tuple(_decoded(one, f"{where}[{k}]") for k, one in enumerate(x))
     if not isinstance(x, Mapping):
@@ -232,13 +233,13 @@ def _decoded(x: Any, where: str) -> Any:
 
 
 def _call(name: Any, arguments: Any, where: str) -> Any:
-    """What the function of this name makes."""
+    """The result of the function with this name."""
     function = _function(name, where)
     if name == _INJECT:
-        (inner, given), *options = arguments.items()
+        (inner, values), *options = arguments.items()
         factory, more = _function(inner, where), _by_name(dict(options), where)
         return inject_hyperparams(factory, **more)(
-            **_by_name(given, f"{where}.{inner}")
+            **_by_name(values, f"{where}.{inner}")
         )
     if isinstance(arguments, list):
         return function(*(_decoded(x, f"{where}.{name}") for x in arguments))
@@ -246,8 +247,8 @@ def _call(name: Any, arguments: Any, where: str) -> Any:
         made = function(**_by_name(arguments, f"{where}.{name}"))
         return made.gradient_transformation() if name == _MULTI_STEPS else made
     raise TypeError(
-        f"from_config: {where}.{name} is {arguments!r}, expected its arguments: a dict "
-        "by name, or a list."
+        f"from_config: {where}.{name} is {arguments!r}, expected the arguments of "
+        f"{name}: a dict by name, or a list."
     )
 
 

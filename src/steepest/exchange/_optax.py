@@ -1,4 +1,4 @@
-"""States and transformations to and from Optax: a run can move in the middle."""
+"""Convert states and transformations to and from Optax, even during a run."""
 
 import importlib
 import sys
@@ -26,18 +26,18 @@ def from_optax(state: AnyTransformation) -> GradientTransformationExtraArgs: ...
 @overload
 def from_optax(state: OptState) -> OptState: ...
 def from_optax(state: OptState | AnyTransformation) -> OptState | AnyTransformation:
-    """A state of Optax as ours: the same arrays, in classes of the same names.
+    """Convert a state of Optax to steepest: the same arrays in steepest's classes.
 
-    Ours has the same fields and nesting as Optax's, for the same optimizer. Trees of
-    params, plain or masked, pass as they are. Optax need not be installed.
+    For the same optimizer, both have the same class names, fields and nesting. Trees of
+    params, plain or masked, stay the same. Optax need not be installed.
 
-    A transformation of Optax comes back as one that computes the same, whose states are
-    ours. It need not be converted to stand in a chain of ours: only its states would
-    then be of Optax's classes.
+    A transformation of Optax becomes one that computes the same, with states of
+    steepest. Inside a chain of steepest this is optional: without conversion, only its
+    states have Optax's classes.
 
     Args:
-        state: a state that Optax made, or anything that holds some, or a
-            transformation of Optax.
+        state: a state of Optax, a tree that contains some, or a transformation of
+            Optax.
 
     >>> import optax, steepest
     >>> steepest.from_optax((optax.EmptyState(), 1.0))
@@ -59,14 +59,14 @@ def to_optax(state: AnyTransformation) -> AnyTransformation: ...
 @overload
 def to_optax(state: OptState) -> OptState: ...
 def to_optax(state: OptState | AnyTransformation) -> OptState | AnyTransformation:
-    """A state of ours as one of Optax: `from_optax`, the other way.
+    """Convert a state of steepest to Optax: the inverse of `from_optax`.
 
-    A transformation of ours comes back as an `optax.GradientTransformationExtraArgs`
-    that computes the same, whose states are Optax's where Optax has the class.
+    A transformation becomes an `optax.GradientTransformationExtraArgs` that computes
+    the same. Its states are in Optax's classes, except those that Optax lacks.
 
     Args:
-        state: a state that steepest made, or anything that holds some, or a
-            transformation of steepest.
+        state: a state of steepest, a tree that contains some, or a transformation of
+            steepest.
 
     >>> import optax, steepest
     >>> type(steepest.to_optax(steepest.EmptyState())) is optax.EmptyState
@@ -88,13 +88,13 @@ def to_optax(state: OptState | AnyTransformation) -> OptState | AnyTransformatio
 def _converted(
     name: str, tx: AnyTransformation, outside: Convert, inside: Convert
 ) -> tuple[Callable[..., OptState], Callable[..., tuple[Updates, OptState]]]:
-    """The `init` and `update` of `tx`, for a world of other classes.
+    """The `init` and `update` of `tx`, with states of other classes.
 
     Args:
         name: name used in error messages.
         tx: any transformation.
-        outside: to the classes of the callers.
-        inside: to the classes that `tx` knows.
+        outside: converts to the classes that callers use.
+        inside: converts to the classes that `tx` uses.
     """
     inner = as_inner(name, "state", tx)
 
@@ -107,9 +107,9 @@ def _converted(
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, OptState]:
-        # The trees too: where a mask took something out, they have a `MaskedNode`.
-        given = inside((updates, state, params))
-        return outside(inner.update(*given, **inside(extra_args)))
+        # Updates and params too: masked ones contain a `MaskedNode`.
+        args = inside((updates, state, params))
+        return outside(inner.update(*args, **inside(extra_args)))
 
     return init, update
 
@@ -123,55 +123,55 @@ def _to_theirs(tree: Any) -> Any:
 
 
 def _translate(
-    who: str, state: OptState, library: str, classes: Mapping[str, type]
+    name: str, state: OptState, library: str, classes: Mapping[str, type]
 ) -> OptState:
     """`state`, with each named tuple of `library` as the class of the same name."""
     alone = jax.tree_util.all_leaves([state]) and not check.is_number(state)
     if alone and state is not None:
         raise TypeError(
-            f"{who}: got a {type(state).__name__}, expected the state of an optimizer "
-            "or a transformation. Pass what `tx.init(params)` or the last `tx.update` "
-            "returned, or `tx` itself."
+            f"{name}: got a {type(state).__name__}, expected the state of an "
+            "optimizer, or a transformation. Pass the state that `tx.init` or "
+            "`tx.update` returned, or `tx` itself."
         )
 
-    def found(x: Any) -> type:
-        name = type(x).__name__
-        cls: Any = classes.get(name)
+    def class_for(x: Any) -> type:
+        title = type(x).__name__
+        cls: Any = classes.get(title)
         if cls is None or cls._fields != x._fields:
-            has = "nothing" if cls is None else f"the fields {cls._fields}"
+            has = "no such class" if cls is None else f"one with {cls._fields}"
             raise ValueError(
-                f"{who}: the state holds a {name} with the fields {x._fields}, and the "
-                f"other library has {has} of that name. Translate the rest without it, "
-                "and make this part with `init`."
+                f"{name}: the state holds a {title} with the fields {x._fields}, but "
+                f"the other library has {has}. Convert the rest without it, and make "
+                "this part with `init`."
             )
         return cls
 
-    return _tree(state, library, found)
+    return _tree(state, library, class_for)
 
 
 def _tree(tree: Any, library: str, cls_of: Callable[[Any], type | None]) -> Any:
-    """`tree`, with each named tuple of `library` as the class that `cls_of` finds."""
+    """`tree`, with each named tuple of `library` converted to the class `cls_of(x)`."""
     foreign = lambda x: hasattr(x, "_fields") and _is_of(x, library)
 
-    def translated(x: Any) -> Any:
+    def converted(x: Any) -> Any:
         if not foreign(x):
             return x
         cls = cls_of(x) or type(x)
         return cls(*(_tree(part, library, cls_of) for part in x))
 
-    return jax.tree.map(translated, tree, is_leaf=foreign)
+    return jax.tree.map(converted, tree, is_leaf=foreign)
 
 
 def _is_of(x: Any, library: str) -> bool:
-    """Whether the class of `x` was made in `library`."""
+    """Whether the class of `x` is defined in `library`."""
     return type(x).__module__.split(".")[0] == library
 
 
 @cache
 def _ours() -> Mapping[str, type]:
     rooms = core, engine, combine, schedules, transforms, optimizers, contrib
-    found = [x for room in rooms for x in vars(room).values()]
-    return {x.__name__: x for x in found if _is_state(x)}
+    values = [x for room in rooms for x in vars(room).values()]
+    return {x.__name__: x for x in values if _is_state(x)}
 
 
 def _theirs() -> Mapping[str, type]:
@@ -179,13 +179,13 @@ def _theirs() -> Mapping[str, type]:
         importlib.import_module("optax")
     except ImportError as error:
         raise ImportError(
-            "to_optax: Optax cannot be imported, expected its classes. Install it "
-            "with `pip install optax`."
+            "to_optax: Optax cannot be imported, but its classes are needed. Install "
+            "it with `pip install optax`."
         ) from error
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("optax")]
-    found = [x for m in modules for x in vars(m).values()]
+    values = [x for m in modules for x in vars(m).values()]
     own: Callable[[Any], bool] = lambda x: x.__module__.startswith("optax")
-    return {x.__name__: x for x in found if _is_state(x) and own(x)}
+    return {x.__name__: x for x in values if _is_state(x) and own(x)}
 
 
 def _is_state(x: Any) -> bool:

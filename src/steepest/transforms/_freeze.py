@@ -12,7 +12,7 @@ from ..core import (
     Params,
     transformation,
 )
-from ..engine import Mask, MaskOrFn, still
+from ..engine import frozen, Mask, MaskOrFn
 
 
 @transformation
@@ -28,7 +28,7 @@ def freeze(mask: MaskOrFn) -> GradientTransformationExtraArgs:
         mask: as for `masked`; a pattern such as `"embed|norm"` freezes the leaves whose
             paths it matches.
     """
-    return masked(still(), mask)
+    return masked(frozen(), mask)
 
 
 @transformation
@@ -49,11 +49,11 @@ def selective_transform(
     >>> float(updates["embed"][0]), float(updates["head"][0])
     (0.0, -0.5)
     """
-    frozen = Mask("selective_transform", freeze_mask)
+    is_frozen = Mask("selective_transform", freeze_mask)
     inner = as_inner("selective_transform", "optimizer", optimizer)
 
     def labels(params: Params) -> Any:
-        mask = frozen.tree(params)
+        mask = is_frozen.tree(params)
         return jax.tree.map(lambda x: "freeze" if x else "train", mask)
 
-    return partition({"train": inner, "freeze": still()}, labels)
+    return partition({"train": inner, "freeze": frozen()}, labels)

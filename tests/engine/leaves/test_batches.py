@@ -1,4 +1,4 @@
-"""Leaves that are alike share a call, and nobody notices."""
+"""Similar leaves share a call, and the results are the same."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def test_only_what_is_alike_shares_a_call():
 
 
 def test_leaves_on_several_devices():
-    """As people lay out a model by hand; outside `jit` each leaf stays where it is."""
+    """A model placed by hand: outside `jit`, each leaf stays on its device."""
     tx = steepest.adamw(0.1)
     p = [jax.device_put(jnp.ones(3), d) for d in jax.devices()[:3]]
     u, state = tx.update(p, tx.init(p), p)

@@ -1,4 +1,4 @@
-"""The dtype law: compute wide, store as it was stored."""
+"""The dtype rules: compute in float32 or wider, store in the dtype of the storage."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import steepest
 
 
 def test_the_second_moment_of_bfloat16_moves():
-    """With decay 0.999 a bfloat16 average of squares would stop half way."""
+    """With decay 0.999 a bfloat16 average of squares would stop halfway."""
     tx = steepest.scale_by_adam()
     p = jnp.ones((2,), jnp.bfloat16)
 
@@ -46,7 +46,7 @@ def test_a_bfloat16_run_follows_its_float32_twin():
 
 
 def test_no_rounding_between_the_links_of_a_chain():
-    """1e-3 x 1e3 is 1 in float16 too, if nothing is rounded on the way."""
+    """1e-3 x 1e3 is 1 in float16 too, if no intermediate result is rounded."""
     factors = [1e-6, 1e-6, 1e12]
     tx = steepest.chain(*map(steepest.scale, factors))
     g = jnp.array([3.0], jnp.float16)
@@ -73,7 +73,7 @@ def test_what_the_last_pass_does_not_see_is_rounded_too():
 
 
 def test_too_large_for_float16_is_the_largest_not_infinite():
-    """Where float32 would hold it, that is: an infinite gradient stays infinite."""
+    """If float32 can represent it: an infinite gradient stays infinite."""
     g = jnp.array([6e4, jnp.inf, -6e4], jnp.float16)
     u, _ = (tx := steepest.scale(2.0)).update(g, tx.init(g))
     assert u.tolist() == [65504, float("inf"), -65504]

@@ -1,4 +1,4 @@
-"""What is not an array, and what a rule does not take, is named by its leaf."""
+"""Errors name the leaf that is not an array, or that a rule does not accept."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import steepest
 
 P = {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
 TEXT = {**P, "b": "2.0"}
-SAID = r"leaf \['b'\] of the {} is a str, expected an array. Put `None` where"
+SAID = r"leaf \['b'\] of the {} is a str, expected an array. Use `None` for"
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_what_is_no_array_among_the_updates(maker):
 
 
 def test_what_is_no_array_among_the_params():
-    """Where nothing is remembered of them, they may be anything, as in Optax."""
+    """Without memory, the params may be anything, as in Optax."""
     with pytest.raises(TypeError, match=f"trace: {SAID.format('params')}"):
         steepest.trace(0.9).init(TEXT)
     assert steepest.clip(1.0).init(TEXT) == steepest.EmptyState()

@@ -1,4 +1,4 @@
-"""Masks: what is seen, what is kept, and what is said about bad ones."""
+"""Masks: which leaves they select, the state, and errors for bad masks."""
 
 import functools
 import inspect
@@ -35,7 +35,7 @@ def test_the_rest_passes_as_it_is():
     "inner", [{"w": True, "b": True}, lambda p: True], ids=["tree", "function"]
 )
 def test_masks_under_masks(inner):
-    """The inner one may be written for the whole tree, or see what is left."""
+    """The inner mask may be for the whole tree, or for the selected leaves."""
     tx = steepest.masked(steepest.masked(steepest.scale(2.0), inner), NO_BIAS)
     u, state = tx.update(P, tx.init(P), P)
     assert isinstance(state.inner_state, steepest.MaskedState)
@@ -96,7 +96,7 @@ def _with_masks():
 
 @pytest.mark.parametrize("f, argument", list(_with_masks()))
 def test_patterns_wherever_a_mask_is_taken(f, argument):
-    """They reach what reads them: a malformed one is refused at once, by its reader."""
+    """A malformed pattern is an error at once."""
     given = {
         "learning_rate": 0.1,
         "optimizer": steepest.sgd(0.1),
@@ -141,7 +141,7 @@ _OTHERS = {
 
 @pytest.mark.parametrize("name", _OTHERS)
 def test_names_are_enough(name):
-    """What is called the same is the same, whatever kind of node holds it."""
+    """Leaves match by name, whatever the type of their nodes."""
     tree, mask = _OTHERS[name]
     p = jax.tree.map(jnp.ones_like, tree)
     tx = steepest.masked(steepest.trace(1.0), mask)
@@ -156,7 +156,7 @@ def test_names_are_enough(name):
 
 
 def test_a_whole_mask_under_a_mask():
-    """Where the outer one leaves a hole, the inner one may have a whole subtree."""
+    """The inner mask may have a subtree where the outer one makes a hole."""
     whole = {"w": True, "b": {"x": True, "y": None}}
     for kind in (dict, flax.core.freeze):
         inner = steepest.masked(steepest.scale(2.0), kind(whole))
@@ -182,7 +182,7 @@ def test_extra_arguments_are_masked_when_asked(too):
 
 
 def _heard(**extra):
-    """What an opaque transformation under two masks hears."""
+    """The arguments of an opaque transformation inside two masks."""
     heard = {}
 
     def update(updates, state, params=None, **extra_args):
@@ -230,7 +230,7 @@ def test_params_of_another_structure_are_refused():
 
 
 def test_a_callable_module_of_booleans_is_a_tree():
-    """An Equinox module is callable, and yet not a function of the params."""
+    """An Equinox module is callable, but not a function of the params."""
 
     @jax.tree_util.register_pytree_node_class
     class Module:

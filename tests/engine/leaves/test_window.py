@@ -1,4 +1,4 @@
-"""What a transformation sees under a mask."""
+"""What a masked transformation is called with."""
 
 import jax.numpy as jnp
 import pytest

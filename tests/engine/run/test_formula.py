@@ -1,4 +1,4 @@
-"""Formulas of neighbouring rules, as one compiled function of a leaf."""
+"""Formulas of neighbouring rules, joined into one compiled function."""
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +96,7 @@ def test_equal_rules_share_a_program():
 
 
 def test_what_is_kept_is_bounded():
-    """A search over ten thousand values of `b1` must not fill the machine."""
+    """A search over ten thousand values of `b1` must not fill the memory."""
     for k in range(COMPILED + 9):
         joined((_part(_add, much=float(k)),), (True,), None)
     assert joined.cache_info().currsize <= COMPILED

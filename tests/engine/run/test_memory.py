@@ -1,4 +1,4 @@
-"""What rules keep of each leaf, as a table."""
+"""The memory of rules, as a table."""
 
 from typing import NamedTuple
 

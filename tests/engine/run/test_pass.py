@@ -1,4 +1,4 @@
-"""One pass: every leaf through all the rules."""
+"""One pass: all rules are applied to each leaf."""
 
 import jax
 import jax.numpy as jnp

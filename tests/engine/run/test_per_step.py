@@ -1,4 +1,4 @@
-"""What a rule computes once in a step."""
+"""What a rule computes once per step."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Chains become one pass, and only their states remember the nesting."""
+"""Chains become one pass, and only their states are nested."""
 
 from typing import Any, NamedTuple
 
@@ -55,7 +55,7 @@ def test_what_is_no_rule_stands_between_passes():
 
 
 def test_a_pair_with_another_init_is_not_looked_into():
-    """Whoever replaces one half of the pair has made another transformation."""
+    """Replacing one half of the pair makes another transformation."""
     trace = steepest.trace(0.9)
     warm = trace._replace(init=lambda p: steepest.TraceState(p))
     assert _passes(warm) == [None]
@@ -73,7 +73,7 @@ def test_the_state_is_nested_as_in_optax():
 
 
 def test_a_state_of_optax_is_understood():
-    """It has the same fields; what comes back is ours."""
+    """It has the same fields; the new state is in our classes."""
     tx, theirs = steepest.adamw(0.1), optax.adamw(0.1)
     u, state = tx.update(P, theirs.init(P), P)
     want, _ = tx.update(P, tx.init(P), P)
@@ -82,7 +82,7 @@ def test_a_state_of_optax_is_understood():
 
 
 def test_transformations_of_optax_are_links():
-    """Also those that hear extra arguments."""
+    """Also rules with extra arguments."""
     heard = {}
 
     def update(updates, state, params=None, **extra_args):
@@ -119,7 +119,7 @@ def test_updates_may_change_structure_on_a_detour():
 
 
 def test_a_rule_may_need_an_extra_argument():
-    """It says so when it is missing, and others ignore it."""
+    """It is an error if it is missing, and other rules ignore it."""
     formula = lambda g, *, value: value * g
     rule = steepest.Rule("scale_by_value", formula, extra=("value",))
     tx = steepest.chain(steepest.lift(rule), steepest.scale(2.0))
@@ -130,7 +130,7 @@ def test_a_rule_may_need_an_extra_argument():
 
 
 def test_a_rule_may_measure_several_things():
-    """Summed over the leaves it sees; of an empty tree they are zero."""
+    """The sum is over the selected leaves; for an empty tree it is zero."""
     mean = lambda *, total: {"mean": total["sum"] / (total["size"] + 1e-9)}
     rule = steepest.Rule(
         "by_mean",
@@ -199,7 +199,7 @@ class _Travelled(NamedTuple):
 
 
 def test_a_rule_may_measure_what_it_remembers():
-    """The distance from the start, in numbers made of the state before."""
+    """The distance from the start, with numbers from the state before the step."""
     tx = steepest.lift(
         Rule(
             "travelled",
@@ -281,7 +281,7 @@ def test_no_gradients_at_all_are_told(make, as_users_do):
 
 
 def test_none_is_a_tree_without_leaves(as_users_do):
-    """And one leaf without a gradient: both are as in Optax."""
+    """Also for one leaf without a gradient, as in Optax."""
     tx = steepest.adam(0.1)
     assert tx.update(None, tx.init(None), None)[0] is None
     p = jnp.ones(3)

@@ -1,4 +1,4 @@
-"""How a plan is cut: rules together, other transformations by themselves."""
+"""How a plan is divided: rules joined, other transformations separate."""
 
 import jax.numpy as jnp
 import pytest

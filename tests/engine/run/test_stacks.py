@@ -1,4 +1,4 @@
-"""Matrices of one shape share a stack; nobody can tell from the numbers."""
+"""Matrices of equal shape share a stack, and the results are the same."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ def _grads(dtype=jnp.float32, seed=0, shapes=SHAPES):
 
 
 def _rule(seen, fold=None, **options):
-    """A formula that gives a transposed matrix its result transposed: `x x^T x`."""
+    """A formula that commutes with transposition: `x x^T x`."""
 
     def matrix(g, *, c):
         seen.append(g.shape)
@@ -112,7 +112,7 @@ def _flat(shape):
 
 
 class ShampooState(NamedTuple):
-    """What Shampoo keeps: sums of outer products, and the inverses made of them."""
+    """Shampoo's memory: sums of outer products, and inverses computed from them."""
 
     count: Any
     left: Any  # (m, m), the sum of g g^T
@@ -121,7 +121,7 @@ class ShampooState(NamedTuple):
 
 
 def _square(axis):
-    """Where a sum begins that is a square for each matrix of a leaf."""
+    """The initial sum: a square matrix for each matrix of a leaf."""
 
     def begin(p):
         return jnp.zeros((*p.shape[:-2], p.shape[axis], p.shape[axis]), jnp.float32)
@@ -134,7 +134,7 @@ def _two_squares(p):
 
 
 def _shampoo(refreshed, seen=None, **options):
-    """`u = (1 + L)^-1 g (1 + R)^-1`, where the inverses are made every `k` steps."""
+    """`u = (1 + L)^-1 g (1 + R)^-1`, with inverses computed every `k` steps."""
 
     def matrix(g, left, right, roots):
         if seen is not None:
@@ -188,7 +188,7 @@ def test_memory_of_a_matrix_and_what_happens_every_few_steps(compiled):
     jax.effects_barrier()
     # In three of seven steps, once for each of the six matrices.
     assert len(refreshed) == 3 * 6
-    # Rows and columns have memories of their own, so a tall matrix stays tall.
+    # Rows and columns have different memory, so a tall matrix stays tall.
     assert set(seen) == {(3, 5), (5, 3), (4, 4)}
     for name, shape in SHAPES.items():
         for k in np.ndindex(shape[:-2]):
@@ -212,7 +212,7 @@ def test_in_other_steps_the_condition_skips_the_work():
 
 
 def test_memory_keeps_its_dtype():
-    """In one stack there is memory of one dtype only."""
+    """The memory in one stack has one dtype."""
     tx, g = lift(_shampoo([])), {"half": jnp.ones((3, 5)), "wide": jnp.ones((3, 5))}
     state = tx.init(g)
     low = {**state.left, "half": state.left["half"].astype(jnp.bfloat16)}

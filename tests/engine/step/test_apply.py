@@ -1,4 +1,4 @@
-"""Applying updates, averaging, copying over."""
+"""Applying updates, averaging, copying."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def test_apply_updates_adds():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_the_sum_has_the_dtype_of_the_params(dtype):
-    """And is taken wide: half of the last digit, twice, is one digit."""
+    """In float32 or wider: twice half of the last digit is one digit."""
     p = jnp.ones((2,), dtype)
     u = jnp.full((2,), float(jnp.finfo(dtype).eps) * 0.75)
     assert steepest.apply_updates(p, u).dtype == jnp.dtype(dtype)
@@ -55,7 +55,7 @@ def test_incremental_update_is_an_average(step_size):
 
 
 def test_a_half_precision_average_rounds_once():
-    """And what moves keeps its dtype, so that it can be the carry of a loop."""
+    """The result keeps the dtype, so that it can be the carry of a loop."""
     old, new = jnp.ones((2,), "bfloat16"), jnp.full((2,), 3.0)
     got = steepest.incremental_update(new, old, 0.01)
     assert got.dtype == jnp.bfloat16
@@ -114,13 +114,13 @@ def test_what_cannot_be_is_refused(call, said, as_users_do):
 
 
 def test_periodic_update_ignores_what_it_does_not_take():
-    """NaN in the tree that is not copied is not seen."""
+    """NaN in the tree that is not copied has no effect."""
     bad = jax.tree.map(lambda x: x * jnp.nan, NEW)
     _same(steepest.periodic_update(bad, OLD, 1, 2), OLD)
 
 
 def test_a_fraction_added_to_an_integer_is_told():
-    """As in Optax it is cut: a step of -0.1 moves 2 to 1."""
+    """As in Optax, it is truncated: an update of -0.1 turns 2 into 1."""
     p = {"n": jnp.arange(3), "w": jnp.ones(2)}
     u = {"n": jnp.full(3, -0.1), "w": jnp.ones(2)}
     says = r"apply_updates: leaf \['n'\] is float32 in the updates and int32 in the"

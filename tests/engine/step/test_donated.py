@@ -1,4 +1,4 @@
-"""One array in two places of a donated tree."""
+"""An array that appears twice in a donated tree."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ KEEPS = steepest.GradientTransformation(  # as Optax's do that keep what they ar
 
 
 def _places(place):
-    """Params, a state and gradients in which one array stands twice."""
+    """Params, a state and gradients in which one array appears twice."""
     x, y = jnp.ones(8), jnp.arange(8.0)
     tx = KEEPS if place == "state" else steepest.sgd(0.1)
     tied = {"a": x, "b": x if place == "params" else y}

@@ -1,4 +1,4 @@
-"""A step that is not taken leaves the state bit for bit as it was."""
+"""A skipped step leaves the state unchanged, bit for bit."""
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,14 @@ G = jnp.array([1.0, jnp.nan, -3.0])
 
 
 def _tx(state, new):
-    """A transformation of a user's: its state, and what a step makes of (g, state)."""
+    """A user's transformation: its state, and its step as a function of (g, state)."""
     return steepest.GradientTransformationExtraArgs(
         lambda params: state, lambda g, s, p=None, **extra: (2 * g, new(g, s))
     )
 
 
-# By how a state is made: what it was, and the step that makes the next one. The old
-# value must not survive the dtypes on the way: 5.25 is no boolean, 16777217 no float32.
+# The old state, and the step that computes the next one. The old values cannot be
+# represented in the dtypes the step uses: 5.25 as a boolean, 16777217 as a float32.
 STATES = {
     "comparison": (jnp.array([5.25, 7.5, 0.5]), lambda g, s: (g > 0).astype(float)),
     "rounding": (
@@ -61,7 +61,7 @@ STATES = {
 
 
 def _bytes(tree):
-    """What is in memory, and how it is typed."""
+    """The bytes of each leaf, with its dtype and shape."""
     data = lambda x: jax.random.key_data(x) if _is_key(x) else x
     leaves = jax.tree.leaves(tree)
     return [(x.dtype, x.shape, np.asarray(data(x)).tobytes()) for x in leaves]
@@ -96,7 +96,7 @@ def test_the_state_stays_bit_for_bit(name, hold, traced):
 
 
 def test_the_choice_is_made_where_a_result_appears():
-    """Before it is used again: that is what saves the copy."""
+    """Before it is used again, which saves the copy."""
     tx = steepest.trace(0.9)
     step = lambda apply, g, s: held("test", apply, tx, g, s, None, {})
     names = [str(e.primitive) for e in _flat(jax.make_jaxpr(step)(True, G, tx.init(G)))]
@@ -127,7 +127,7 @@ def test_a_result_that_is_cast_is_chosen_after_the_cast():
 
 @pytest.mark.parametrize("hold", [held, when])
 def test_slopes_of_a_step_that_is_not_taken_are_zero(hold):
-    """With respect to all that goes in; zero times NaN is NaN."""
+    """With respect to all inputs; zero times NaN is NaN."""
     step = lambda g, s, p=None, *, value: (jnp.sqrt(g * s * value) + p, s / g)
     tx = steepest.GradientTransformationExtraArgs(lambda p: p, step)
     between = (zeros,) if hold is when else ()

@@ -1,4 +1,4 @@
-"""Loops and branches, known and traced."""
+"""Loops and branches, with concrete and traced values."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,7 @@ from steepest.engine import branch, loop
 
 
 def _halvings(x, least=1.0):
-    """How often `x` is halved until it is below `least`."""
+    """How many times `x` is halved until it is below `least`."""
     more = lambda state: state[1] >= least
     half = lambda state: (state[0] + 1, state[1] / 2)
     return loop(more, half, (jnp.zeros((), jnp.int32), x))[0]
@@ -22,13 +22,13 @@ def test_known_and_traced_are_the_same():
 
 
 def test_what_is_traced_may_come_from_outside():
-    """The start is known; the end is not."""
+    """The start is concrete; the end is traced."""
     run = lambda least: _halvings(jnp.array(16.0), least)
     assert jax.vmap(run)(jnp.array([1.0, 4.0])).tolist() == [5, 3]
 
 
 def test_what_is_known_is_not_compiled():
-    """A loop of Python: the body may look at its numbers."""
+    """In a Python loop, the body may use concrete values."""
     seen = []
 
     def body(x):

@@ -32,7 +32,7 @@ class _Rate(eqx.Module):
         return self.rate
 
 
-# Rows made of functions of the tests: masks, labels, and what feeds a line search.
+# Rows that use functions of the tests: masks, labels, functions for a line search.
 OURS = [row for row in ZOO if row.maker.__module__.startswith("steepest.")]
 
 

@@ -1,4 +1,4 @@
-"""`make_step`: one compile, old buffers given up. No copies: see the laws."""
+"""`make_step`: one compilation, donated buffers. For copies, see the laws."""
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,7 @@ def test_inside_another_jit():
 
 
 def test_both_params_of_lookahead_are_donated():
-    """They begin equal, and yet in memory of their own."""
+    """They start equal, but in separate buffers."""
     tx = steepest.lookahead(steepest.adam(0.1), 2, 0.5)
     both = steepest.LookaheadParams.init_synced(_params())
     step, state = steepest.make_step(tx), tx.init(both)

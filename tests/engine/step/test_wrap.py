@@ -1,4 +1,4 @@
-"""Outside `jit`, functions of the user's run in every step, on concrete values."""
+"""Outside `jit`, the user's functions run in every step, with concrete values."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ SGD = steepest.sgd(1.0)
 
 
 class Seen:
-    """A user's function that uses `if` on its number and reads what may change."""
+    """A user's function that uses `if` on its argument, and an object that changes."""
 
     def __init__(self, answer):
         self.answer, self.calls = answer, 0
@@ -23,7 +23,7 @@ class Seen:
         return self.answer if count >= 0 else None
 
     def rate(self):
-        """A transformation that asks it."""
+        """A transformation that calls it."""
         return steepest.chain(steepest.sgd(self))
 
 
@@ -142,7 +142,7 @@ def test_an_extra_argument_may_be_used_in_an_if():
 
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_our_own_code_compiles_once(name, compiles):
-    """And a user's schedule does not make its wrapper compile in every step."""
+    """A user's schedule does not make its wrapper compile in every step."""
     for rate in (steepest.linear_schedule(0.5, 0.0, 9), lambda t: 0.5):
         tx = WRAPPERS[name](steepest.sgd(rate))
         _, state = _steps(tx, 2)

@@ -1,4 +1,4 @@
-"""How any optimizer's state is kept."""
+"""Storage options of all optimizers."""
 
 import inspect
 import pickle
@@ -14,7 +14,7 @@ from steepest.engine import optimizer
 from ...zoo import few_params, gradients, over, typeof, ZOO
 
 KEEPING = [r for r in ZOO if "keep_count" in inspect.signature(r.maker).parameters]
-# These are around an optimizer, which has the keywords.
+# These wrap an optimizer, which has the keywords.
 WRAPPERS = ("mechanize", "sam", "schedule_free")
 FIXED = ("optimistic_adam", "rprop", "schedule_free_adamw")  # take no schedule
 
@@ -27,7 +27,7 @@ def test_every_optimizer_takes_the_keywords():
 
 @over(KEEPING)
 def test_the_signature_names_the_keywords(row):
-    """No `**`, which other libraries cannot look into; and it pickles by its name."""
+    """No `**`, which other libraries cannot inspect; and it pickles by name."""
     arguments = inspect.signature(row.maker).parameters
     assert not [x for x in arguments.values() if x.kind is x.VAR_KEYWORD]
     assert arguments["memory_dtype"].kind is inspect.Parameter.KEYWORD_ONLY
@@ -55,7 +55,7 @@ def test_a_recipe_of_the_user():
 def test_all_its_memory_in_one_dtype(row):
     tx, p = row.make(memory_dtype=jnp.bfloat16), few_params()
     state = jax.eval_shape(tx.init, p)
-    # The search of L-BFGS keeps a point and its gradient, which are no memory of it.
+    # The line search of L-BFGS stores a point and its gradient, which are not memory.
     memory = state[0] if row.maker is steepest.lbfgs else state
     rows = jax.tree_util.tree_leaves_with_path(memory)
     wide = [path for path, x in rows if x.ndim and x.dtype == jnp.float32]
@@ -97,7 +97,7 @@ def test_what_has_a_dtype_of_its_own_keeps_it():
 
 
 def test_narrow_memory_is_computed_wide():
-    """A mean of decay 0.9 in bfloat16 follows the one in float32 to its last digits."""
+    """A mean with decay 0.9 in bfloat16 agrees with float32 up to its last digits."""
     g = jnp.linspace(0.1, 1, 8)
     runs = [steepest.sgd(0.1, 0.9, memory_dtype=x) for x in (jnp.bfloat16, jnp.float32)]
     states = [tx.init(g) for tx in runs]

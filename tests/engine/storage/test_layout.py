@@ -1,4 +1,4 @@
-"""Small arrays in few vectors, and back."""
+"""Small arrays, packed into a few vectors and unpacked."""
 
 import jax
 import jax.numpy as jnp

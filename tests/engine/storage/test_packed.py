@@ -1,4 +1,4 @@
-"""Small leaves in vectors: the same numbers, in fewer arrays."""
+"""Small leaves packed into vectors: the same results, in fewer arrays."""
 
 from functools import partial
 
@@ -39,7 +39,7 @@ def _same(a, b):
     assert jax.tree.structure(a) == jax.tree.structure(b)
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         assert jnp.result_type(x) == jnp.result_type(y)
-        # The last digit of a scalar may differ: XLA computes it outside of any loop.
+        # The last digit of a scalar may differ: XLA computes it outside of loops.
         np.testing.assert_allclose(np.float32(x), np.float32(y), rtol=1e-6)
 
 
@@ -158,7 +158,7 @@ def test_where_it_pays(monkeypatch):
 
 
 def test_what_looks_at_whole_leaves_is_refused():
-    with pytest.raises(ValueError, match="packed: scale_by_trust_ratio may look at"):
+    with pytest.raises(ValueError, match="packed: scale_by_trust_ratio may need whole"):
         packed(steepest.lamb(0.1))
     with pytest.raises(ValueError, match="packed: scale_by_lbfgs may"):
         packed(steepest.lbfgs())

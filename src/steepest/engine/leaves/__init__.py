@@ -1,4 +1,4 @@
-"""Trees taken apart: leaves, masks, dtypes."""
+"""Trees as lists of leaves, with their masks and dtypes."""
 
 from ._batches import (
     alike as alike,

@@ -1,8 +1,8 @@
-"""The dtype law: compute wide, store as it was stored.
+"""The dtype rules: compute in float32 or wider, store in the dtype of the storage.
 
-A leaf computes in float32, or in float64 where anything in it is. Memory goes back to
-the dtype it was kept in. The update has the gradient's dtype, or the param's where
-that is wider, so that float32 weights do not get bfloat16 steps.
+Each leaf is computed in float32, or in float64 if any of its arrays is float64. Memory
+is stored in the dtype it had. The update has the dtype of the gradient, or that of the
+param if it is wider, so that float32 weights do not get bfloat16 updates.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from ...numerics import is_inexact, wide_dtype
 
 
 def update_dtype(g: Any, p: Any) -> Any:
-    """The dtype in which the update of the leaf leaves."""
+    """The dtype of the update of a leaf."""
     if not is_inexact(g):
         return update_dtype(p, p) if is_inexact(p) else jnp.dtype(jnp.float32)
     if p is None or p.dtype == g.dtype:
@@ -28,12 +28,12 @@ def update_dtype(g: Any, p: Any) -> Any:
 
 
 def widen(x: Any, real: Any, *, integers: bool = False) -> Any:
-    """`x` in the precision of `real`; `None`, keys and integers as they are.
+    """`x` in the precision of `real`. `None`, random keys and integers are unchanged.
 
     Args:
-        x: an array, or what stands for one.
+        x: an array, a random key, or `None`.
         real: the real dtype to compute in.
-        integers: whether to widen them too.
+        integers: whether to convert integers too.
     """
     if not is_inexact(x):
         return x.astype(real) if integers else x
@@ -43,9 +43,9 @@ def widen(x: Any, real: Any, *, integers: bool = False) -> Any:
 
 
 def restore(x: Array, dtype: Any) -> Array:
-    """`x` in `dtype`: a number that is too large becomes the largest, not infinite.
+    """`x` in `dtype`. In float16, values that overflow become the largest finite value.
 
-    Of a complex number kept as a real one, the real part.
+    If `x` is complex and `dtype` is real, the real part is returned.
     """
     if jnp.iscomplexobj(x) and not jnp.issubdtype(dtype, jnp.complexfloating):
         x = x.real
@@ -56,9 +56,9 @@ def restore(x: Array, dtype: Any) -> Array:
 
 
 def mixing(arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
-    """Let a real number meet a complex one, where there is one: `|g|^2` is real.
+    """Allow real and complex arrays to mix if one is complex: `|g|^2` is real.
 
-    Strict promotion, if the user asked for it, forbids that too.
+    With strict promotion, JAX would raise an error.
     """
     if any(jnp.iscomplexobj(x) for x in arrays if x is not None):
         return jax.numpy_dtype_promotion("standard")
@@ -66,19 +66,19 @@ def mixing(arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
 
 
 def wide(f: Callable[..., Any]) -> Callable[..., list[Array]]:
-    """`f` of numbers and leaves, for some rows of leaves; compiled.
+    """Compile `f`, a function of numbers and leaves, for several rows of leaves.
 
         wide(lambda a, x, y: a * x + y)([a], [(x, y), ...]) -> [a * x + y, ...]
 
-    Computed wide, and returned in the dtype of the last leaf of the row.
+    Each row is computed in float32 or wider. The result has the dtype of its last leaf.
     """
 
     @partial(jax.jit, inline=True)
     def one(numbers: Sequence[Any], leaves: Sequence[Any]) -> Array:
         real = wide_dtype(leaves)
         with mixing(leaves):
-            found = f(*(widen(x, real) for x in (*numbers, *leaves)))
-        return restore(found, leaves[-1].dtype)
+            result = f(*(widen(x, real) for x in (*numbers, *leaves)))
+        return restore(result, leaves[-1].dtype)
 
     @jax.jit
     def many(numbers: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[Array]:

@@ -1,7 +1,7 @@
-"""The `None` law and the structure law: how trees are taken apart and compared.
+"""How trees are flattened and compared.
 
-`None` is a leaf that nothing happens to: no memory, no update, no error. Trees that
-belong together have the same structure, and where they do not, the leaf is named.
+`None` is a leaf without memory and without an update; it is never an error. If two
+trees must have the same structure and do not, the error names the leaf.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,11 +17,11 @@ from ._batches import alike, batches
 
 @like_optax
 class MaskedNode(NamedTuple):
-    """What stands in a tree where a mask has taken something out: an empty node."""
+    """An empty node, which replaces what a mask hides in a tree."""
 
 
 class Leaves:
-    """A tree taken apart, with the name it has in errors."""
+    """A flattened tree, and its name for error messages."""
 
     def __init__(self, tree: Params, name: str = "updates"):
         leaves, self.treedef = jax.tree.flatten(tree, is_leaf=_is_none)
@@ -30,7 +30,7 @@ class Leaves:
         self.name = name
 
     def check(self, name: str) -> None:
-        """That there are arrays in the tree, and nothing else.
+        """Check that every leaf is an array or `None`.
 
         Args:
             name: name used in error messages.
@@ -39,110 +39,112 @@ class Leaves:
             if not _is_array_or_none(x):
                 raise self.no_array(name, k, self.name, x)
 
-    def no_array(self, who: str, k: int, name: str, found: Any) -> TypeError:
-        """The error for something in the place of leaf `k` of the tree `name`."""
+    def no_array(self, name: str, k: int, tree_name: str, x: Any) -> TypeError:
+        """The error for an `x` that is leaf `k` of a tree, and not an array."""
         return TypeError(
-            f"{who}: leaf {self.path(k)} of the {name} is a {type(found).__name__}, "
-            "expected an array. Put `None` where there is none."
+            f"{name}: leaf {self.path(k)} of the {tree_name} is a {type(x).__name__}, "
+            "expected an array. Use `None` for a leaf without an array."
         )
 
     def like(self, arrays: Iterable[Any]) -> Params:
-        """These arrays, as a tree of this structure."""
+        """The arrays as a tree of the same structure."""
         return self.treedef.unflatten(arrays)
 
     def path(self, k: int) -> str:
-        """Where leaf `k` stands."""
+        """The path of leaf `k`."""
         return leaf_paths(self.tree)[k]
 
     def match(
-        self, who: str, other: Any, name: str, advice: str, *, deep: bool = False
+        self, name: str, other: Any, other_name: str, advice: str, *, deep: bool = False
     ) -> list[Any]:
-        """The leaves of `other` in our order; an error if its structure is not ours.
+        """The leaves of `other`, in the same order; an error if its structure differs.
 
-        Where we have `None`, `other` may have anything.
+        Where this tree has `None`, `other` may have anything.
 
         Args:
-            who: who speaks in the error.
-            other: the tree that should have our structure.
-            name: what it is called in the error.
-            advice: what to do about it.
-            deep: whether there may be more than one array where we have one.
+            name: name used in error messages.
+            other: a tree that must have the same structure.
+            other_name: its name in the error.
+            advice: the end of the error, which says what to do.
+            deep: whether `other` may have a subtree where this tree has an array.
         """
         try:
-            found = self.treedef.flatten_up_to(other)
+            leaves = self.treedef.flatten_up_to(other)
         except (KeyError, TypeError, ValueError):
-            found = None
-        fits = found is not None and (
-            deep or all(map(_may_stand_for, self.arrays, found))
+            leaves = None
+        fits = leaves is not None and (
+            deep or all(map(_may_stand_for, self.arrays, leaves))
         )
-        if found is None or not fits:
-            difference = first_difference(self.tree, other, (self.name, name))
-            raise ValueError(f"{who}: {difference}. {advice}")
-        return [_as_array(x) for x in found]
+        if leaves is None or not fits:
+            difference = first_difference(self.tree, other, (self.name, other_name))
+            raise ValueError(f"{name}: {difference}. {advice}")
+        return [_as_array(x) for x in leaves]
 
 
 def map_leaves(name: str, f: Callable[..., Any], **trees: Params) -> Params:
-    """`f` of the leaves of several trees; where one has `None`, the leaf of the last.
+    """Apply `f` to the leaves of several trees.
+
+    If one of the leaves is `None`, the result is the leaf of the last tree.
 
     Args:
         name: name used in error messages.
-        f: a function of one leaf of each tree, in their order.
-        trees: trees of one structure, by the names they have in an error.
+        f: a function of one leaf of each tree, in the same order.
+        trees: trees of the same structure, by their names in error messages.
     """
     first, rows = _rows(name, trees)
     return first.like([row[-1] if _has_none(row) else f(*row) for row in rows])
 
 
-def same_shapes(who: str, **trees: Params) -> None:
-    """An error unless the trees have one structure, and their arrays the same shapes.
+def same_shapes(name: str, **trees: Params) -> None:
+    """Check that trees have the same structure, and their arrays the same shapes.
 
     Args:
-        who: who speaks in the error.
-        trees: trees of arrays, by the names they have in the error.
+        name: name used in error messages.
+        trees: trees of arrays, by their names in error messages.
     """
-    for name, tree in trees.items():
-        Leaves(tree, name).check(who)
-    _rows(who, trees)
+    for tree_name, tree in trees.items():
+        Leaves(tree, tree_name).check(name)
+    _rows(name, trees)
 
 
 def map_wide(
     name: str, f: Callable[..., Any], numbers: Sequence[Any], **trees: Params
 ) -> Params:
-    """`map_leaves` of a formula that `wide` has made, for leaves of any dtype.
+    """`map_leaves` for a function made by `wide`, with leaves of any dtype.
 
     Args:
         name: name used in error messages.
-        f: what `wide` has made of a formula.
+        f: the result of `wide`.
         numbers: its first arguments, the same for all leaves.
-        trees: trees of one structure, by the names they have in an error.
+        trees: trees of the same structure, by their names in error messages.
     """
     first, rows = _rows(name, trees)
-    found = [row[-1] for row in rows]
+    result = [row[-1] for row in rows]
     kinds = [None if _has_none(row) else alike(row[-1]) for row in rows]
     for batch in batches(kinds):
         for k, x in zip(batch, f(numbers, [rows[k] for k in batch]), strict=True):
-            found[k] = x
-    return first.like(found)
+            result[k] = x
+    return first.like(result)
 
 
-def _rows(who: str, trees: dict[str, Params]) -> tuple[Leaves, list[tuple[Any, ...]]]:
-    """The first tree taken apart, and the leaves of all, side by side."""
-    (name, tree), *rest = trees.items()
-    first = Leaves(tree, name)
+def _rows(name: str, trees: dict[str, Params]) -> tuple[Leaves, list[tuple[Any, ...]]]:
+    """The flattened first tree, and for each of its leaves the leaves of all trees."""
+    (first_name, tree), *rest = trees.items()
+    first = Leaves(tree, first_name)
     advice = "Pass trees of one structure."
-    columns = [first.match(who, other, name, advice) for name, other in rest]
+    columns = [first.match(name, other, k, advice) for k, other in rest]
     rows = list(zip(first.arrays, *columns, strict=True))
     for k, row in enumerate(rows):
         if _has_none(row):
             continue
-        for x, name in zip(row, trees, strict=True):
+        for x, tree_name in zip(row, trees, strict=True):
             if not _is_array_or_none(x):
-                raise first.no_array(who, k, name, x)
+                raise first.no_array(name, k, tree_name, x)
         shapes = [x.shape for x in row]
         if len(set(shapes)) > 1:
-            named = zip(shapes, trees, strict=True)
-            found = " and ".join(f"{shape} in the {name}" for shape, name in named)
-            raise ValueError(f"{who}: leaf {first.path(k)} has shape {found}. {advice}")
+            pairs = zip(shapes, trees, strict=True)
+            said = " and ".join(f"{shape} in the {title}" for shape, title in pairs)
+            raise ValueError(f"{name}: leaf {first.path(k)} has shape {said}. {advice}")
     return first, rows
 
 

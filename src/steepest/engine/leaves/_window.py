@@ -1,8 +1,8 @@
-"""What a transformation sees under a mask, and what becomes of the rest.
+"""What a masked transformation is called with, and how its results are put back.
 
-Some extra arguments speak of the params. Under a mask there are fewer of those, so a
-function of the params becomes a function of the ones that are seen: the holes are
-filled with the params of today before it is called.
+Some extra arguments are functions of the params. A masked transformation has only the
+selected params, so it gets a function of those: the other params are filled in with
+their current values before the user's function is called.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,88 +13,91 @@ from ...core import Params, Updates
 from ._leaves import Leaves
 from ._masks import View
 
-# The extra arguments that are functions of the params, and whether what they return
-# is a tree like the updates; otherwise it is a number.
+# The extra arguments that are functions of the params, and whether they return a tree
+# like the updates. The others return a number.
 FUNCTIONS_OF_PARAMS = {"value_fn": False, "obj_fn": False, "grad_fn": True}
-# Those that are trees like the updates.
+# The extra arguments that are trees like the updates.
 LIKE_UPDATES = ("grad",)
 
 _ADVICE = "Pass the params the updates are for."
 
 
 class Window:
-    """The updates, as masks show them."""
+    """The selected part of the updates."""
 
     def __init__(self, name: str, view: View, updates: Updates):
-        """Look at the updates.
+        """Hide the leaves that are not selected.
 
         Args:
             name: name used in error messages.
-            view: what the masks leave over.
+            view: the leaves that the masks select.
             updates: the whole tree.
         """
-        self._who = name
+        self._name = name
         self._view = view
         self._whole = Leaves(updates)
-        self._seen = Leaves(view.hide(updates))
+        self._selected = Leaves(view.hide(updates))
 
     @property
     def updates(self) -> Updates:
-        """What is seen of the updates."""
-        return self._seen.tree
+        """The selected updates."""
+        return self._selected.tree
 
     def params(self, params: Params | None) -> Params | None:
-        """What is seen of the params."""
+        """The selected params."""
         if params is None:
             return None
-        self._whole.match(self._who, params, "params", _ADVICE, deep=True)
+        self._whole.match(self._name, params, "params", _ADVICE, deep=True)
         return self._view.hide(params)
 
     def extra(
         self, extra: Mapping[str, Any], params: Params | None, *, all_trees: bool
     ) -> dict[str, Any]:
-        """The extra arguments, for what is seen.
+        """The extra arguments, for the selected leaves.
 
         Args:
-            extra: those of `update`.
+            extra: the extra arguments of `update`.
             params: the whole tree.
-            all_trees: whether everything like the updates is masked, known or not.
+            all_trees: whether to mask every tree like the updates, not only `grad`.
         """
-        found = dict(extra)
+        masked = dict(extra)
         for name, x in extra.items():
             known = name in FUNCTIONS_OF_PARAMS and callable(x)
             if known and params is not None:
-                found[name] = self._of_seen(x, params, FUNCTIONS_OF_PARAMS[name])
+                masked[name] = self._of_selected(x, params, FUNCTIONS_OF_PARAMS[name])
             elif (all_trees or name in LIKE_UPDATES) and self._is_alike(x):
-                found[name] = self._view.hide(x)
-        return found
+                masked[name] = self._view.hide(x)
+        return masked
 
-    def back(self, found: Updates) -> Updates:
-        """These updates where they were seen, and elsewhere those that came in."""
+    def back(self, updates: Updates) -> Updates:
+        """`updates` for the selected leaves, and the original ones for the others."""
         advice = (
             "Under a mask, a transformation must keep the structure of the updates."
         )
-        return self._filled(found, self._whole.arrays, "inner updates", advice)
+        return self._filled(updates, self._whole.arrays, "inner updates", advice)
 
-    def _of_seen(
+    def _of_selected(
         self, f: Callable[..., Any], params: Params, returns_tree: bool
     ) -> Callable[..., Any]:
-        """`f` as a function of the params that are seen."""
+        """`f` as a function of the selected params."""
         others = self._whole.treedef.flatten_up_to(params)
 
         @wraps(f)
-        def of_seen(seen: Params, *args: Any, **kwargs: Any) -> Any:
-            found = f(self._filled(seen, others, "params", _ADVICE), *args, **kwargs)
-            return self._view.hide(found) if returns_tree else found
+        def of_selected(selected: Params, *args: Any, **kwargs: Any) -> Any:
+            params = self._filled(selected, others, "params", _ADVICE)
+            result = f(params, *args, **kwargs)
+            return self._view.hide(result) if returns_tree else result
 
-        return of_seen
+        return of_selected
 
     def _filled(
-        self, seen: Any, others: Sequence[Any], name: str, advice: str
+        self, selected: Any, others: Sequence[Any], tree_name: str, advice: str
     ) -> Params:
-        """What is seen, with the others where the holes are."""
-        deep = name == "params"
-        rest = iter(self._seen.match(self._who, seen, name, advice, deep=deep))
+        """The selected leaves, with `others` in place of the hidden ones."""
+        deep = tree_name == "params"
+        rest = iter(
+            self._selected.match(self._name, selected, tree_name, advice, deep=deep)
+        )
         pairs = zip(self._view.on, others, strict=True)
         return self._whole.like([next(rest) if on else x for on, x in pairs])
 

@@ -1,14 +1,14 @@
-"""Rules over leaves: plans, segments, passes, stacks."""
+"""Run rules over leaves: plans, segments, passes, stacks."""
 
 from ._plan import (
     counting as counting,
+    frozen as frozen,
     lift as lift,
+    masked_plan as masked_plan,
     nothing as nothing,
     Plan as Plan,
     plan_of as plan_of,
     sequence as sequence,
-    still as still,
-    under as under,
 )
 from ._segments import (
     Link as Link,

@@ -1,9 +1,9 @@
-"""The formulas of neighbouring rules, joined into one compiled function of a leaf.
+"""The formulas of neighbouring rules, joined into one compiled function.
 
-It is traced once per shape, and called for several leaves that are alike at once. All
-transformations with the same formulas and the same constants share it: a second
-`adam(1e-3)` compiles nothing that the first one has compiled. Nor does `adam(1e-2)`:
-numbers that only multiply are arguments of what is compiled, outside `jit`.
+It is traced once per shape, and one call handles several similar leaves. All
+transformations with the same formulas and constants share it: a second `adam(1e-3)`
+uses what the first one compiled. So does `adam(1e-2)` outside `jit`, where numbers that
+only multiply are arguments of the compiled function.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,40 +17,40 @@ from ...core import call_by_name, names_of, OPERANDS, Rule, Static
 from ...numerics import wide_dtype
 from ..leaves import mixing, restore, widen
 
-Row = tuple[Any, ...]  # for one leaf, what each rule keeps, in the order of the names
-Numbers = tuple[Any, ...]  # those of all rules that are arguments, one after the other
-Job = tuple[Any, Any, Row]  # a leaf: its g, its p, and its row
+Row = tuple[Any, ...]  # the memory of one leaf, rule by rule
+Numbers = tuple[Any, ...]  # the arguments of all formulas, one after the other
+Job = tuple[Any, Any, Row]  # one leaf: g, p, and its row
 Formula = Callable[[Sequence[Job], Numbers], list[tuple[Any, Row]]]
-COMPILED = 128  # formulas that are kept; one of two small leaves takes about 3.5 MB
+COMPILED = 128  # cached formulas; one for two small leaves takes about 3.5 MB
 
 
 class Part(NamedTuple):
-    """A function of a rule, with what makes it a program: hashable."""
+    """A function of a rule and its constants. It is hashable, so it can be cached."""
 
     name: str  # of the rule
     function: Callable[..., Any]
-    memory: tuple[str, ...]  # what the rule keeps of a leaf, in the order of a row
+    memory: tuple[str, ...]  # the names of the rule's memory, in the order of a row
     constants: Static  # pairs of a name and a number
     arguments: tuple[str, ...]  # the names of the other numbers
 
     def __call__(self, arrays: Mapping[str, Any], numbers: Sequence[Any]) -> Any:
-        """What the function returns.
+        """Call the function.
 
         Args:
             arrays: `g`, `p` and the memory, by name.
             numbers: the values of `arguments`.
         """
-        given = dict(zip(self.arguments, numbers, strict=True))
-        have = {**dict(self.constants.values), **given, **arrays}
+        arguments = dict(zip(self.arguments, numbers, strict=True))
+        have = {**dict(self.constants.values), **arguments, **arrays}
         with jax.named_scope(self.name):
             return call_by_name(self.function, have)
 
     def renewed(self, kept: Mapping[str, Any], new: Sequence[Any]) -> dict[str, Any]:
-        """The memory by name: what the function returned, in the dtypes of `kept`.
+        """The new memory by name, in the dtypes of the old one.
 
         Args:
-            kept: the memory before, as it is stored.
-            new: what the function returned besides its result.
+            kept: the old memory, in the dtypes of the storage.
+            new: the values that the function returned after its result.
         """
         named = [k for k in names_of(self.function).arrays if k in kept]
         if len(named) != len(new):
@@ -72,14 +72,16 @@ def part_of(
     *,
     operands: bool,
 ) -> tuple[Part, list[Any]]:
-    """A function of `rule` as a program, and the numbers that are its arguments.
+    """A function of `rule`, and the values of the numbers that are its arguments.
+
+    Arrays are arguments, and Python numbers are constants.
 
     Args:
         rule: the rule.
         function: one of its functions.
-        numbers: all its numbers, by name: those of the rule, and those of this step.
-        operands: whether numbers that only multiply are arguments, though they are
-            Python's: outside `jit`, so that one program serves all their values.
+        numbers: the numbers of the rule and of this step, by name.
+        operands: whether Python numbers that only multiply are arguments, too. This is
+            for calls outside `jit`, so that one program serves all their values.
     """
     constants, arguments = [], {}
     for name in names_of(function).numbers:
@@ -99,45 +101,46 @@ def part_of(
 
 @lru_cache(maxsize=COMPILED)
 def joined(parts: tuple[Part, ...], on: tuple[bool, ...], dtype: Any) -> Formula:
-    """The formulas of some rules, one after the other, as one function of some leaves.
+    """Several formulas, applied one after the other, as one function of some leaves.
 
         ([(g, p, row), ...], numbers) -> [(u, row), ...]
 
     Args:
         parts: the formulas, in the order they are applied.
-        on: for each, whether it is applied at all.
-        dtype: what `u` is returned in; `None` to leave it as wide as it was computed.
+        on: for each formula, whether it is applied.
+        dtype: the dtype of `u`; `None` to return it in the dtype of the computation.
     """
 
     def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
         real = wide_dtype(jax.tree.leaves((g, p, row)))
         u, p = widen(g, real, integers=True), widen(p, real)
-        columns, given = iter(row), iter(numbers)
+        columns, arguments = iter(row), iter(numbers)
         new: list[Any] = []
         with mixing([g, p]):
             for part, applied in zip(parts, on, strict=True):
                 old = dict(zip(part.memory, columns, strict=False))
-                mine = [widen(x, real) for x in islice(given, len(part.arguments))]
+                mine = islice(arguments, len(part.arguments))
+                values = [widen(x, real) for x in mine]
                 if applied:
                     wide = jax.tree.map(lambda x: widen(x, real), old)
-                    u, *out = result(part({"g": u, "p": p, **wide}, mine))
+                    u, *out = result(part({"g": u, "p": p, **wide}, values))
                     old = part.renewed(old, out)
                 new += old.values()
         return u if dtype is None else restore(u, dtype), tuple(new)
 
     pairs = zip(parts, on, strict=True)
     formula.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
-    # Inlined: a call less for each leaf, which XLA would have to inline itself.
+    # Without `inline`, XLA has one more call per leaf to inline itself (JAX 0.10.2).
     once = jax.jit(formula, inline=True)
     return jax.jit(lambda jobs, numbers: [once(*job, numbers) for job in jobs])
 
 
 @lru_cache(maxsize=COMPILED)
 def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], Any]:
-    """The sum of what a rule measures over some leaves, each in its own precision.
+    """The sum of a rule's measure over some leaves, each in its own precision.
 
     Args:
-        part: the rule's `measure`.
+        part: the function of the rule's `measure`.
     """
 
     @jax.jit
@@ -157,10 +160,10 @@ def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], Any]:
 
 @jax.jit
 def summed(measurements: list[Any]) -> Any:
-    """The sum of what was measured."""
+    """The sum of several measurements, field by field."""
     return jax.tree.map(lambda *xs: sum(xs[1:], xs[0]), *measurements)
 
 
 def result(returned: Any) -> tuple[Any, ...]:
-    """What a function of a rule returned, also if it is one thing alone, as a tuple."""
+    """The return value of a function of a rule, as a tuple."""
     return returned if isinstance(returned, tuple) else (returned,)

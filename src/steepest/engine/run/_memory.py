@@ -1,4 +1,4 @@
-"""What the rules of a pass keep of each leaf, out of their states and back."""
+"""The memory of all rules of a pass: read from their states, and written back."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -14,9 +14,9 @@ from ._formula import Row
 
 
 class Memory:
-    """A table with a row for each leaf and a column for each thing kept of it.
+    """A table with a row for each leaf and a column for each memory field of a rule.
 
-    Where a rule does not see a leaf, its columns hold `None`.
+    If a mask hides a leaf from a rule, the rule's columns hold `None` for it.
     """
 
     def __init__(
@@ -28,45 +28,44 @@ class Memory:
     ):
         self._rules = rules
         self._views = views
-        self._seen = [_seen(view, leaves) for view in views]
+        self._selected = [_selected_leaves(view, leaves) for view in views]
         columns = []
-        for rule, state, view, seen in zip(
-            rules, states, views, self._seen, strict=True
+        for rule, state, view, selected in zip(
+            rules, states, views, self._selected, strict=True
         ):
-            for column in _columns(rule, state, seen):
+            for column in _columns(rule, state, selected):
                 rest = iter(column)
                 columns.append([next(rest) if on else None for on in view.on])
         size = len(leaves.arrays)
         self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
 
     def states(self, shared: Sequence[dict[str, Any]]) -> list[OptState]:
-        """The states with these rows, and with what is kept for the whole tree."""
+        """The new states, with these rows and the fields kept for the whole tree."""
         column = 0
         states = []
-        for rule, view, seen, tree in zip(
-            self._rules, self._views, self._seen, shared, strict=True
+        for rule, view, selected, tree in zip(
+            self._rules, self._views, self._selected, shared, strict=True
         ):
             memory = {}
             for name in rule.memory:
                 pairs = zip(self.rows, view.on, strict=True)
-                memory[name] = seen.like([row[column] for row, on in pairs if on])
+                memory[name] = selected.like([row[column] for row, on in pairs if on])
                 column += 1
             states.append(rule.State(**tree, **memory))
         return states
 
     def check(self, leaves: Leaves, k: int, on: Sequence[bool]) -> None:
-        """That the rules take leaf `k`, and that what is kept of it has its shape."""
+        """Check that the rules accept leaf `k`, and that its memory has its shape."""
         column = 0
-        for rule, seen in zip(self._rules, on, strict=True):
-            wrong = (
-                rule.check_leaf(leaves.arrays[k]) if seen and rule.check_leaf else None
-            )
-            if wrong is not None:
-                raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
+        for rule, selected in zip(self._rules, on, strict=True):
+            if selected and rule.check_leaf is not None:
+                wrong = rule.check_leaf(leaves.arrays[k])
+                if wrong is not None:
+                    raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
             for name, begin in rule.memory.items():
                 kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
-                if not seen:
+                if not selected:
                     continue
                 wanted = [g.shape]
                 if not rule.is_elementwise:
@@ -76,12 +75,10 @@ class Memory:
                 shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
                 if kept is not None and shapes == wanted:
                     continue
-                found = (
-                    "shape " + " and ".join(map(str, shapes)) if shapes else "nothing"
-                )
+                has = "shape " + " and ".join(map(str, shapes)) if shapes else "nothing"
                 raise ValueError(
                     f"{rule.name}: leaf {leaves.path(k)} has shape {g.shape} in the "
-                    f"updates and {found} in the state's `{name}`. "
+                    f"updates and {has} in the state's `{name}`. "
                     "Pass a state made by `tx.init` of the params the updates are for."
                 )
 
@@ -90,27 +87,27 @@ class Memory:
 def _shapes(
     begin: Callable[..., Any], numbers: Static, shape: Any, dtype: Any
 ) -> list[Any]:
-    """The shapes of what a rule begins with for a leaf like this one."""
-    p, given = jax.ShapeDtypeStruct(shape, dtype), dict(numbers.values)
-    arrays = {k: x for k, x in given.items() if isinstance(x, jax.ShapeDtypeStruct)}
-    fixed = {k: x for k, x in given.items() if k not in arrays}
+    """The shapes of the initial memory of a leaf with this shape and dtype."""
+    p, values = jax.ShapeDtypeStruct(shape, dtype), dict(numbers.values)
+    arrays = {k: x for k, x in values.items() if isinstance(x, jax.ShapeDtypeStruct)}
+    fixed = {k: x for k, x in values.items() if k not in arrays}
     first = lambda p, arrays: begin(p, **fixed, **arrays)
     return [x.shape for x in jax.tree.leaves(jax.eval_shape(first, p, arrays))]
 
 
 def _abstract(x: Any) -> Any:
-    """The shape of an array, and any other number: a cache must not keep tracers."""
+    """The shape of an array, or `x` itself. A cache must not hold tracers."""
     return jax.ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, jax.Array) else x
 
 
-def _seen(view: View, leaves: Leaves) -> Leaves:
+def _selected_leaves(view: View, leaves: Leaves) -> Leaves:
     if all(view.on):
         return leaves
     return Leaves(view.hide(leaves.tree), leaves.name)
 
 
-def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
-    """For each thing `rule` keeps, its leaves."""
+def _columns(rule: Rule, state: OptState, selected: Leaves) -> list[list[Any]]:
+    """For each memory field of `rule`, its leaves."""
     advice = "Make the state with `tx.init` of the params the updates are for."
     if not check.has_fields(state, (*rule.shared, *rule.memory)):
         raise TypeError(
@@ -119,6 +116,8 @@ def _columns(rule: Rule, state: OptState, seen: Leaves) -> list[list[Any]]:
         )
     deep = not rule.is_elementwise
     return [
-        seen.match(rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep)
+        selected.match(
+            rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep
+        )
         for x in rule.memory
     ]

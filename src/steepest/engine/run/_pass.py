@@ -1,4 +1,4 @@
-"""One pass over the leaves: every leaf is read once and goes through all the rules."""
+"""One pass over the leaves: each leaf is read once, and all rules are applied to it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -19,8 +19,8 @@ from ._stacks import run_stacks
 class Pass:
     """Rules that run together.
 
-    Only the first may measure: it sees what comes in. Only the last may have a matrix
-    formula.
+    Only the first may have a measure, since it gets the leaves unchanged. Only the last
+    may have a matrix formula.
     """
 
     def __init__(self, rules: Sequence[Rule]):
@@ -38,29 +38,29 @@ class Pass:
         """The leaves and the states after this pass.
 
         Args:
-            leaves: what comes in.
+            leaves: the leaves before this pass.
             params: the param of each leaf, or `None`.
-            dtypes: the dtype each leaf goes out in; `None` to leave it wide.
+            dtypes: the dtype of each result; `None` to leave it in float32 or wider.
             states: the state of each rule.
-            views: for each rule, the leaves it may touch.
+            views: for each rule, the selected leaves.
             extra: the extra arguments of `update`.
         """
         memory = Memory(self.rules, states, views, leaves)
         updates = list(leaves.arrays)
-        seen = zip(*(view.on for view in views), strict=True)
+        selected = zip(*(view.on for view in views), strict=True)
         matrices = views[-1].on if self.rules[-1].matrix is not None else None
-        # What a matrix formula will see stays in float32 until then.
+        # Input of a matrix formula stays in float32 until the formula has run.
         out = dtypes if matrices is None else _where_not(matrices, dtypes)
         kinds: list[Any] = [
             None if g is None or not any(on) else (on, dtype, alike(g))
-            for g, on, dtype in zip(updates, seen, out, strict=True)
+            for g, on, dtype in zip(updates, selected, out, strict=True)
         ]
         for k, kind in enumerate(kinds):
             if kind is not None:
                 memory.check(leaves, k, kind[0])
 
         jobs = list(zip(updates, params, memory.rows, strict=True))
-        # Under `jit` Python numbers are constants of the program, as they are in Optax.
+        # Under `jit`, Python numbers are constants of the program, as in Optax.
         eager = not any(isinstance(x, Tracer) for x in updates)
         pairs = zip(self.rules, states, strict=True)
         steps = [begin_step(rule, state, extra) for rule, state in pairs]
@@ -86,7 +86,7 @@ class Pass:
         return updates, memory.states([step.shared for step in steps])
 
     def _total(self, jobs: Sequence[Job], view: View, step: Step, eager: bool) -> Any:
-        """The sum, over the leaves the first rule sees, of what it measures."""
+        """The sum of the first rule's measure over its selected leaves."""
         rule = step.rule
         if rule.measure is None:
             return None
@@ -110,27 +110,27 @@ class Pass:
 
 
 def _where_not(hidden: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
-    """`xs`, with `None` in the place of what is hidden."""
+    """`xs`, with `None` in place of the hidden ones."""
     return [None if out else x for out, x in zip(hidden, xs, strict=True)]
 
 
 def _no_leaf(step: Step) -> Job:
-    """A leaf without elements: what there is to measure in an empty tree."""
+    """A leaf without elements, to measure in an empty tree."""
     p = jnp.zeros((0,))
     return p, p, tuple(step.rule.begin(p).values())
 
 
 def _set_aside(numbers: Iterable[Any], done: Mapping[str, Any]) -> Numbers:
-    """The same numbers, not to be computed again for every element of every leaf.
+    """The same numbers, computed once, and not again for every element of every leaf.
 
-    Without the barrier XLA may draw `b ** t` into the loops that use it.
+    Without the barrier, XLA may fuse `b ** t` into the loops that use it (JAX 0.10.2).
 
     Args:
-        numbers: what is to be set aside.
-        done: of these, those that already are.
+        numbers: the arguments of the formulas.
+        done: numbers that already have a barrier.
     """
-    flat, apart = list(numbers), {id(x) for x in done.values()}
-    rest = [k for k, x in enumerate(flat) if id(x) not in apart]
+    flat, known = list(numbers), {id(x) for x in done.values()}
+    rest = [k for k, x in enumerate(flat) if id(x) not in known]
     if any(isinstance(flat[k], Tracer) for k in rest):
         barred = jax.lax.optimization_barrier(tuple(flat[k] for k in rest))
         for k, x in zip(rest, barred, strict=True):

@@ -1,4 +1,4 @@
-"""What a rule computes once in a step, for the whole tree."""
+"""What a rule computes once per step, for the whole tree."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,17 +15,17 @@ from ._formula import result
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A rule in the middle of a step: its numbers, and what it keeps for the tree."""
+    """A rule during a step: its numbers, and the fields it keeps for the tree."""
 
     rule: Rule
-    numbers: dict[str, Any]  # all that its functions may ask for, by name
-    shared: dict[str, Any]  # what it keeps for the tree, by name
+    numbers: dict[str, Any]  # all numbers for its functions, by name
+    shared: dict[str, Any]  # the fields it keeps for the tree, by name
     begun: dict[str, Any]  # the same, before this step
-    before: dict[str, Any] = field(default_factory=dict)  # given before it measures
+    before: dict[str, Any] = field(default_factory=dict)  # from its `measure.before`
 
 
 def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
-    """A step before anything is measured.
+    """The step of a rule before its measure.
 
     Args:
         rule: the rule.
@@ -35,43 +35,43 @@ def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
     shared = {
         name: jax.tree.map(jnp.asarray, getattr(state, name)) for name in rule.shared
     }
-    heard = {name: extra[name] for name in rule.extra if name in extra}
-    numbers = {**at_count(rule, shared), **heard}
+    arguments = {name: extra[name] for name in rule.extra if name in extra}
+    numbers = {**at_count(rule, shared), **arguments}
     step = Step(rule, numbers, shared, shared)
     if rule.measure is None or rule.measure.before is None:
         return step
-    given, *_ = _call(rule.measure.before, step)
-    before = _barred(given)
+    before, *_ = _call(rule.measure.before, step)
+    before = _barred(before)
     return replace(step, numbers={**step.numbers, **before}, before=before)
 
 
 def end_step(step: Step, total: Any) -> Step:
-    """A step after everything is measured: what is given to the formula is known.
+    """The step after the measure, with the numbers of `per_step`.
 
     Args:
-        step: what `begin_step` returned.
-        total: the sum of what was measured; only the first rule of a pass may measure.
+        step: the result of `begin_step`.
+        total: the sum of the measure of the first rule of the pass, or `None`.
     """
     rule, shared = step.rule, step.shared
     if rule.per_step is None:
-        # A rule that counts, and does nothing else with the count than to schedule.
+        # Such a rule uses its count only for schedules.
         counted = {k: increment(x) for k, x in shared.items() if k == "count"}
         return replace(step, shared={**shared, **counted})
-    given, *new = _call(rule.per_step, step, total=total)
+    numbers, *new = _call(rule.per_step, step, total=total)
     names = names_of(rule.per_step.function).arrays
     return replace(
         step,
-        numbers={**step.numbers, **given},
+        numbers={**step.numbers, **numbers},
         shared={**shared, **dict(zip(names, new, strict=True))},
     )
 
 
 def at_count(rule: Rule, shared: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a rule, where schedules have their values in this step.
+    """The numbers of a rule, with the values of its schedules in this step.
 
     Args:
         rule: the rule.
-        shared: what it keeps for the tree, by name.
+        shared: the fields it keeps for the tree, by name.
     """
     return {name: _value(x, shared) for name, x in rule.numbers.items()}
 
@@ -87,9 +87,12 @@ def _call(per_step: PerStep, step: Step, **more: Any) -> tuple[Any, ...]:
     return result(call_by_name(per_step.function, have))
 
 
-def _barred(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The same numbers, not to be computed again for every element of every leaf."""
-    if not any(isinstance(x, Tracer) for x in given.values()):
-        return dict(given)
-    barred = jax.lax.optimization_barrier(tuple(given.values()))
-    return dict(zip(given, barred, strict=True))
+def _barred(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """The same numbers, computed once, and not again for every element of every leaf.
+
+    Without the barrier, XLA may fuse them into the loops that use them (JAX 0.10.2).
+    """
+    if not any(isinstance(x, Tracer) for x in numbers.values()):
+        return dict(numbers)
+    barred = jax.lax.optimization_barrier(tuple(numbers.values()))
+    return dict(zip(numbers, barred, strict=True))

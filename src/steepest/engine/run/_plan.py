@@ -1,9 +1,9 @@
-"""Plans: what a transformation is made of, so that neighbours can be joined.
+"""Plans: what a transformation is made of, so that neighbouring rules can be joined.
 
-A plan is a row of links, each a rule or an ordinary transformation, and the two
-functions that take its state apart, one piece for each link, and put it together
-again. A chain of chains, and a chain under a mask, are plans as well: their links stand
-in one row, and only the shape of the state remembers the nesting.
+A plan is a list of links, each a rule or another transformation. It also has two
+functions: one splits its state into one part per link, the other joins the parts. A
+chain of chains and a masked chain are plans as well. Their links are in one flat list,
+and only the structure of the state is nested.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,11 +34,11 @@ from ._segments import Detour, Link, Segment, segments
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A row of links and the shape of their state. Its two methods are the pair."""
+    """A list of links and the structure of their state."""
 
     links: tuple[Link, ...]
-    split: Callable[[OptState], list[OptState]]  # the state -> one for each link
-    join: Callable[[list[OptState]], OptState]  # and back
+    split: Callable[[OptState], list[OptState]]  # the state -> one part for each link
+    join: Callable[[list[OptState]], OptState]  # the inverse
 
     @cached_property
     def _segments(self) -> list[Segment | Detour]:
@@ -67,17 +67,17 @@ class Plan:
 
     @property
     def pair(self) -> Transformation:
-        """The plan as a transformation; `plan_of` finds it there again."""
+        """The plan as a transformation. `plan_of` returns the plan of it."""
         return Transformation(self.init, self.update, info=self)
 
 
 def plan_of(name: str, place: str, tx: AnyTransformation) -> Plan:
-    """What `tx` is made of; itself, if that cannot be seen.
+    """The plan of `tx`; if it has none, a plan with `tx` as its only link.
 
     Args:
         name: name used in error messages.
-        place: which of its arguments this is.
-        tx: any transformation, also of another library.
+        place: the name of the argument in error messages.
+        tx: any transformation, perhaps of another library.
     """
     tx = as_inner(name, place, tx)
     info = getattr(tx, "info", None)
@@ -86,10 +86,10 @@ def plan_of(name: str, place: str, tx: AnyTransformation) -> Plan:
 
 @transformation
 def lift(rule: Rule) -> GradientTransformationExtraArgs:
-    """The transformation that does to every leaf of a tree what `rule` does to one.
+    """Make a transformation of trees from a rule for one leaf.
 
     Args:
-        rule: the formula of one leaf, and what it keeps.
+        rule: the formula for one leaf, and its memory.
     """
     if not isinstance(rule, Rule):
         raise TypeError(
@@ -100,10 +100,10 @@ def lift(rule: Rule) -> GradientTransformationExtraArgs:
 
 
 def counting(rule: Rule) -> Rule:
-    """`rule`, which counts its steps, whether or not one of its numbers needs it.
+    """`rule` with a count of its steps, even if no schedule needs it.
 
     Args:
-        rule: one with `counted`, or one that counts already, which stays as it is.
+        rule: a rule with `counted`. A rule that has a count is returned unchanged.
     """
     if "count" in rule.shared:
         return rule
@@ -117,13 +117,13 @@ def counting(rule: Rule) -> Rule:
 
 @transformation
 def nothing() -> GradientTransformationExtraArgs:
-    """The transformation without links: updates pass as they are."""
+    """The transformation without links, which returns the updates unchanged."""
     return Plan((), lambda state: [], lambda states: EmptyState()).pair
 
 
 @transformation
-def still() -> GradientTransformationExtraArgs:
-    """The transformation under which nothing moves, whatever follows it in a chain."""
+def frozen() -> GradientTransformationExtraArgs:
+    """The transformation that freezes all leaves, whatever follows it in a chain."""
     return lift(Rule("freeze", freeze_formula, kind="final"))
 
 
@@ -137,12 +137,12 @@ def sequence(
     apart: Callable[[OptState], Sequence[OptState]],
     together: Callable[[list[OptState]], OptState],
 ) -> Plan:
-    """One plan after the other.
+    """The plan that runs several plans, one after the other.
 
     Args:
-        plans: in the order they run.
-        apart: the state of the sequence -> one for each plan.
-        together: and back.
+        plans: the plans, in order.
+        apart: the state of the sequence -> one state for each plan.
+        together: the inverse.
     """
 
     def split(state: OptState) -> list[OptState]:
@@ -157,13 +157,13 @@ def sequence(
     return Plan(tuple(link for plan in plans for link in plan.links), split, join)
 
 
-def under(mask: Mask, plan: Plan) -> Plan:
-    """`plan` for the leaves that `mask` leaves over; the others pass as they are."""
+def masked_plan(mask: Mask, plan: Plan) -> Plan:
+    """`plan` for the leaves that `mask` selects. The others are unchanged."""
 
     def split(state: OptState) -> list[OptState]:
         if not hasattr(state, "inner_state"):
             raise TypeError(
-                f"{mask.who}: the state is a {type(state).__name__}, expected a "
+                f"{mask.name}: the state is a {type(state).__name__}, expected a "
                 "MaskedState. Make the state with this transformation's own `init`."
             )
         return plan.split(state.inner_state)

@@ -26,14 +26,14 @@ _ADVICE = "Pass the params the updates are for."
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A rule or a transformation, and the masks it stands under, outermost first."""
+    """A rule or another transformation, and its masks, outermost first."""
 
     body: Rule | GradientTransformationExtraArgs
     masks: tuple[Mask, ...] = ()
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name used in error messages and by `describe`."""
         if isinstance(self.body, Rule):
             return self.body.name
         call = call_of(self.body)
@@ -45,20 +45,20 @@ class Link:
         return name.split(".")[0]
 
     def view(self, leaves: Leaves) -> View:
-        """The leaves this link may touch."""
+        """The leaves that its masks select."""
         return view_through(self.masks, leaves)
 
     def init(self, params: Leaves) -> OptState:
-        """The state of this link before the first step."""
+        """The initial state of this link."""
         tree = self.view(params).hide(params.tree)
         if not isinstance(self.body, Rule):
             return self.body.init(tree)
-        seen = Leaves(tree, params.name)
+        selected = Leaves(tree, params.name)
         if self.body.memory:
-            seen.check(self.body.name)
-        rows = [None if p is None else self.body.begin(p) for p in seen.arrays]
+            selected.check(self.body.name)
+        rows = [None if p is None else self.body.begin(p) for p in selected.arrays]
         memory = {
-            name: seen.like([row and row[name] for row in rows])
+            name: selected.like([row and row[name] for row in rows])
             for name in self.body.memory
         }
         return self.body.State(**self.body.begin_shared(), **memory)
@@ -66,23 +66,23 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """Neighbouring rules, in passes over the leaves.
+    """Neighbouring rules, run in passes over the leaves.
 
-    A rule that measures begins a new pass, and one with a matrix formula ends it.
+    A rule with a measure starts a new pass, and one with a matrix formula ends a pass.
     """
 
     links: tuple[Link, ...]
     strict: bool  # whether the params must match although no rule needs them
-    again: tuple[Link, ...] = ()  # of the whole plan, those that are repeated
+    again: tuple[Link, ...] = ()  # links of the plan to apply again, after these
 
     @property
     def size(self) -> int:
-        """How many links it takes."""
+        """The number of its links."""
         return len(self.links)
 
     @cached_property
     def rules(self) -> list[Rule]:
-        """What the links do."""
+        """The rules of its links, and of those applied again."""
         links = *self.links, *self.again
         return [link.body for link in links if isinstance(link.body, Rule)]
 
@@ -104,7 +104,7 @@ class Segment:
         params: Params | None,
         extra: Mapping[str, Any],
     ) -> tuple[Updates, list[OptState]]:
-        """Run the passes; a leaf stays wide until the last that sees it."""
+        """Run the passes. A leaf stays in float32 or wider until its last pass."""
         name = ", ".join(rule.name for rule in self.rules)
         if updates is None and any(map(_is_tree, (params, *self._memory(states)))):
             raise ValueError(
@@ -135,45 +135,48 @@ class Segment:
         return leaves.like(leaves.arrays), new[: self.size]
 
     def _memory(self, states: Sequence[OptState]) -> list[Any]:
-        """What the rules remember of the leaves."""
+        """The memory of all rules."""
         pairs = zip(self.rules, states, strict=False)
         return [getattr(s, x, None) for rule, s in pairs for x in rule.memory]
 
     def _params_of(
         self, leaves: Leaves, params: Params | None, extra: Mapping[str, Any]
     ) -> list[Any]:
-        """The param of each leaf, or `None`s where nobody needs them."""
-        given = {**extra, "params": params}
+        """The param of each leaf, or `None`s if there are none or they do not fit.
+
+        Params that do not fit are an error if a rule needs them, or if `strict`.
+        """
+        arguments = {**extra, "params": params}
         for rule in self.rules:
-            absent = [name for name in rule.needs if given.get(name) is None]
+            absent = [name for name in rule.needs if arguments.get(name) is None]
             if absent:
                 raise missing(rule.name, *absent)
-        nobody: list[Any] = [None] * len(leaves.arrays)
+        nothing: list[Any] = [None] * len(leaves.arrays)
         if params is None:
-            return nobody
+            return nothing
         needing = [rule.name for rule in self.rules if "params" in rule.needs]
-        who = ", ".join(needing or [rule.name for rule in self.rules])
+        name = ", ".join(needing or [rule.name for rule in self.rules])
         try:
-            found = leaves.match(who, params, "params", _ADVICE)
+            ps = leaves.match(name, params, "params", _ADVICE)
         except ValueError:
             if needing or self.strict:
                 raise
-            return nobody
-        for k, (g, p) in enumerate(zip(leaves.arrays, found, strict=True)):
+            return nothing
+        for k, (g, p) in enumerate(zip(leaves.arrays, ps, strict=True)):
             if g is None or (p is None and not needing):
                 continue
             if p is None or p.shape != g.shape:
                 has = "nothing" if p is None else f"shape {p.shape}"
                 raise ValueError(
-                    f"{who}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
+                    f"{name}: leaf {leaves.path(k)} has shape {g.shape} in the updates "
                     f"and {has} in the params. {_ADVICE}"
                 )
-        return found
+        return ps
 
 
 @dataclass(frozen=True, eq=False)
 class Detour:
-    """One transformation that is not made of rules."""
+    """A transformation that is not made of rules."""
 
     link: Link
     tx: GradientTransformationExtraArgs
@@ -186,66 +189,69 @@ class Detour:
         params: Params | None,
         extra: Mapping[str, Any],
     ) -> tuple[Updates, list[OptState]]:
-        """Call it on what its masks leave over, and put the rest back."""
+        """Call it with the leaves that its masks select. The others are unchanged."""
         (state,) = states
         if not self.link.masks:
             updates, state = self.tx.update(updates, state, params, **extra)
             return updates, [state]
         masks = self.link.masks
-        window = Window(masks[0].who, self.link.view(Leaves(updates)), updates)
+        window = Window(masks[0].name, self.link.view(Leaves(updates)), updates)
         all_trees = any(mask.extra_too for mask in masks)
         extra = window.extra(extra, params, all_trees=all_trees)
-        found, state = self.tx.update(
+        selected, state = self.tx.update(
             window.updates, state, window.params(params), **extra
         )
-        return window.back(found), [state]
+        return window.back(selected), [state]
 
 
 def segments(links: Sequence[Link]) -> list[Segment | Detour]:
-    """The links in their order, neighbouring rules together."""
-    found: list[Segment | Detour] = []
+    """The links in order, with neighbouring rules joined into segments."""
+    parts: list[Segment | Detour] = []
     alone = all(isinstance(link.body, Rule) for link in links)
     for of_rules, group in groupby(links, lambda link: isinstance(link.body, Rule)):
         row = tuple(group)
         if of_rules:
-            found.append(Segment(row, strict=alone))
+            parts.append(Segment(row, strict=alone))
         for link in row:
             if not isinstance(link.body, Rule):
-                found.append(Detour(link, link.body))
-    again = _moved_again(links)
+                parts.append(Detour(link, link.body))
+    again = _applied_again(links)
     if again:
         last = (
-            found.pop() if isinstance(found[-1], Segment) else Segment((), strict=False)
+            parts.pop() if isinstance(parts[-1], Segment) else Segment((), strict=False)
         )
-        found.append(replace(last, again=again))
-    return found
+        parts.append(replace(last, again=again))
+    return parts
 
 
 def _is_tree(x: Any) -> bool:
-    """Whether there are arrays in `x`, and it is not one itself."""
+    """Whether `x` is a tree with leaves, and not itself a leaf."""
     leaves = jax.tree.leaves(x)
     return bool(leaves) and leaves[0] is not x
 
 
 def _views(links: Sequence[Link], leaves: Leaves) -> list[View]:
-    """What each link sees. The links of one group have one mask, asked once."""
+    """The selected leaves of each link. Links with the same masks share one view."""
     known: dict[tuple[int, ...], View] = {}
-    found = []
+    views = []
     for link in links:
         masks = tuple(map(id, link.masks))
         if masks not in known:
             known[masks] = link.view(leaves)
-        found.append(known[masks])
-    return found
+        views.append(known[masks])
+    return views
 
 
-def _moved_again(links: Sequence[Link]) -> tuple[Link, ...]:
-    """The links that are applied again after those that follow."""
+def _applied_again(links: Sequence[Link]) -> tuple[Link, ...]:
+    """The links that are applied again at the end of the plan.
+
+    A link at the end of the plan is not applied twice.
+    """
     rest = list(links)
-    while rest and _is_repeated(rest[-1]):
+    while rest and _is_final(rest[-1]):
         rest.pop()
-    return tuple(filter(_is_repeated, rest))
+    return tuple(filter(_is_final, rest))
 
 
-def _is_repeated(link: Link) -> bool:
+def _is_final(link: Link) -> bool:
     return isinstance(link.body, Rule) and link.body.kind == "final"

@@ -1,7 +1,7 @@
-"""Matrices of one shape go through a matrix formula together, in one stack.
+"""Matrices of equal shape run through a matrix formula together, as one stack.
 
-Twenty products of a stack of a hundred matrices are compiled as twenty products, and
-keep an accelerator busy where those of one small matrix would not.
+A formula with twenty products compiles to twenty products for a stack of a hundred
+matrices, and the stack keeps an accelerator busy, which one small matrix would not.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -21,13 +21,13 @@ from ._formula import COMPILED, Numbers, Part, part_of, result, Row
 from ._memory import Memory
 from ._per_step import Step
 
-# The bytes a stack may take. Beyond a few large matrices nothing is won: on an H200
-# twelve of 1600 x 6400, in float32, are each as fast as one of ninety-six.
+# The most bytes in a stack. More than a few large matrices gain nothing: on an H200, a
+# float32 matrix of 1600 x 6400 takes as long in a stack of 12 as in a stack of 96.
 MOST = 1 << 29
-# The matrices in a stack. For the CPU each place in a stack is a loop of its own to
-# compile, unless the next stack is just as large. Elsewhere putting more than eight
-# together is slower than eight (7.0 ms against 2.8 for all of GPT-2 XL on an H200),
-# unless they are small and there are launches to be saved.
+# The most matrices in a stack (JAX 0.10.2). XLA's CPU compiler compiles a loop for each
+# matrix of a stack, and only once for stacks of equal size. On other devices, stacks of
+# more than 8 are slower (7.0 ms against 2.8 for all of GPT-2 XL on an H200), unless the
+# matrices are small, where larger stacks save kernel launches.
 ON_CPU, ELSEWHERE, SMALL_ONES = 16, 8, 256
 SMALL = 1 << 26  # bytes
 
@@ -37,13 +37,13 @@ def stacks(
     kinds: Sequence[Hashable],
     shapes: Sequence[Any] | None = None,
 ) -> list[list[int]]:
-    """The places of matrices that are treated in one stack, and of each other alone.
+    """The indices of the matrices in each stack.
 
     Args:
-        arrays: each with two axes or more, or `None` for one that is left out. Whether
-            a matrix is tall or wide does not matter.
-        kinds: what else must be equal.
-        shapes: as what shapes the arrays are taken, if not as their own.
+        arrays: each with two axes or more, or `None` to leave it out. Tall and wide
+            matrices can share a stack.
+        kinds: for each array, what else must be equal in a stack.
+        shapes: for each array, its shape as a stack of matrices; by default its own.
     """
     if shapes is None:
         shapes = [None if x is None else x.shape for x in arrays]
@@ -52,20 +52,20 @@ def stacks(
         if x is not None:
             _, dtype, where = alike(x)
             alone = AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
-            key = _lying(shape), dtype, where, kind, k if alone else None
+            key = _wide_shape(shape), dtype, where, kind, k if alone else None
             rows.setdefault(key, []).append(k)
-    found = []
+    groups: list[list[int]] = []
     for row in rows.values():
         largest = max(arrays[k].size * arrays[k].dtype.itemsize for k in row)
         size = _most(max(largest, 1))
         for part in [row] if len(row) <= size else _by_shape(row, shapes):
             pieces = np.array_split(part, _parts(len(part), size))
-            found += [piece.tolist() for piece in pieces]
-    return found
+            groups += [piece.tolist() for piece in pieces]
+    return groups
 
 
 def _most(size: int) -> int:
-    """How many matrices of so many bytes a stack may have."""
+    """The most matrices in a stack, if each has `size` bytes."""
     many = ON_CPU
     if jax.default_backend() != "cpu":
         many = max(ELSEWHERE, min(SMALL_ONES, SMALL // size))
@@ -73,13 +73,16 @@ def _most(size: int) -> int:
 
 
 def _by_shape(row: Sequence[int], of: Sequence[Any]) -> list[list[int]]:
-    """Tall ones and wide ones apart: to turn a large matrix is a pass over it."""
+    """Separate tall and wide ones: to transpose a large matrix is a pass over it."""
     shapes = dict.fromkeys(of[k] for k in row)
     return [[k for k in row if of[k] == shape] for shape in shapes]
 
 
 def _parts(n: int, most: int) -> int:
-    """In how many stacks to put `n` matrices: equal ones, if twice as many suffice."""
+    """The number of stacks for `n` matrices.
+
+    Up to twice the least possible number, if that makes the stacks equally large.
+    """
     least = -(-n // most)
     return next((k for k in range(least, min(2 * least, n) + 1) if n % k == 0), least)
 
@@ -92,14 +95,14 @@ def run_stacks(
     on: Sequence[bool],
     eager: bool,
 ) -> None:
-    """Send what the last rule of a pass sees through its matrix formula, in place.
+    """Apply the matrix formula of the last rule of a pass, in place.
 
     Args:
         step: the last rule of the pass, with its numbers.
-        updates: the leaves, as its `formula` has left them.
-        memory: what the rules of the pass keep of each leaf.
-        dtypes: what the results are returned in; `None` to leave one wide.
-        on: for each leaf, whether the rule sees it.
+        updates: the leaves after its `formula`.
+        memory: the memory of all rules of the pass.
+        dtypes: the dtype of each result; `None` to leave it in float32 or wider.
+        on: for each leaf, whether the rule's masks select it.
         eager: whether Python numbers that only multiply are arguments.
     """
     rule, matrix = step.rule, step.rule.matrix
@@ -112,11 +115,11 @@ def run_stacks(
         every, more = part_of(rule, refresh, step.numbers, operands=eager)
         due = step.begun["count"] % step.numbers[matrix.every.k] == 0
         asked += names_of(refresh).arrays
-    # Memory that only the other formula of the rule uses is not put into stacks.
+    # Memory that only the other formula of the rule uses is not stacked.
     names = rule.memory_names
     used = tuple(name for name in names if name in asked)
     part = part._replace(memory=used)
-    mine = [x if seen else None for x, seen in zip(updates, on, strict=True)]
+    mine = [x if selected else None for x, selected in zip(updates, on, strict=True)]
     shapes = [None if x is None else _folded(rule, x.shape) for x in mine]
     columns = [k - len(names) for k, name in enumerate(names) if name in used]
     rows = [tuple(row[c] for c in columns) for row in memory.rows]
@@ -125,8 +128,8 @@ def run_stacks(
         for x, dtype, shape, row in zip(mine, dtypes, shapes, rows, strict=True)
     ]
     for group in stacks(mine, kinds, shapes):
-        together = tuple(shapes[k] for k in group)
-        formula = stacking(part, every, together, dtypes[group[0]])
+        group_shapes = tuple(shapes[k] for k in group)
+        formula = stacking(part, every, group_shapes, dtypes[group[0]])
         results = formula(
             [mine[k] for k in group],
             [rows[k] for k in group],
@@ -142,7 +145,7 @@ def run_stacks(
 
 
 def _folded(rule: Rule, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How a leaf of this shape is a stack of matrices."""
+    """The shape of a leaf as a stack of matrices."""
     fold = None if rule.matrix is None else rule.matrix.fold
     return shape if fold is None else tuple(fold(shape, **rule.asked_by(fold)))
 
@@ -152,7 +155,7 @@ def _memory_kind(shape: Any, row: Row) -> tuple[Hashable, ...]:
     if not row:
         return ()
     arrays, treedef = jax.tree.flatten(row)
-    # Rows and columns have memories of their own: matrices are not transposed.
+    # Rows and columns have different memory, so matrices are not transposed.
     return shape[-2:], treedef, tuple(x.dtype for x in arrays)
 
 
@@ -160,89 +163,129 @@ def _memory_kind(shape: Any, row: Row) -> tuple[Hashable, ...]:
 def stacking(
     part: Part, every: Part | None, shapes: tuple[tuple[int, ...], ...], dtype: Any
 ) -> Callable[..., list[Any]]:
-    """A matrix formula, for arrays that `stacks` has put together.
+    """A compiled matrix formula, for arrays that `stacks` has grouped.
 
         ([x, ...], [row, ...], numbers, more, due) -> [(u, row), ...]
 
-    Where tall and wide matrices share a stack, the tall ones are laid on their sides,
-    and their results set up again. Of more than two axes the last two are a matrix's.
-
     Args:
         part: the matrix formula.
-        every: what happens to the memory in some steps, before the formula.
-        shapes: of the arrays, as stacks of matrices: (*stack, m, n).
-        dtype: what the results are returned in; `None` to leave them wide.
+        every: the formula that changes the memory in some steps, before `part`.
+        shapes: the shape of each array as a stack of matrices: (*stack, m, n).
+        dtype: the dtype of the results; `None` to leave them in float32 or wider.
     """
-    lying = {shape[-2:] for shape in shapes}
-    m, n = lying.pop() if len(lying) == 1 else _lying(shapes[0])
-    turned = lambda x, shape: x if shape[-2:] == (m, n) else x.mT
-    sizes = [prod(shape[:-2]) for shape in shapes]
-    ends = np.cumsum([0, *sizes]).tolist()
-    alone = len(shapes) == 1 and len(shapes[0]) == 2
+    one, stack = partial(_one_matrix, part, every), _Stack(shapes)
 
-    def one(x: Any, row: Row, numbers: Numbers, more: Numbers, due: Any) -> Any:
-        real = wide_dtype(jax.tree.leaves((x, row)))
-        wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
-        kept = dict(zip(part.memory, row, strict=True))
-        with mixing([x]):
-            if every is not None:
-                refresh = partial(_refreshed, every, x, kept, wide, more)
-                kept = jax.lax.cond(due, refresh, lambda: kept)
-            u, *new = result(part({"g": x, **wide(kept)}, wide(numbers)))
-        return u, tuple(part.renewed(kept, new).values())
-
-    def stacked(x: Any, shape: tuple[int, ...], size: int) -> Any:
-        return turned(x.reshape(shape), shape).reshape(size, m, n)
-
-    def apart(found: Any, k: int, x: Any, row: Row) -> Any:
-        a, b = ends[k], ends[k + 1]
-        u, new = jax.tree.map(lambda y: y[a:b], found)
-        u = turned(u.reshape(*shapes[k][:-2], m, n), shapes[k]).reshape(x.shape)
-        return u, jax.tree.map(lambda y, was: y.reshape(was.shape), new, row)
-
-    def stack(xs: Any, rows: Any, *rest: Any) -> list[Any]:
-        if alone:
-            u, row = one(xs[0].reshape(m, n), rows[0], *rest)
+    def all_at_once(xs: Any, rows: Any, *rest: Any) -> list[Any]:
+        if stack.is_one_matrix:
+            u, row = one(xs[0].reshape(stack.matrix), rows[0], *rest)
             return [(u.reshape(xs[0].shape), row)]
-        flat = jnp.concatenate(list(map(stacked, xs, shapes, sizes)))
-        join = lambda *ys: jnp.concatenate(
-            [
-                y.reshape(size, *y.shape[len(shape) - 2 :])
-                for y, shape, size in zip(ys, shapes, sizes, strict=True)
-            ]
-        )
-        memory = jax.tree.map(join, *rows)
-        found = jax.vmap(one, (0, 0, None, None, None))(flat, memory, *rest)
-        return [
-            apart(found, k, x, row)
-            for k, (x, row) in enumerate(zip(xs, rows, strict=True))
-        ]
+        many = jax.vmap(one, (0, 0, None, None, None))
+        results = many(stack.joined(xs), stack.joined_memory(rows), *rest)
+        return stack.split(results, xs, rows)
 
-    def each(xs: Any, rows: Any, *rest: Any) -> list[Any]:
+    def run(xs: Any, rows: Any, *rest: Any) -> list[Any]:
         if len(xs) > 1:
-            results = stack(xs, rows, *rest)
+            results = all_at_once(xs, rows, *rest)
         else:
             like = list(zip(xs, rows, strict=True))
-            results = sharded_like(like, stack, xs, rows, *rest)
+            results = sharded_like(like, all_at_once, xs, rows, *rest)
         if dtype is None:
             return results
         return [(restore(u, dtype), row) for u, row in results]
 
-    return jax.jit(each)
+    return jax.jit(run)
 
 
-def _refreshed(
-    every: Part,
+class _Stack:
+    """How arrays are joined into one stack of matrices, and split again.
+
+    If tall and wide matrices share a stack, the tall ones are transposed, and their
+    results are transposed back.
+    """
+
+    def __init__(self, shapes: Sequence[tuple[int, ...]]):
+        ends = {shape[-2:] for shape in shapes}
+        self.matrix = ends.pop() if len(ends) == 1 else _wide_shape(shapes[0])
+        self.is_one_matrix = len(shapes) == 1 and len(shapes[0]) == 2
+        self._shapes = shapes
+        self._sizes = [prod(shape[:-2]) for shape in shapes]  # matrices in each array
+        self._ends = np.cumsum([0, *self._sizes]).tolist()
+
+    def joined(self, xs: Sequence[Any]) -> Any:
+        """The arrays as one stack of shape (size, m, n)."""
+        rows = zip(xs, self._shapes, self._sizes, strict=True)
+        return jnp.concatenate(
+            [
+                self._turned(x.reshape(shape), shape).reshape(size, *self.matrix)
+                for x, shape, size in rows
+            ]
+        )
+
+    def joined_memory(self, rows: Sequence[Row]) -> Row:
+        """The memory of the arrays, with one leading axis of the same size."""
+
+        def join(*ys: Any) -> Any:
+            memory = zip(ys, self._shapes, self._sizes, strict=True)
+            return jnp.concatenate(
+                [
+                    y.reshape(size, *y.shape[len(shape) - 2 :])
+                    for y, shape, size in memory
+                ]
+            )
+
+        return jax.tree.map(join, *rows)
+
+    def split(self, results: Any, xs: Sequence[Any], rows: Sequence[Row]) -> list[Any]:
+        """The result and the memory of each array, in the shapes of `xs` and `rows`."""
+        parts = []
+        for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
+            a, b = self._ends[k], self._ends[k + 1]
+            u, new = jax.tree.map(lambda y, a=a, b=b: y[a:b], results)
+            shape = self._shapes[k]
+            u = self._turned(u.reshape(*shape[:-2], *self.matrix), shape)
+            new = jax.tree.map(lambda y, old: y.reshape(old.shape), new, row)
+            parts.append((u.reshape(x.shape), new))
+        return parts
+
+    def _turned(self, x: Any, shape: tuple[int, ...]) -> Any:
+        return x if shape[-2:] == self.matrix else x.mT
+
+
+def _one_matrix(
+    part: Part,
+    every: Part | None,
     x: Any,
-    kept: dict[str, Any],
-    wide: Callable[[Any], Any],
+    row: Row,
+    numbers: Numbers,
     more: Numbers,
-) -> dict[str, Any]:
-    """The memory of a matrix after what happens to it in some steps."""
-    return every.renewed(kept, result(every({"g": x, **wide(kept)}, wide(more))))
+    due: Any,
+) -> tuple[Any, Row]:
+    """The matrix formula for one matrix, after `every` if it is due.
+
+    Args:
+        part, every: as for `stacking`.
+        x: the matrix.
+        row: its memory.
+        numbers: the arguments of `part`.
+        more: the arguments of `every`.
+        due: whether `every` changes the memory in this step.
+    """
+    real = wide_dtype(jax.tree.leaves((x, row)))
+    wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
+    old = kept = dict(zip(part.memory, row, strict=True))
+
+    def refreshed() -> dict[str, Any]:
+        assert every is not None
+        return every.renewed(old, result(every({"g": x, **wide(old)}, wide(more))))
+
+    with mixing([x]):
+        if every is not None:
+            kept = jax.lax.cond(due, refreshed, lambda: old)
+        u, *new = result(part({"g": x, **wide(kept)}, wide(numbers)))
+    return u, tuple(part.renewed(kept, new).values())
 
 
-def _lying(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Rows and columns of a matrix that lies on its longer side."""
+def _wide_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The shape (m, n) of a matrix after transposing it to be wide, not tall."""
     m, n = sorted(shape[-2:])
     return m, n

@@ -1,4 +1,4 @@
-"""Whole steps: taken, skipped, wrapped, compiled."""
+"""Whole steps: applied, skipped, wrapped, compiled."""
 
 from ._apply import (
     apply_updates as apply_updates,

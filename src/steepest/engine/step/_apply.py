@@ -1,9 +1,9 @@
-"""From updates to params: adding them, averaging them, copying them over.
+"""Change params: add updates, average, copy.
 
 Polyak and Juditsky, Acceleration of stochastic approximation by averaging, 1992,
 doi:10.1137/0330046
 Mnih et al., Human-level control through deep reinforcement learning, 2015,
-doi:10.1038/nature14236 (target networks, copied over now and then)
+doi:10.1038/nature14236 (target networks, copied periodically)
 """
 
 import warnings
@@ -25,16 +25,16 @@ def apply_updates(
 ) -> Params:
     """`p <- p + u`, in the dtype of `p`.
 
-    Where `p` or `u` is `None`, `p` stays.
+    If `p` or `u` is `None`, the result is `p`.
 
-    A step of 0.001 does not move a bfloat16 1.0, however often it is taken. With a
-    `key`, params in half precision are rounded up or down by chance, so that a thousand
-    such steps move it by 1 on average.
+    Adding 0.001 to a bfloat16 1.0 leaves it at 1.0, however often it is added. With a
+    `key`, params in half precision are rounded up or down at random, so that a thousand
+    such steps add 1 on average.
 
     Args:
         params: the params.
-        updates: what `tx.update` returned for them, in any dtype.
-        key: a random key, another in each step; `None` to round to the nearest.
+        updates: the updates that `tx.update` returned for them, in any dtype.
+        key: a random key, a new one in each step; `None` to round to nearest.
 
     >>> params = {"w": jnp.array([1.0, 2.0]), "frozen": None}
     >>> updates = {"w": jnp.array([0.5, -0.5]), "frozen": None}
@@ -46,7 +46,7 @@ def apply_updates(
     if updates is None and not jax.tree_util.all_leaves([params]):
         raise ValueError(
             f"{name}: the updates are None, expected a tree like the params. Pass the "
-            "first of the two that `tx.update` returns."
+            "first of the two values that `tx.update` returns."
         )
     if any(map(_is_complex, jax.tree.leaves(updates))):
         _check_real(name, **trees)
@@ -56,7 +56,7 @@ def apply_updates(
         return map_wide(name, _add, [], **trees)
     check.key(name, key=key)
     keys = iter(jax.random.split(key, max(len(Leaves(params).arrays), 1)))
-    add = lambda u, p: _add_by_chance(u, p, next(keys))
+    add = lambda u, p: _add_at_random(u, p, next(keys))
     return map_leaves(name, add, **trees)
 
 
@@ -65,13 +65,13 @@ def incremental_update(
 ) -> Params:
     """`step_size * new + (1 - step_size) * old`, in the dtype of `old`.
 
-    Called after every step it makes a Polyak average of the params. Where one of them
-    is `None`, `old` stays.
+    Called after every step, it computes a Polyak average of the params. If one of the
+    two is `None`, the result is `old`.
 
     Args:
-        new_tensors: the tree to move towards.
-        old_tensors: the tree that moves; of the same structure.
-        step_size: how far, of the way.
+        new_tensors: the current values.
+        old_tensors: the average so far; a tree of the same structure.
+        step_size: the weight of the current values.
     """
     name = "incremental_update"
     numbers = check.finite(name, step_size=step_size)
@@ -83,13 +83,13 @@ def periodic_update(
 ) -> Params:
     """`new` when `steps % update_period == 0`, else `old`; in the dtype of `old`.
 
-    Where one of them is `None`, `old` stays.
+    If one of the two is `None`, the result is `old`.
 
     Args:
         new_tensors: the tree to copy.
-        old_tensors: the tree to keep between; of the same structure.
-        steps: the count of steps, at least 0; may be traced.
-        update_period: how many steps from copy to copy; may be traced.
+        old_tensors: the last copy; a tree of the same structure.
+        steps: the number of steps so far, at least 0; may be traced.
+        update_period: the number of steps from copy to copy; may be traced.
     """
     name = "periodic_update"
     (every,) = check.period(name, update_period=update_period)
@@ -103,14 +103,14 @@ def _is_complex(x: Any) -> bool:
 
 
 def _check_real(name: str, updates: Updates, params: Params) -> None:
-    """That no complex update would lose its imaginary part in a real param."""
+    """Raise an error for a complex update of a real param."""
     leaves = Leaves(updates)
-    found = leaves.match(name, params, "params", "Pass trees of one structure.")
-    for k, (u, p) in enumerate(zip(leaves.arrays, found, strict=True)):
+    ps = leaves.match(name, params, "params", "Pass trees of one structure.")
+    for k, (u, p) in enumerate(zip(leaves.arrays, ps, strict=True)):
         if _is_complex(u) and p is not None and not _is_complex(p):
             raise TypeError(
                 f"{name}: leaf {leaves.path(k)} is {u.dtype} in the updates and not "
-                "complex in the params, which would lose the imaginary part. Take the "
+                "complex in the params, so the imaginary part would be lost. Take the "
                 "real part of the updates, or make the params complex."
             )
 
@@ -120,27 +120,27 @@ def _is_integer(x: Any) -> bool:
 
 
 def _warn_of_integers(name: str, updates: Updates, params: Params) -> None:
-    """Say it where a fraction is added to an integer param, which cuts the rest off.
+    """Warn if a floating update is added to an integer param: the sum is truncated.
 
-    So a step of -0.1 moves 2 to 1, as in Optax. Zeros are harmless; whether a traced
-    update is zero cannot be known.
+    An update of -0.1 turns 2 into 1, as in Optax. Zeros do no harm, but a traced update
+    may be anything.
     """
     leaves = Leaves(updates)
-    found = leaves.match(name, params, "params", "Pass trees of one structure.")
-    for k, (u, p) in enumerate(zip(leaves.arrays, found, strict=True)):
+    ps = leaves.match(name, params, "params", "Pass trees of one structure.")
+    for k, (u, p) in enumerate(zip(leaves.arrays, ps, strict=True)):
         if u is None or p is None or not is_inexact(u) or not _is_integer(p):
             continue
         if isinstance(u, Tracer) or bool(jnp.any(u != 0)):
             warnings.warn(
                 f"{name}: leaf {leaves.path(k)} is {u.dtype} in the updates and "
-                f"{jnp.result_type(p)} in the params: the sum is cut to a whole "
-                "number. Make the params floating point, or put `None` for the update.",
+                f"{jnp.result_type(p)} in the params, so the sum is truncated to a "
+                "whole number. Use floating params, or `None` as the update.",
                 stacklevel=3,
             )
 
 
 @jax.jit
-def _add_by_chance(u: Any, p: Any, key: Array) -> Any:
+def _add_at_random(u: Any, p: Any, key: Array) -> Any:
     real = wide_dtype([u, p])
     if jnp.iscomplexobj(p) or jnp.result_type(p) == real:
         return _add([], [(u, p)])[0]

@@ -1,4 +1,4 @@
-"""A compiled step that writes into the memory of what it was given."""
+"""A compiled step that reuses the buffers of its params and state."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,11 +11,11 @@ from ...core import OptState, Params
 
 
 class Donated:
-    """A function compiled with its first two arguments donated: params and state.
+    """A compiled function that donates its first two arguments, params and state.
 
-    One array may stand twice among them (tied weights), and in a batch as well. JAX
-    cannot donate a buffer that has another use in the same call, so there a copy is
-    donated. In all else this is the compiled function.
+    An array may appear in them twice (tied weights), or in other arguments too. JAX
+    cannot donate a buffer that has another use in the same call, so a copy is donated
+    instead. Otherwise this behaves like the compiled function.
     """
 
     def __init__(self, f: Callable[..., Any]):
@@ -27,18 +27,18 @@ class Donated:
 
     def __call__(self, params: Params, state: OptState, *rest: Any, **more: Any) -> Any:
         others = *rest, *more.values()
-        # What the last call returned stands nowhere else, and to look at thousands of
-        # leaves takes a tenth of a step of small ones.
+        # Results of the last call are used nowhere else. To check thousands of small
+        # leaves would take a tenth of a step.
         known = (id(params), id(state)) == self._returned
         if not known or any(x is params or x is state for x in others):
             params, state = _apart((params, state), others)
-        params, state, *found = self._compiled(params, state, *rest, **more)
+        params, state, *results = self._compiled(params, state, *rest, **more)
         self._returned = id(params), id(state)
-        return params, state, *found
+        return params, state, *results
 
 
 def _apart(donated: Any, others: Any) -> Any:
-    """`donated`, with a copy of each array that has been there or is in `others`."""
+    """`donated`, with a copy of each array that appears twice, or in `others`."""
     seen = set(map(id, jax.tree.leaves(others)))
 
     def leaf(x: Any) -> Any:

@@ -1,27 +1,26 @@
-"""Steps that are taken or not: `when` with a branch, `held` without one.
+"""Steps that may be skipped: `when` uses a branch, `held` does not.
 
-A branch keeps its results in memory, and XLA copies the state for it. Choosing between
-the new state and the old one after the step needs no branch, but a copy as well:
+A branch materialises its results, and XLA copies the state for it. Choosing between the
+new and the old state after the step needs no branch, but also a copy (JAX 0.10.2):
 
     m = b m + (1 - b) g             # the step
     u = m / sqrt(v)
     m = where(apply, m, old)        # the choice, at the end
 
-Here `u` is computed from the new `m` even if the old one is kept, so XLA computes `m` a
-second time for `u`, and must not overwrite the old `m` before that. `held` moves the
-choice up to the line that computes `m`. It is then written once, in place, and `u`
-reads what was written:
+Here `u` is computed from the new `m` even if the old one is kept. So XLA computes `m`
+again for `u`, and must not overwrite the old `m` before that. `held` moves the choice
+up to the line that computes `m`. It is then written once, in place, and `u` reads it:
 
     m = where(apply, b m + (1 - b) g, old)
     u = m / sqrt(v)
 
-If the step is not taken, this makes a different `u`, which is replaced by zeros. To
-move the choice into a step that somebody else has written, `held` traces the step and
-runs the trace again, equation by equation. The choice is made where a result appears in
-the dtype it is kept in, so that the old state is selected and never converted: it stays
-bit for bit. `python -m benchmarks.hold` measures what this saves, for AdamW: on two CPU
-cores a branch takes 3.7 times as long, and a choice at the end 5 times. On an H200 a
-choice is free wherever it stands, and a branch takes a third longer, with a copy.
+If the step is skipped, `u` differs, but is replaced by zeros. To move the choice into
+any step, `held` traces the step and evaluates the trace equation by equation. It makes
+the choice where a result has the dtype of the storage. The old state is then selected,
+never converted, and stays equal bit for bit. `python -m benchmarks.hold` measures the
+savings for AdamW: on two CPU cores, a branch takes 3.7 times as long as `held`, and a
+choice at the end 5 times. On an H200, a choice is free anywhere, and a branch takes a
+third longer, with a copy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +38,7 @@ from ...core import GradientTransformationExtraArgs, OptState, Params, Updates
 from ...numerics import is_inexact
 from ..leaves import map_leaves
 
-Step = tuple[Updates, OptState]  # what an `update` returns
+Step = tuple[Updates, OptState]  # the result of an `update`
 ExtraArgs = Mapping[str, Any]
 
 
@@ -53,7 +52,7 @@ def when(
     params: Params | None,
     extra_args: ExtraArgs,
 ) -> Step:
-    """A step of `tx` if `apply`; otherwise `instead`, and the state as it was.
+    """A step of `tx` if `apply`; otherwise `instead(updates)` and the old state.
 
     Args:
         name: name used in error messages.
@@ -69,7 +68,7 @@ def when(
 
     def hold() -> Step:
         out, _ = jax.eval_shape(step)
-        if instead is zeros:  # a measurement has another structure than the updates
+        if instead is zeros:  # `out` may have another structure than the updates
             return zeros(out), state
         cast = lambda x, like: jnp.asarray(x).astype(like.dtype)
         return jax.tree.map(cast, instead(updates), out), state
@@ -88,10 +87,10 @@ def held(
     params: Params | None,
     extra_args: ExtraArgs,
 ) -> Step:
-    """A step of `tx` if `apply`; otherwise zeros, and the state as it was.
+    """A step of `tx` if `apply`; otherwise zeros and the old state.
 
-    If `apply` is traced, `tx` runs in either case. What it makes of a NaN reaches
-    neither the result nor the derivatives with respect to anything `tx` was given.
+    If `apply` is traced, `tx` runs in either case. If the step is skipped, its NaNs
+    reach neither the results nor the derivatives with respect to any input of `tx`.
 
     Args:
         name: name used in error messages.
@@ -125,10 +124,10 @@ def zeros(updates: Updates) -> Updates:
 
 
 def set_aside(decision: Any) -> Bool[Array, ""]:
-    """The same boolean, computed once.
+    """The same boolean, computed only once.
 
-    XLA would fuse everything that led to it, one term per leaf, into the choice at
-    every leaf, and compile for minutes. It does not duplicate a square root.
+    XLA would fuse all that computes it, one term per leaf, into the choice at every
+    leaf, and compile for minutes. It does not duplicate a square root (JAX 0.10.2).
     """
     return jnp.sqrt(jnp.asarray(decision).astype(jnp.float32)) > 0.5
 
@@ -141,7 +140,7 @@ def _like(name: str, new: OptState, old: OptState) -> OptState:
 
 
 def _without_slope(apply: Any, tree: Any) -> Any:
-    """The same tree, whose derivatives are zero unless `apply`."""
+    """The same tree, with zero derivatives unless `apply`."""
     is_array = lambda x: isinstance(x, Array | np.ndarray) and is_inexact(x)
     return jax.tree.map(
         lambda x: _through(apply, jnp.asarray(x)) if is_array(x) else x, tree
@@ -150,10 +149,10 @@ def _without_slope(apply: Any, tree: Any) -> Any:
 
 @jax.custom_jvp
 def _through(apply: Any, x: Array) -> Array:
-    """`x`, with a derivative of zero if the step is not taken: zero times NaN is NaN.
+    """`x`, with derivative zero if the step is skipped, since zero times NaN is NaN.
 
-    Passing zeros in place of `x` would do it too, but XLA's CPU compiler keeps them in
-    memory as soon as a norm is taken.
+    Zeros in place of `x` would have the same effect, but XLA's CPU compiler
+    materialises them if `tx` takes a norm (JAX 0.10.2).
     """
     return x
 
@@ -165,7 +164,7 @@ def _through_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 class _Choosing:
-    """Runs a traced function and puts a choice behind some of its results."""
+    """Evaluates a traced function, and makes a choice after some of its equations."""
 
     def __init__(self, choose: Callable[[Array, Array], Array]):
         self._choose = choose
@@ -178,11 +177,11 @@ class _Choosing:
         args: Sequence[Any],
         olds: Sequence[Any],
     ) -> list[Any]:
-        """The results of `jaxpr`, chosen as soon as they appear.
+        """The results of `jaxpr`, each chosen as soon as it is computed.
 
         Args:
-            jaxpr, consts, args: the function, and what it is called with.
-            olds: for each result, what it may be instead; `None` for no choice.
+            jaxpr, consts, args: the function and its arguments.
+            olds: for each result, the alternative; `None` for no choice.
         """
         early = _sources(jaxpr, olds)
         known = dict(
@@ -190,12 +189,12 @@ class _Choosing:
         )
         read = lambda v: v.val if isinstance(v, Literal) else known[v]
         for eqn in jaxpr.eqns:
-            given = [read(v) for v in eqn.invars]
+            inputs = [read(v) for v in eqn.invars]
             mine = [olds[early[v]] if v in early else None for v in eqn.outvars]
             if eqn.primitive is jit_p and any(x is not None for x in mine):
-                results = self._jitted(eqn.params["jaxpr"], given, mine)
+                results = self._jitted(eqn.params["jaxpr"], inputs, mine)
             else:
-                pairs = zip(_evaluated(eqn, given), mine, strict=True)
+                pairs = zip(_evaluated(eqn, inputs), mine, strict=True)
                 results = [self._chosen(x, old) for x, old in pairs]
             known.update(zip(eqn.outvars, results, strict=True))
         done = set(early.values())
@@ -208,7 +207,7 @@ class _Choosing:
         return x if old is None else self._choose(x, old)
 
     def _jitted(self, closed: Any, args: list[Any], olds: list[Any]) -> list[Any]:
-        """The same for a jitted function; traced once for all leaves of a shape."""
+        """The same for a jitted function, traced once for all leaves of a shape."""
         key = id(closed), *(old is None for old in olds)
         if key not in self._inside:
             run = lambda args, olds: self.run(closed.jaxpr, closed.consts, args, olds)
@@ -217,10 +216,11 @@ class _Choosing:
 
 
 def _sources(jaxpr: Jaxpr, olds: Sequence[Any]) -> dict[Any, int]:
-    """For each variable behind which a choice is made, the index of its result.
+    """The variables to choose when they are computed -> the indices of their results.
 
-    Left for the end: a variable that is several results, one that no equation computes,
-    and a scalar, which costs nothing to copy, and which the step may divide by.
+    The choice is made at the end for a variable that is several results, for one that
+    no equation computes, and for a scalar: it costs nothing to copy, and the step may
+    divide by it.
     """
     computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
     places: dict[Any, list[int]] = {}
@@ -231,9 +231,9 @@ def _sources(jaxpr: Jaxpr, olds: Sequence[Any]) -> dict[Any, int]:
     return {v: row[0] for v, row in places.items() if len(row) == 1}
 
 
-def _evaluated(eqn: Any, given: Sequence[Any]) -> list[Any]:
+def _evaluated(eqn: Any, inputs: Sequence[Any]) -> list[Any]:
     """The results of one equation."""
     params = eqn.primitive.get_bind_params(eqn.params)
     with eqn.ctx.manager:
-        results = eqn.primitive.bind(*given, **params)
+        results = eqn.primitive.bind(*inputs, **params)
     return list(results) if eqn.primitive.multiple_results else [results]

@@ -1,8 +1,8 @@
-"""Loops and branches that need no compiler where everything is known.
+"""Loops and branches that run in Python if nothing is traced.
 
-`jax.lax.while_loop` compiles its body, and a line search has a new body in every step,
-since it holds the function that is searched. Outside `jit` that would be a second of
-compiling for a millisecond of work.
+`jax.lax.while_loop` compiles its body. A line search has a new body in every step,
+since the body contains the user's function. Outside `jit`, that would be a second of
+compilation for a millisecond of work.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 def loop(goes_on: Callable[[T], Array], body: Callable[[T], T], start: T) -> T:
-    """`jax.lax.while_loop`, and a loop of Python until something is traced.
+    """`jax.lax.while_loop`; a Python loop if nothing is traced.
 
     Args:
-        goes_on: whether to call `body` once more.
-        body: one state -> the next.
+        goes_on: a function of the state: whether to call `body` again.
+        body: a function from one state to the next.
         start: the first state.
     """
     state = start
@@ -34,12 +34,12 @@ def loop(goes_on: Callable[[T], Array], body: Callable[[T], T], start: T) -> T:
 
 
 def branch(condition: ArrayLike, yes: Callable[[], T], no: Callable[[], T]) -> T:
-    """`jax.lax.cond`, and a condition of Python if it is not traced.
+    """`jax.lax.cond`; a Python `if` when the condition is not traced.
 
     Args:
-        condition: which of the two to call.
-        yes: called where it holds.
-        no: called where it does not.
+        condition: whether to call `yes`.
+        yes: called if it is true.
+        no: called if it is false.
     """
     if _traced(condition):
         return jax.lax.cond(condition, yes, no)

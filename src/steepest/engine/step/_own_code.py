@@ -1,8 +1,8 @@
-"""Whether a transformation runs nothing but code of steepest and JAX.
+"""Whether a transformation runs only code of steepest and JAX.
 
-Such code is pure, so it can be compiled once and called many times. A schedule,
-condition or mask of the user's may read an object that changes, or use `if` on a
-number. Outside `jit` it must run in every step and on concrete values, as in Optax.
+Such code is pure, so it can be compiled once and called many times. A user's schedule,
+condition or mask may read an object that changes, or use `if` on a number. Outside
+`jit` it must run in every step, with concrete values, as in Optax.
 """
 
 import functools
@@ -20,18 +20,18 @@ from ...core import Call, call_of
 _HOME = __name__.partition(".")[0]
 _PURE = {_HOME, "jax", "jaxlib"}
 _CLASSES = {*_PURE, "numpy", "ml_dtypes"}
-# These wrap functions of ours to check their types: what counts is what they wrap.
+# These wrap our functions to check types. The wrapped function decides.
 _CHECKERS = {"jaxtyping", "beartype"}
 _DATA = (bool, int, float, complex, str, bytes, type(None), Enum, re.Pattern)
 _ARRAYS = (jax.Array, np.ndarray, np.generic, np.dtype, jax.ShapeDtypeStruct)
 
 
 def only_own_code(call: Call, apart_from: Collection[str] = ()) -> bool:
-    """Whether `call` reaches no code but that of steepest and JAX.
+    """Whether `call` uses only code of steepest and JAX.
 
     Args:
-        call: how a transformation or a schedule was made.
-        apart_from: arguments of it that are not looked at.
+        call: the call that made a transformation or a schedule.
+        apart_from: the names of arguments to ignore.
     """
     others = (x for name, x in call.arguments.items() if name not in apart_from)
     return _is_own(call.function) and all(map(_is_own, others))
@@ -63,8 +63,8 @@ def _is_own(x: Any) -> bool:
 
 
 def _is_own_function(f: FunctionType) -> bool:
-    """Whether a function is ours and of module level, perhaps under decorators."""
-    # Not `f.__module__`, which `functools.wraps` copies from what is wrapped.
+    """Whether a function is ours and of module level, perhaps decorated."""
+    # Not `f.__module__`, which `functools.wraps` copies from the wrapped function.
     home, inner = _root(f.__globals__.get("__name__")), getattr(f, "__wrapped__", None)
     if home in _CHECKERS or (home in _PURE and f.__closure__ is not None):
         return inner is not None and _is_own(inner)

@@ -17,10 +17,10 @@ def make_step(
 ) -> Callable[..., tuple[Params, OptState]]:
     """`step(params, state, grads, **extra_args) -> (params, state)`: update and apply.
 
-    Compiled once per structure. The old params and the old state are given up, and
-    the new ones written into their memory: do not use them again. They come out in the
-    order in which they went in, or XLA would copy every buffer to swap them. An array
-    that stands there twice, or in the gradients too, is copied before.
+    The step is compiled once per structure. It donates the params and the state: the
+    new ones are written into their buffers, so do not use the old ones again. Results
+    are in the order of the arguments; otherwise XLA would copy every buffer (JAX
+    0.10.2). An array that appears twice, or also in the gradients, is copied first.
 
     Args:
         tx: any transformation.
@@ -44,7 +44,7 @@ def make_step(
 
 
 class _Named:
-    """A compiled step that names what is no array; in all else, the step itself."""
+    """A compiled step whose errors name the arguments that are not arrays."""
 
     def __init__(self, step: Any):
         self._step = step
@@ -58,13 +58,13 @@ class _Named:
         try:
             return self._step(params, state, grads, **extra_args)
         except TypeError:
-            given = {"params": params, "state": state, "grads": grads, **extra_args}
-            for path, x in jax.tree_util.tree_leaves_with_path(given):
+            trees = {"params": params, "state": state, "grads": grads, **extra_args}
+            for path, x in jax.tree_util.tree_leaves_with_path(trees):
                 if not isinstance(x, bool | int | float | complex | np.ndarray | Array):
                     name, where = path[0].key, jax.tree_util.keystr(path[1:])
                     raise TypeError(
                         f"make_step: {name}{where} is a {type(x).__name__}, expected "
-                        "an array: the step is compiled. With functions among the "
+                        "an array, since the step is compiled. To pass functions as "
                         "extra arguments, call `tx.update` and `apply_updates`."
                     ) from None
             raise

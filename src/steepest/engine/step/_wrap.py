@@ -1,4 +1,4 @@
-"""What a transformation around another one needs: to compile, and to be inspected."""
+"""What all wrappers of transformations share: compilation and inspection."""
 
 from collections.abc import Callable, Collection
 from functools import lru_cache, partial
@@ -20,22 +20,22 @@ from ._own_code import only_own_code
 
 
 class WrapperInfo(NamedTuple):
-    """What a wrapper says of itself, for `describe` and `read`."""
+    """Information about a wrapper, for `describe` and `read`."""
 
     name: str
-    tx: AnyTransformation  # what it is around
-    at: str  # the field of its state where that one's is; "" for the state itself
+    tx: AnyTransformation  # the wrapped transformation
+    at: str  # the field of the wrapper's state with the state of `tx`; "" if it is it
 
     def inner(self, state: OptState) -> OptState:
-        """Of the wrapper's state, that of what it is around."""
+        """The state of `tx`, from the state of the wrapper."""
         return getattr(state, self.at) if self.at else state
 
 
 class Decide(NamedTuple):
-    """The part of a wrapper's step that runs functions of the user's."""
+    """The part of a wrapper's step that runs the user's functions."""
 
     function: Callable[..., Any]  # (updates, state, params, **extra) -> arrays
-    asks: tuple[str, ...]  # the arguments of the wrapper that only it calls
+    asks: tuple[str, ...]  # the wrapper's arguments that only this function calls
 
 
 def wrapping(
@@ -45,25 +45,24 @@ def wrapping(
     decide: Decide | None = None,
     ready: Callable[..., OptState] | None = None,
 ) -> Transformation:
-    """The pair of `init` and `update`, where `update` compiles as a whole if it can.
+    """A wrapper as a transformation, whose `update` is compiled as a whole if possible.
 
     A wrapper makes new functions in every step (the branches of a condition, an
-    optimizer with the current hyperparameters), and JAX compiles what is new. Under one
-    `jit` they are made once for each structure. The optimizer is an argument of that
-    `jit`, so one program serves every learning rate.
+    optimizer with the current hyperparameters), and JAX compiles every new function.
+    Inside one `jit` they are made once for each structure. The optimizer is an argument
+    of that `jit`, so one program serves every learning rate.
 
-    Code of the user's is never compiled here: a schedule, a condition, a mask, a
-    transformation or a function among the extra arguments runs as it is, and sees
-    concrete values in every step. Where only `decide` has such code, the rest is
-    compiled.
+    The user's code is never compiled here. A schedule, a condition, a mask, a
+    transformation or a function among the extra arguments runs in Python, with concrete
+    values in every step. If only `decide` has such code, the rest is compiled.
 
     Args:
-        init: of the wrapper.
-        update: of the wrapper. Its first argument is what `decide` returned, if there
-            is such a function.
-        info: what it is a wrapper of.
-        decide: what runs functions of the user's.
-        ready: `(updates, state, params) -> state`, before all else and never compiled.
+        init: the wrapper's `init`.
+        update: the wrapper's `update`. With a `decide`, its first argument is the
+            result of `decide`.
+        info: information about the wrapper.
+        decide: the part that runs the user's functions.
+        ready: `(updates, state, params) -> state`, called first and never compiled.
     """
 
     def whole(
@@ -114,17 +113,20 @@ def _step(
 
 
 def _compiles(call: Call, apart_from: Collection[str]) -> bool:
-    """`only_own_code`, asked once for each call."""
+    """`only_own_code`, computed once for each call."""
     known = call.__dict__.setdefault("compiles", {})
     if apart_from not in known:
         known[apart_from] = only_own_code(call, apart_from)
     return known[apart_from]
 
 
-# A compiled step of two small leaves takes about 3.5 MB.
+# A compiled step for two small leaves takes about 3.5 MB.
 @lru_cache(maxsize=128)
 def _compiled(static: Static, part: str) -> Callable[..., Step]:
-    """The step of a wrapper, or what comes after `decide`, with its arrays first."""
+    """The compiled step of a wrapper, whole or after `decide`.
+
+    Its first argument is the arrays among the arguments of the wrapper.
+    """
 
     def run(arrays: Any, first: Any, *args: Any, **extra_args: Any) -> Step:
         wrapper = Call.unflatten(static, arrays).made.step.args[0]

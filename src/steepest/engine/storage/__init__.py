@@ -1,4 +1,4 @@
-"""How memory is kept: in another dtype, or packed."""
+"""How a state is stored: in another dtype, or packed into vectors."""
 
 from ._keep import (
     keeping as keeping,

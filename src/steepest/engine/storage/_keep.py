@@ -1,4 +1,4 @@
-"""How a state is kept: what any optimizer may be asked, whatever its formula."""
+"""Storage options that every optimizer takes, whatever its formula."""
 
 import inspect
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from ..run import counting, Link, plan_of
 
 F = TypeVar("F", bound=Callable[..., GradientTransformationExtraArgs])
 
-# The keywords that every optimizer takes besides its own. See `keeping`.
+# The keywords that every optimizer takes, besides its own.
 STORAGE = ("memory_dtype", "keep_count")
 
 
@@ -30,16 +30,16 @@ STORAGE = ("memory_dtype", "keep_count")
 def keeping(
     tx: AnyTransformation, *, memory_dtype: Any = None, keep_count: bool = False
 ) -> GradientTransformationExtraArgs:
-    """`tx`, whose state is kept in another way. Every optimizer takes these keywords.
+    """`tx` with other storage options. Every optimizer takes these keywords.
 
     Args:
-        tx: any transformation. One that is not made of rules must leave the dtypes of
-            its state as it finds them.
-        memory_dtype: the dtype of all that is remembered of each leaf, but for single
-            numbers and for what has a dtype of its own, such as `mu_dtype`. What is
-            computed of it is computed in float32 or wider all the same.
-        keep_count: whether to count the steps also where the learning rate is a
-            number. Then a schedule may take its place later, and the state, or a
+        tx: any transformation. If it is not made of rules, its `update` must return the
+            state in the dtypes it gets.
+        memory_dtype: the dtype of the memory of each leaf, except scalars and memory
+            that has its own option, such as `mu_dtype`. The step is computed in float32
+            or wider in any case.
+        keep_count: whether to count the steps even if the learning rate is a number.
+            You can then replace the number by a schedule later, and the state, or a
             checkpoint of it, still fits.
 
     >>> import jax.numpy as jnp, steepest
@@ -51,11 +51,11 @@ def keeping(
 
 
 def optimizer(recipe: F) -> F:
-    """Give a recipe its storage keywords, and what `transformation` gives.
+    """Decorate a recipe: like `transformation`, and apply the storage keywords.
 
-    A recipe has the keywords `memory_dtype` and `keep_count` in its signature, and does
-    not look at them: this applies them to what it returns. A recipe without one of them
-    does not take it.
+    A recipe has `memory_dtype` and `keep_count` in its signature and does not use them.
+    The decorator applies them to the optimizer that the recipe returns. A recipe can
+    leave either out of its signature.
 
     Args:
         recipe: a function of module level that makes an optimizer.
@@ -69,20 +69,20 @@ def optimizer(recipe: F) -> F:
 
     @wraps(recipe)
     def stored(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
-        how = {k: kwargs.pop(k) for k in STORAGE if k in kwargs}
+        options = {k: kwargs.pop(k) for k in STORAGE if k in kwargs}
         tx = recipe(*args, **kwargs)
-        return _keep(name, tx, **how) if any(how.values()) else tx
+        return _keep(name, tx, **options) if any(options.values()) else tx
 
     return transformation(stored)  # pyright: ignore[reportReturnType]
 
 
 def _keep(
-    who: str,
+    name: str,
     tx: AnyTransformation,
     memory_dtype: Any = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    check.dtype(who, memory_dtype=memory_dtype)
+    check.dtype(name, memory_dtype=memory_dtype)
 
     def revised(link: Link) -> Link:
         body = link.body
@@ -96,22 +96,22 @@ def _keep(
             body = counting(body)
         if memory_dtype is not None:
             memory = {
-                name: begin if is_chosen(begin) else Cast(begin, memory_dtype)
-                for name, begin in body.memory.items()
+                field: begin if is_chosen(begin) else Cast(begin, memory_dtype)
+                for field, begin in body.memory.items()
             }
             body = replace(body, memory=memory)
         return replace(link, body=body)
 
-    plan = plan_of(who, "tx", tx)
+    plan = plan_of(name, "tx", tx)
     return replace(plan, links=tuple(map(revised, plan.links))).pair
 
 
 class Cast:
-    """Where a memory begins, in another dtype."""
+    """A function that makes initial memory, in another dtype."""
 
     def __init__(self, begin: Callable[..., Any], dtype: Any):
         self._begin, self._dtype = begin, dtype
-        # The engine reads the numbers it asks for from its signature.
+        # The engine reads from the signature which numbers to pass.
         self.__signature__ = inspect.signature(begin)
 
     def __call__(self, p: Any, **numbers: Any) -> Any:
@@ -119,7 +119,7 @@ class Cast:
 
 
 def _cast(state: Params, dtype: Any) -> Params:
-    """The arrays of a state in `dtype`, but for what a real dtype cannot hold."""
+    """A state with its arrays in `dtype`. Scalars and complex arrays are unchanged."""
 
     def cast(x: Any) -> Any:
         if not is_inexact(x) or jnp.iscomplexobj(x) or jnp.ndim(x) == 0:

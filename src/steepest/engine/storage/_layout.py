@@ -1,7 +1,7 @@
-"""Many small arrays in few vectors.
+"""Many small arrays, stored in a few vectors.
 
-A device with thousands of cores takes as long to begin with an array of ten numbers as
-to add a million. In one vector they begin once.
+On a GPU, launching a kernel for ten numbers takes as long as adding a million. Arrays
+that share a vector share the launch.
 """
 
 from collections.abc import Hashable, Sequence
@@ -20,12 +20,12 @@ from ..leaves import Leaves, MaskedNode
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which leaves of a tree lie in which vector, one after the other."""
+    """Which leaves of a tree are stored in which vector, one after the other."""
 
-    treedef: Any  # of the tree, a `None` in it being a leaf
+    treedef: Any  # of the tree; `None` counts as a leaf
     shapes: tuple[tuple[int, ...] | None, ...]  # of its leaves
-    vectors: tuple[tuple[int, ...], ...]  # for each vector, the leaves that lie in it
-    whole: tuple[int, ...]  # the leaves that stay as they are
+    vectors: tuple[tuple[int, ...], ...]  # for each vector, the indices of its leaves
+    whole: tuple[int, ...]  # the indices of the leaves that are not packed
 
     @cached_property
     def _hash(self) -> int:
@@ -47,48 +47,48 @@ class Layout:
         shapes = [None if shape is None else struct(shape) for shape in self.shapes]
         return Leaves(self.treedef.unflatten(shapes), "packed params")
 
-    def pack(self, who: str, tree: Params, name: str) -> "Packed":
-        """A tree of this structure, packed; a packed one as it is.
+    def pack(self, name: str, tree: Params, tree_name: str) -> "Packed":
+        """Pack a tree of this structure. A packed tree is returned unchanged.
 
         Args:
-            who: who speaks in an error.
+            name: name used in error messages.
             tree: one array for each leaf, in any dtype.
-            name: what the tree is called in an error.
+            tree_name: the name of the tree in error messages.
         """
         if isinstance(tree, Packed):
             return tree
         advice = "Pass trees like the params that were packed."
-        found = self.leaves.match(who, tree, name, advice)
+        arrays = self.leaves.match(name, tree, tree_name, advice)
         for k in (k for row in self.vectors for k in row):
-            shape = getattr(found[k], "shape", None)
-            if shape != self.shapes[k] and not isinstance(found[k], MaskedNode):
+            shape = getattr(arrays[k], "shape", None)
+            if shape != self.shapes[k] and not isinstance(arrays[k], MaskedNode):
                 has = "nothing" if shape is None else f"shape {shape}"
                 raise ValueError(
-                    f"{who}: leaf {self.leaves.path(k)} has {has} in the {name} and "
-                    f"lies with shape {self.shapes[k]} in a vector. {advice}"
+                    f"{name}: leaf {self.leaves.path(k)} has {has} in the {tree_name}, "
+                    f"expected the packed shape {self.shapes[k]}. {advice}"
                 )
         return Packed(
-            tuple(_joined([found[k] for k in row]) for row in self.vectors),
-            tuple(found[k] for k in self.whole),
+            tuple(_joined([arrays[k] for k in row]) for row in self.vectors),
+            tuple(arrays[k] for k in self.whole),
             self,
         )
 
     def unpack(self, packed: "Packed") -> Params:
-        """The tree again."""
-        found: list[Any] = [None] * len(self.shapes)
+        """The tree that was packed."""
+        arrays: list[Any] = [None] * len(self.shapes)
         for k, x in zip(self.whole, packed.whole, strict=True):
-            found[k] = x
+            arrays[k] = x
         for vector, row in zip(packed.vectors, self.vectors, strict=True):
             shapes = [self.shapes[k] or () for k in row]
             for k, x in zip(row, _parted(vector, shapes), strict=True):
-                found[k] = x
-        return self.treedef.unflatten(found)
+                arrays[k] = x
+        return self.treedef.unflatten(arrays)
 
 
 @jax.tree_util.register_pytree_with_keys_class
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A tree whose small leaves lie in few vectors; itself a tree of those."""
+    """A tree whose small leaves are stored in a few vectors. It is a JAX pytree."""
 
     vectors: tuple[Any, ...]
     whole: tuple[Any, ...]  # the other leaves
@@ -102,18 +102,18 @@ class Packed:
 
     @classmethod
     def tree_unflatten(cls, layout: Layout, children: Any) -> "Packed":
-        """For JAX: back from the children."""
+        """For JAX: the tree with these children."""
         vectors, whole = children
         return cls(vectors, whole, layout)
 
 
 def layout_of(leaves: Leaves, kinds: Sequence[Hashable]) -> Layout:
-    """A layout in which leaves of one kind lie in one vector.
+    """A layout with one vector for each kind of leaf.
 
     Args:
-        leaves: a tree taken apart.
-        kinds: for each leaf, its kind; `None` for one that stays as it is. So does one
-            that is the only one of its kind.
+        leaves: a flattened tree.
+        kinds: the kind of each leaf; `None` to leave a leaf unpacked. A leaf that is
+            the only one of its kind stays unpacked, too.
     """
     rows: dict[Hashable, list[int]] = {}
     for k, kind in enumerate(kinds):
@@ -130,13 +130,13 @@ def layout_of(leaves: Leaves, kinds: Sequence[Hashable]) -> Layout:
 
 
 def unpack(tree: Any) -> Any:
-    """A tree in which everything that `pack` has packed is as it was before.
+    """Undo `pack`, everywhere in a tree.
 
-    For packed params where the loss uses them, and for a packed state: to look at it,
-    or to save it as if nothing had been packed.
+    Use it on packed params in the loss, and on a packed state to inspect it, or to save
+    it in the form it has without packing.
 
     Args:
-        tree: packed params, a state, or anything else, which stays as it is.
+        tree: packed params, a state, or any other tree, which is returned unchanged.
     """
     return jax.tree.map(
         lambda x: x.layout.unpack(x) if isinstance(x, Packed) else x,
@@ -146,20 +146,20 @@ def unpack(tree: Any) -> Any:
 
 
 def repack(like: Any, tree: Any) -> Any:
-    """`tree` packed in the way `like` is: what `unpack` has undone.
+    """Undo `unpack`: pack `tree` in the way `like` is packed.
 
     Args:
-        like: packed params, or a state, such as `tx.init` makes; only its structure is
-            looked at.
-        tree: the same without packing, out of `unpack` or out of a file.
+        like: packed params, or a state, such as `tx.init(params)`. Only its structure
+            is used.
+        tree: the same without packing, from `unpack` or from a file.
     """
     flat, treedef = jax.tree.flatten(like, is_leaf=_is_packed)
     try:
         parts = treedef.flatten_up_to(tree)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            "repack: `tree` has another structure than `like`, expected what `unpack` "
-            f"made of such a one: {error}"
+            "repack: `tree` has another structure than `like`, expected the structure "
+            f"of `unpack(like)`: {error}"
         ) from None
     return treedef.unflatten(
         x.layout.pack("repack", part, "tree") if isinstance(x, Packed) else part
@@ -172,7 +172,7 @@ def _is_packed(x: Any) -> bool:
 
 
 def _joined(arrays: Sequence[Any]) -> Any:
-    """One vector of arrays, of shapes of arrays, or of nothings, which stay nothing."""
+    """Arrays, or shapes of arrays, as one vector. `None` and holes stay themselves."""
     first = arrays[0]
     if first is None or isinstance(first, MaskedNode):
         return first
@@ -184,7 +184,7 @@ def _joined(arrays: Sequence[Any]) -> Any:
 
 
 def _parted(vector: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
-    """The arrays of a vector; turned round, JAX makes one concatenation of it."""
+    """Split a vector into arrays. The derivative of a split is one concatenation."""
     if vector is None or isinstance(vector, MaskedNode):
         return [vector] * len(shapes)
     if isinstance(vector, jax.ShapeDtypeStruct):

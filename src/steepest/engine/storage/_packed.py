@@ -1,4 +1,4 @@
-"""An optimizer for which small leaves lie together in one vector."""
+"""Optimizers that store small leaves together in one vector."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -24,30 +24,30 @@ from ..run import Link, Plan, plan_of
 from ..step import WrapperInfo
 from ._layout import Layout, layout_of, Packed, unpack
 
-SMALL = 65536  # elements: a leaf smaller than that is done as soon as begun
-_ENOUGH = 16  # leaves: with fewer there is little to win
-_LAYOUTS = 16  # plans kept: one for each way that the params are packed
+SMALL = 65536  # elements: for smaller leaves the launch takes longest
+_ENOUGH = 16  # leaves: with fewer, packing saves little
+_LAYOUTS = 16  # cached plans: one for each way that params are packed
 
 
 class Packing(NamedTuple):
-    """Whether it pays to pack, and why."""
+    """Whether packing makes a step faster, and why."""
 
     pays: bool
-    leaves: int  # how many arrays there are
+    leaves: int  # the number of arrays
     small: int  # how many of them would be packed
-    why: str
+    why: str  # a clause, such as "on a CPU ..."
 
 
 def packing(params: Params, below: int = SMALL) -> Packing:
-    """Whether packed params make a step faster, on the device JAX uses by default.
+    """Whether packed params make a step faster on JAX's default device.
 
-    Measured on an H200: AdamW's step over the 148 leaves of GPT-2, called by itself,
-    takes 0.98 ms packed and 2.02 ms as it is. On a CPU it does not pay, for there the
-    slices cost as much as the leaves did.
+    Measured on an H200: a step of AdamW for the 148 leaves of GPT-2, in a call of its
+    own, takes 0.98 ms packed and 2.02 ms unpacked. On a CPU packing does not pay: the
+    slices cost as much as the leaves.
 
     Args:
         params: the params, or their shapes.
-        below: how many elements a leaf must at least have to stay by itself.
+        below: leaves with fewer elements than this count as small.
 
     >>> import jax.numpy as jnp
     >>> print(packing([jnp.ones(3)] * 100).why)
@@ -62,11 +62,11 @@ def packing(params: Params, below: int = SMALL) -> Packing:
     if backend == "cpu":
         why = "on a CPU a slice of a vector costs as much as an array of its own"
     elif backend != "gpu":
-        why = f"nobody has measured it on a {backend}"
+        why = f"it has not been measured on a {backend}"
     elif small < _ENOUGH:
-        why = f"only {small} of {len(arrays)} leaves have less than {below} elements"
+        why = f"only {small} of {len(arrays)} leaves have fewer than {below} elements"
     else:
-        why = f"{small} of {len(arrays)} leaves have less than {below} elements"
+        why = f"{small} of {len(arrays)} leaves have fewer than {below} elements"
     pays = backend == "gpu" and small >= _ENOUGH
     return Packing(pays, len(arrays), small, why)
 
@@ -75,14 +75,14 @@ def packing(params: Params, below: int = SMALL) -> Packing:
 def packed(
     tx: AnyTransformation, below: int | None = None
 ) -> GradientTransformationExtraArgs:
-    """`tx`, with the memory of small leaves in one vector for each dtype.
+    """Store the memory of small leaves in one vector for each dtype.
 
-    The numbers are the same; only a norm over all leaves is summed in another order,
-    and XLA may round the last digit of a scalar differently. The state has fewer
-    arrays, not fewer bytes: `unpack` shows it as it would be without, and `repack`
-    turns that round.
+    The results are the same, except that a norm over all leaves is summed in another
+    order, and XLA may round the last digit of a scalar differently. The state has fewer
+    arrays, not fewer bytes. `unpack` turns it into the state of `tx` itself, and
+    `repack` undoes that.
 
-    Most is won where the params are packed too:
+    It saves most if the params are packed too:
 
         tx = packed(adamw(1e-3))
         params = pack(tx, params)
@@ -91,42 +91,41 @@ def packed(
         updates, state = tx.update(grads, state, params)
         params = apply_updates(params, updates)
 
-    Inside `jax.shard_map` a leaf that every device has whole lies in one vector with
-    parts of others, and counts once for each device in a norm: leave such leaves out.
+    Inside `jax.shard_map`, a replicated leaf may share a vector with shards of other
+    leaves. A norm then counts it once for each device, so leave replicated leaves out.
 
     Args:
-        tx: a transformation that does the same to every number: not one that looks at
-            whole leaves, as LAMB and Muon do.
-        below: how many elements a leaf must at least have to stay by itself. By default
-            as `packing` says: 65536 where it pays, and nothing is packed where it does
-            not.
+        tx: an elementwise transformation, which excludes those that need whole leaves,
+            such as LAMB and Muon.
+        below: leaves with fewer elements than this are packed. The default is 65536 if
+            `packing` says that packing pays; otherwise nothing is packed.
     """
     return _Packer(tx, below).pair
 
 
 def pack(tx: AnyTransformation, params: Params) -> Params:
-    """Params packed for `tx`, which `packed` has made; in the loss, `unpack` them.
+    """Pack params for `tx`, which `packed` made. In the loss, `unpack` them.
 
-    Where nothing is packed they stay as they are, so that the same program runs on
-    every device.
+    If `tx` packs nothing, the params are returned unchanged, so that the same program
+    runs on every device.
 
     Args:
         tx: made by `packed`. Leaves that it treats differently, such as those without
-            weight decay, lie in different vectors.
+            weight decay, are stored in different vectors.
         params: the params.
     """
     owner = getattr(getattr(getattr(tx, "call", None), "made", None), "init", None)
     owner = getattr(owner, "__self__", None)
     if not isinstance(owner, _Packer):
         raise TypeError(
-            f"pack: tx is a {type(tx).__name__}, expected one that `packed` made: `tx "
-            "= packed(adamw(1e-3))`."
+            f"pack: tx is a {type(tx).__name__}, expected one made by `packed`, such "
+            "as `packed(adamw(1e-3))`."
         )
     return owner.pack(params)
 
 
 class _Packer:
-    """What `packed` makes: for each layout, the plan of `tx` over its vectors."""
+    """What `packed` makes. For each layout it has a plan of `tx` for the vectors."""
 
     def __init__(self, tx: AnyTransformation, below: int | None):
         if below is not None:
@@ -138,14 +137,14 @@ class _Packer:
         for link in self._plan.links:
             if not isinstance(link.body, Rule) or not link.body.is_elementwise:
                 raise ValueError(
-                    f"packed: {link.name} may look at whole leaves, expected a "
-                    "transformation that does the same to every number. Pack the "
-                    "others: `chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`."
+                    f"packed: {link.name} may need whole leaves, expected an "
+                    "elementwise transformation. Pack only the others: "
+                    "`chain(clip_by_block_rms(1.0), packed(adam(1e-3)))`."
                 )
 
     @property
     def pair(self) -> GradientTransformationExtraArgs:
-        """The transformation; `pack` finds its maker there again."""
+        """The transformation. `pack` finds this object in it."""
         info = WrapperInfo("packed", self._tx, "")
         return Transformation(self.init, self.update, info)
 
@@ -163,7 +162,7 @@ class _Packer:
         params: Params | None = None,
         **extra_args: Any,
     ) -> tuple[Updates, OptState]:
-        """One step; the updates come packed if the gradients did."""
+        """One step. The updates are packed if the gradients are."""
         layout = _layout_in((updates, params, state))
         if layout is None:
             return self._plan.update(updates, state, params, **extra_args)
@@ -175,7 +174,7 @@ class _Packer:
         return _as_each_alone(u, updates, params), state
 
     def pack(self, params: Params) -> Params:
-        """The params packed, or as they are, if nothing in them is to be."""
+        """The packed params; the params themselves if there is nothing to pack."""
         if isinstance(params, Packed):
             return params
         below = self._below
@@ -192,7 +191,7 @@ class _Packer:
         return layout.pack("packed", params, "params") if layout.vectors else params
 
     def _plan_over(self, layout: Layout) -> Plan:
-        """The same links, seeing the vectors in which the leaves lie that they saw."""
+        """The plan for a layout: each link selects the vectors of its leaves."""
 
         def plan() -> Plan:
             links = [_over(layout, link) for link in self._plan.links]
@@ -202,40 +201,40 @@ class _Packer:
 
 
 def _over(layout: Layout, link: Link) -> Link:
-    """A link whose masks speak of vectors: in each, all leaves are seen or none."""
+    """A link whose mask is for vectors. It selects all leaves of a vector, or none."""
     if not link.masks:
         return link
     on = link.view(layout.leaves).on
     vectors = tuple(on[row[0]] for row in layout.vectors)
     mask = Packed(vectors, tuple(on[k] for k in layout.whole), layout)
-    return replace(link, masks=(Mask(link.masks[0].who, mask),))
+    return replace(link, masks=(Mask(link.masks[0].name, mask),))
 
 
 def _as_each_alone(u: Packed, updates: Updates, params: Params | None) -> Updates:
-    """The updates as a tree, each in the dtype it would have had without packing."""
-    leaves, found = Leaves(updates), Leaves(unpack(u)).arrays
-    ps = [None] * len(found) if params is None else Leaves(unpack(params)).arrays
-    rows = zip(found, leaves.arrays, ps, strict=True)
+    """Unpack the updates `u`, each to the dtype it would have without packing."""
+    leaves, arrays = Leaves(updates), Leaves(unpack(u)).arrays
+    ps = [None] * len(arrays) if params is None else Leaves(unpack(params)).arrays
+    rows = zip(arrays, leaves.arrays, ps, strict=True)
     return leaves.like(
         [x if x is None else restore(x, update_dtype(g, p)) for x, g, p in rows]
     )
 
 
 def _layout_in(tree: Any) -> Layout | None:
-    """How what comes into a step is packed."""
-    found = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, Packed))
-    layouts = [x.layout for x in found if isinstance(x, Packed)]
+    """The layout of everything packed in `tree`; `None` if nothing is packed."""
+    parts = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, Packed))
+    layouts = [x.layout for x in parts if isinstance(x, Packed)]
     if any(layout != layouts[0] for layout in layouts):
         raise ValueError(
             "packed: the updates, the params and the state are not all packed in the "
-            "same way. Pack the params once, `pack(tx, params)`, and make the state of "
-            "them."
+            "same way. Pack the params once, `params = pack(tx, params)`, and make the "
+            "state with `tx.init(params)`."
         )
     return layouts[0] if layouts else None
 
 
 def _may_be_packed(x: Any, below: int) -> bool:
-    """Whether a leaf is small, of floating point, and in one place."""
+    """Whether a leaf is small, has a floating dtype, and is on one device."""
     if x is None or x.size >= below or not is_inexact(x):
         return False
     where = getattr(x, "sharding", None)
