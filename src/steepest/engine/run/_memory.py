@@ -28,6 +28,13 @@ class Memory:
     ):
         self._rules = rules
         self._views = views
+        # The numbers that the initial memory depends on, computed once for all leaves.
+        self._numbers = {
+            (rule.name, name): _numbers(rule, begin)
+            for rule in rules
+            for name, begin in rule.memory.items()
+            if not rule.is_elementwise
+        }
         self._selected = [_selected_leaves(view, leaves) for view in views]
         columns = []
         for rule, state, view, selected in zip(
@@ -69,8 +76,7 @@ class Memory:
                     continue
                 wanted = [g.shape]
                 if not rule.is_elementwise:
-                    asked = rule.asked_by(begin).items()
-                    numbers = Static((key, _abstract(x)) for key, x in asked)
+                    numbers = self._numbers[rule.name, name]
                     wanted = _shapes(begin, numbers, g.shape, g.dtype)
                 shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
                 if kept is not None and shapes == wanted:
@@ -93,6 +99,11 @@ def _shapes(
     fixed = {k: x for k, x in values.items() if k not in arrays}
     first = lambda p, arrays: begin(p, **fixed, **arrays)
     return [x.shape for x in jax.tree.leaves(jax.eval_shape(first, p, arrays))]
+
+
+def _numbers(rule: Rule, begin: Callable[..., Any]) -> Static:
+    """The numbers in the signature of `begin`, by name."""
+    return Static((k, _abstract(x)) for k, x in rule.asked_by(begin).items())
 
 
 def _abstract(x: Any) -> Any:
