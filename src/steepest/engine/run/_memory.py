@@ -30,8 +30,8 @@ class Memory:
         self._views = views
         # The numbers that the initial memory depends on, computed once for all leaves.
         self._numbers = {
-            (rule.name, name): _numbers(rule, begin)
-            for rule in rules
+            (place, name): _numbers(rule, begin)
+            for place, rule in enumerate(rules)
             for name, begin in rule.memory.items()
             if not rule.is_elementwise
         }
@@ -64,7 +64,7 @@ class Memory:
     def check(self, leaves: Leaves, k: int, on: Sequence[bool]) -> None:
         """Check that the rules accept leaf `k`, and that its memory has its shape."""
         column = 0
-        for rule, selected in zip(self._rules, on, strict=True):
+        for place, (rule, selected) in enumerate(zip(self._rules, on, strict=True)):
             if selected and rule.check_leaf is not None:
                 wrong = rule.check_leaf(leaves.arrays[k])
                 if wrong is not None:
@@ -76,7 +76,7 @@ class Memory:
                     continue
                 wanted = [g.shape]
                 if not rule.is_elementwise:
-                    numbers = self._numbers[rule.name, name]
+                    numbers = self._numbers[place, name]
                     wanted = _shapes(begin, numbers, g.shape, g.dtype)
                 shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
                 if kept is not None and shapes == wanted:
