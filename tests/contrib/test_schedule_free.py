@@ -151,7 +151,7 @@ def test_errors(as_users_do):
 @pytest.mark.parametrize(
     "options, said",
     [
-        ({"b1": 1.5}, r"schedule_free: b1 is 1.5, and .* number in \[0, 1\]"),
+        ({"b1": 1.5}, r"schedule_free: b1 is 1.5, .* number in \[0, 1\]"),
         ({"warmup_steps": -1}, "schedule_free_adamw: warmup_steps is -1"),
         ({"b2": 1.5}, "schedule_free_adamw: b2 is 1.5"),
         ({"eps": -1.0}, "schedule_free_adamw: eps is -1.0"),

@@ -88,9 +88,9 @@ def test_the_count_stops_at_the_top():
 @pytest.mark.parametrize(
     "bad, message",
     [
-        ({"b1": 1.5}, r"scale_by_adam: b1 is 1.5, and .* number in \[0, 1\]"),
-        ({"b2": -0.1}, r"scale_by_adam: b2 is -0.1, and .* number in \[0, 1\]"),
-        ({"eps": -1e-8}, "scale_by_adam: eps is -1e-08, and .* number of at least 0"),
+        ({"b1": 1.5}, r"scale_by_adam: b1 is 1.5, .* number in \[0, 1\]"),
+        ({"b2": -0.1}, r"scale_by_adam: b2 is -0.1, .* number in \[0, 1\]"),
+        ({"eps": -1e-8}, "scale_by_adam: eps is -1e-08, .* number of at least 0"),
         ({"eps_root": -1.0}, "scale_by_adam: eps_root is -1.0"),
     ],
 )

@@ -67,7 +67,7 @@ def test_what_paths_say(what):
         ((8192, 28672), "muon", "a matrix"),
         ((50257, 768), "adam", "a vocabulary: one side is 65 times the other"),
         ((4096, 16), "muon", "a matrix"),
-        ((3, 8, 8), "adam", "3 axes, and no word in `routes` or `stacked`"),
+        ((3, 8, 8), "adam", "3 axes, and no match in `routes` or `stacked`"),
     ],
     ids=str,
 )
@@ -135,10 +135,13 @@ def test_places_are_remembered_for_a_structure_and_its_shapes():
     "options, said",
     [
         ((None, ["conv"]), "muon: routes is a list, expected a dict, such as"),
-        ((None, {"conv": "in"}), r"muon: routes\['conv'\] is 'in', and 'muon', 'adam'"),
-        ((None, {"conv": "in out in"}), "is 'in out in', and 'muon', 'adam', or a wor"),
+        (
+            (None, {"conv": "in"}),
+            r"muon: routes\['conv'\] is 'in', expected 'muon', 'adam'",
+        ),
+        ((None, {"conv": "in out in"}), "is 'in out in', expected 'muon', 'adam'"),
         ((None, {"conv": "in out up"}), "is 'in out up'"),
-        ((None, {"conv": 2}), "is 2, and 'muon'"),
+        ((None, {"conv": 2}), "is 2, expected 'muon'"),
         ((None, {"(": "adam"}), r"muon: the pattern '\(' is invalid"),
         (("[", None), r"muon: the pattern '\[' is invalid"),
         ((3, None), "muon: a pattern is 3, a int, expected a regular expression"),

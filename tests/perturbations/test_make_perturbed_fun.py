@@ -166,7 +166,7 @@ def test_noise_of_one_s_own():
     "make, said",
     [
         (dict(num_samples=0), "num_samples is 0"),
-        (dict(sigma=-1.0), r"sigma is -1\.0, and .* number of at least 0"),
+        (dict(sigma=-1.0), r"sigma is -1\.0, .* number of at least 0"),
     ],
     ids=["no draws", "negative sigma"],
 )

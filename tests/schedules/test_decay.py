@@ -244,7 +244,7 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.polynomial_schedule(1.0, 0.1, -1, 5),
-            "polynomial_schedule: power is -1, and .* number of at least 0",
+            "polynomial_schedule: power is -1, .* number of at least 0",
         ),
         (
             lambda: steepest.linear_schedule(1.0, 0.1, 5, float("inf")),
@@ -253,7 +253,7 @@ def test_cosine_never_rises():
         ),
         (
             lambda: steepest.cosine_decay_schedule(1.0, 5, exponent=-1.0),
-            "cosine_decay_schedule: exponent is -1.0, and .* number of at least 0",
+            "cosine_decay_schedule: exponent is -1.0, .* number of at least 0",
         ),
     ],
     ids=lambda x: x[:40] if isinstance(x, str) else "said",

@@ -143,10 +143,10 @@ def test_clipping_has_64_bits():
 @pytest.mark.parametrize(
     "clip, said",
     [
-        (steepest.clip, "clip: max_delta is -1.0, and .* number of at least 0"),
+        (steepest.clip, "clip: max_delta is -1.0, .* number of at least 0"),
         (
             steepest.clip_by_global_norm,
-            "clip_by_global_norm: max_norm is -1.0, and .* number of at least 0",
+            "clip_by_global_norm: max_norm is -1.0, .* number of at least 0",
         ),
     ],
 )

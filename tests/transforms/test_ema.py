@@ -59,7 +59,7 @@ def test_the_decay_may_be_mapped_over():
 
 
 def test_a_decay_that_does_not_decay_is_refused():
-    with pytest.raises(ODD, match=r"ema: decay is 1.5, and .* number in \[0, 1\]"):
+    with pytest.raises(ODD, match=r"ema: decay is 1.5, .* number in \[0, 1\]"):
         steepest.ema(1.5)
 
 

@@ -80,7 +80,7 @@ REFUSED = {
     ),
     "decay": (
         lambda: tree.update_moment(W, W, -0.1, 1),
-        "update_moment: decay is -0.1, and usually a number in [0, 1].",
+        "update_moment: decay is -0.1, but is usually a number in [0, 1].",
     ),
     "order": (
         lambda: tree.update_moment_per_elem_norm(W, W, 0.9, "a"),
@@ -89,11 +89,11 @@ REFUSED = {
     ),
     "eps": (
         lambda: tree.update_infinity_moment(W, W, 0.9, -1.0),
-        "update_infinity_moment: eps is -1.0, and usually a number of at least 0.",
+        "update_infinity_moment: eps is -1.0, but is usually a number of at least 0.",
     ),
     "bias decay": (
         lambda: tree.bias_correction(W, 1.5, 1),
-        "bias_correction: decay is 1.5, and usually a number in [0, 1].",
+        "bias_correction: decay is 1.5, but is usually a number in [0, 1].",
     ),
     "params function": (
         lambda: tree.map_params(steepest.adam(0.1), 3, steepest.adam(0.1).init(W)),
