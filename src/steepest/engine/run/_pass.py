@@ -1,18 +1,17 @@
 """One pass over the leaves: each leaf is read once, and all rules are applied to it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
 from ...core import OptState, Rule
 from ...numerics import by_split, sum_over
 from ..leaves import alike, batches, Leaves, View
-from ._formula import Job, joined, measuring, Numbers, part_of, summed
+from ._formula import Job, joined, measuring, part_of, summed
 from ._memory import Memory
-from ._per_step import begin_step, end_step, Step
+from ._per_step import begin_step, end_step, set_aside, Step
 from ._stacks import run_stacks
 
 
@@ -74,10 +73,11 @@ class Pass:
             )
             parts.append(part)
             flat += mine
-        numbers = _set_aside(flat, steps[0].before)
+        numbers = set_aside(flat, steps[0].before.values())
+        formulas = tuple(parts)
         for batch in batches(kinds):
             on, dtype, _ = kinds[batch[0]]
-            formula = joined(tuple(parts), on, dtype)
+            formula = joined(formulas, on, dtype)
             results = formula([jobs[k] for k in batch], numbers)
             for k, (u, row) in zip(batch, results, strict=True):
                 updates[k], memory.rows[k] = u, row
@@ -118,21 +118,3 @@ def _no_leaf(step: Step) -> Job:
     """A leaf without elements, to measure in an empty tree."""
     p = jnp.zeros((0,))
     return p, p, tuple(step.rule.begin(p).values())
-
-
-def _set_aside(numbers: Iterable[Any], done: Mapping[str, Any]) -> Numbers:
-    """The same numbers, computed once, and not again for every element of every leaf.
-
-    Without the barrier, XLA may fuse `b ** t` into the loops that use it (JAX 0.10.2).
-
-    Args:
-        numbers: the arguments of the formulas.
-        done: numbers that already have a barrier.
-    """
-    flat, known = list(numbers), {id(x) for x in done.values()}
-    rest = [k for k, x in enumerate(flat) if id(x) not in known]
-    if any(isinstance(flat[k], Tracer) for k in rest):
-        barred = jax.lax.optimization_barrier(tuple(flat[k] for k in rest))
-        for k, x in zip(rest, barred, strict=True):
-            flat[k] = x
-    return tuple(flat)

@@ -1,6 +1,6 @@
 """What a rule computes once per step, for the whole tree."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
     if rule.measure is None or rule.measure.before is None:
         return step
     before, *_ = _call(rule.measure.before, step)
-    before = _barred(before)
+    before = dict(zip(before, set_aside(before.values()), strict=True))
     return replace(step, numbers={**step.numbers, **before}, before=before)
 
 
@@ -87,12 +87,19 @@ def _call(per_step: PerStep, step: Step, **more: Any) -> tuple[Any, ...]:
     return result(call_by_name(per_step.function, have))
 
 
-def _barred(numbers: Mapping[str, Any]) -> dict[str, Any]:
+def set_aside(numbers: Iterable[Any], done: Iterable[Any] = ()) -> tuple[Any, ...]:
     """The same numbers, computed once, and not again for every element of every leaf.
 
-    Without the barrier, XLA may fuse them into the loops that use them (JAX 0.10.2).
+    Without the barrier, XLA may fuse `b ** t` into the loops that use it (JAX 0.10.2).
+
+    Args:
+        numbers: arguments of formulas.
+        done: numbers that already have a barrier.
     """
-    if not any(isinstance(x, Tracer) for x in numbers.values()):
-        return dict(numbers)
-    barred = jax.lax.optimization_barrier(tuple(numbers.values()))
-    return dict(zip(numbers, barred, strict=True))
+    flat, known = list(numbers), set(map(id, done))
+    rest = [k for k, x in enumerate(flat) if id(x) not in known]
+    if any(isinstance(flat[k], Tracer) for k in rest):
+        barred = jax.lax.optimization_barrier(tuple(flat[k] for k in rest))
+        for k, x in zip(rest, barred, strict=True):
+            flat[k] = x
+    return tuple(flat)
