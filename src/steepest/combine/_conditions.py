@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Int
 
 from .. import check
@@ -29,7 +30,7 @@ from ._decisions import are_finite, yes_or_no
 class ConditionFn(Protocol):
     """`(step, **extra_args) -> boolean`, maybe traced: whether to take this step."""
 
-    def __call__(self, step: Array, **extra_args: Any) -> Any: ...
+    def __call__(self, step: Array, **extra_args: Any) -> ArrayLike: ...
 
 
 @like_optax
@@ -99,7 +100,7 @@ def apply_if_finite(
         updates: Updates,
         state: ApplyIfFiniteState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, ApplyIfFiniteState]:
         check.state_of(name, ApplyIfFiniteState, state)
         Leaves(updates).check(name)
@@ -170,7 +171,7 @@ def _conditionally(
     inner: AnyTransformation,
     condition: ConditionFn,
     forward_extra_args: bool,
-    State: type[Any],
+    State: type[ConditionallyMaskState] | type[ConditionallyTransformState],
     instead: Callable[[Updates], Updates],
 ) -> GradientTransformationExtraArgs:
     """Apply `inner` at the steps a condition selects, and `instead` at the others.
@@ -185,11 +186,11 @@ def _conditionally(
     check.function(name, should_transform_fn=condition)
     check.flag(name, forward_extra_args=forward_extra_args)
 
-    def init(params: Params) -> Any:
+    def init(params: Params) -> OptState:
         return State(step=zero_count(), inner_state=tx.init(params))
 
     def decide(
-        updates: Updates, state: Any, params: Params | None, **extra_args: Any
+        updates: Updates, state: OptState, params: Params | None, **extra_args: object
     ) -> Bool[Array, ""]:
         check.state_of(name, State, state)
         passed = extra_args if forward_extra_args else {}
@@ -198,10 +199,10 @@ def _conditionally(
     def update(
         apply: Bool[Array, ""],
         updates: Updates,
-        state: Any,
+        state: OptState,
         params: Params | None,
-        **extra_args: Any,
-    ) -> tuple[Updates, Any]:
+        **extra_args: object,
+    ) -> tuple[Updates, OptState]:
         args = updates, state.inner_state, params, extra_args
         out, new = when(name, apply, tx, instead, *args)
         return out, State(step=increment(state.step), inner_state=new)

@@ -1,11 +1,11 @@
 """Criteria for wrappers: norms, finiteness, and the decisions of user functions."""
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from ..core import MeshAxes, Updates
@@ -40,14 +40,14 @@ def are_finite(updates: Updates, axes: MeshAxes | None = None) -> Bool[Array, ""
 
 
 @functools.partial(jax.jit, inline=True)
-def _squared_norm(leaves: list[Any]) -> Float[Array, ""]:
+def _squared_norm(leaves: list[ArrayLike]) -> Float[Array, ""]:
     # The barrier stops XLA from storing the squares, which Adam needs as well.
     parts = map(jax.lax.optimization_barrier, _parts(leaves))
     return sum((jnp.sum(squares(x)).astype(float) for x in parts), jnp.zeros(()))
 
 
 @functools.partial(jax.jit, inline=True)
-def _are_finite(leaves: list[Any]) -> Bool[Array, ""]:
+def _are_finite(leaves: list[ArrayLike]) -> Bool[Array, ""]:
     # All elements are finite if the largest is. A maximum needs no memory, while XLA's
     # CPU compiler materialises the `isfinite` mask.
     largest = [jnp.max(jnp.abs(x), initial=0).astype(float) for x in _parts(leaves)]
@@ -56,7 +56,7 @@ def _are_finite(leaves: list[Any]) -> Bool[Array, ""]:
     )
 
 
-def yes_or_no(name: str, argument: str, decision: Any) -> Any:
+def yes_or_no(name: str, argument: str, decision: ArrayLike | None) -> Bool[Array, ""]:
     """The boolean that a user's function returned, as an array.
 
     Args:
@@ -74,7 +74,7 @@ def yes_or_no(name: str, argument: str, decision: Any) -> Any:
     return jnp.asarray(decision, bool)
 
 
-def _parts(leaves: list[Any]) -> list[Array]:
+def _parts(leaves: list[ArrayLike]) -> list[Array]:
     """The leaves as real arrays, without derivatives: a decision has none."""
     parts: list[Array] = []
     for x in map(jnp.asarray, leaves):

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.tree_util import KeyPath
+from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
 from ..engine import handlers, Leaves
@@ -85,7 +87,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     tx = as_inner("describe", "tx", tx)
     rows = jax.tree_util.tree_leaves_with_path(params)
     owners = {path: k for k, (path, _) in enumerate(rows)}
-    kept: list[list[Any]] = [[] for _ in rows]
+    kept: list[list[jax.ShapeDtypeStruct]] = [[] for _ in rows]
     shared = 0
     for path, x in jax.tree_util.tree_leaves_with_path(jax.eval_shape(tx.init, params)):
         k = _owner(path, owners)
@@ -113,7 +115,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     return Description(tuple(lines), size, shared, repr(tx))
 
 
-def _owner(path: tuple[Any, ...], owners: dict[tuple[Any, ...], int]) -> int | None:
+def _owner(path: KeyPath, owners: dict[KeyPath, int]) -> int | None:
     """The leaf whose path is part of this one: the longest match, then the last."""
     size = len(path)
     for long in range(size, -1, -1):
@@ -124,7 +126,7 @@ def _owner(path: tuple[Any, ...], owners: dict[tuple[Any, ...], int]) -> int | N
     return None
 
 
-def _bytes(x: Any) -> int:
+def _bytes(x: ArrayLike | jax.ShapeDtypeStruct) -> int:
     return prod(jnp.shape(x)) * jnp.result_type(x).itemsize
 
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from ..core import (
@@ -50,7 +51,7 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         gs = Leaves(updates)
         gs.check("flatten")
@@ -81,24 +82,24 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
 _ADVICE = "Pass the params that the updates belong to."
 
 
-def _zeros(p: Any) -> Any:
+def _zeros(p: ArrayLike | None) -> Array | None:
     return None if p is None else jnp.zeros_like(p)
 
 
-def _vector(leaves: Sequence[Any]) -> Array:
+def _vector(leaves: Sequence[ArrayLike | jax.ShapeDtypeStruct | None]) -> Array:
     """The leaves, concatenated into one vector."""
     arrays = [jnp.asarray(_known(x)).ravel() for x in leaves if x is not None]
     with jax.numpy_dtype_promotion("standard"):
         return jnp.concatenate(arrays) if arrays else jnp.zeros((0,))
 
 
-def _cut(vector: Array, leaves: Sequence[Any]) -> list[Array]:
+def _cut(vector: Array, leaves: Sequence[Array | np.ndarray]) -> list[Array]:
     """Split the vector into arrays with the shapes of the leaves."""
     ends = list(accumulate(x.size for x in leaves))
     pieces = zip(leaves, ends, strict=True)
     return [vector[end - x.size : end].reshape(x.shape) for x, end in pieces]
 
 
-def _known(x: Any) -> Any:
+def _known(x: ArrayLike | jax.ShapeDtypeStruct) -> ArrayLike:
     """`x`, or zeros if it is only a shape, which is enough for `init`."""
     return jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x

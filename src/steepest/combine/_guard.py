@@ -5,7 +5,7 @@ arXiv:2402.00838; its later code skips steps whose loss or gradient norm lies si
 standard deviations above the last 128
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
@@ -51,10 +51,10 @@ class _Limits(NamedTuple):
     """The arguments of `guard`, checked."""
 
     window: int
-    warmup: Any
-    sigmas: Any
-    margin: Any
-    max_consecutive: Any
+    warmup: Real
+    sigmas: Real
+    margin: Real
+    max_consecutive: Real
     axes: MeshAxes | None
 
     def is_outlier(self, x: Array, history: History) -> Bool[Array, ""]:
@@ -143,7 +143,7 @@ def guard(
         updates: Updates,
         state: GuardState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, GuardState]:
         check.state_of("guard", GuardState, state)
         Leaves(updates).check("guard")
@@ -156,11 +156,11 @@ def guard(
 
 
 def _checked(
-    window: Any,
-    sigmas: Any,
-    margin: Any,
-    warmup: Any,
-    max_consecutive: Any,
+    window: int,
+    sigmas: Real,
+    margin: Real,
+    warmup: int | None,
+    max_consecutive: Real,
     axis_name: AxisName,
 ) -> _Limits:
     """Check the arguments of `guard`."""
@@ -235,7 +235,7 @@ def _recorded(
     )
 
 
-def _loss(value: Any) -> Array | None:
+def _loss(value: object) -> Array | None:
     """The loss in the precision of the history; `None` if there is none."""
     if value is None:
         return None

@@ -1,10 +1,11 @@
 """The recent values of a number, and a test for outliers."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from ..core import Real
 from ..numerics import zero_count
 
 
@@ -37,7 +38,7 @@ def longer(history: History, x: Array, add: Array, restart: Array) -> History:
     )
 
 
-def is_high(x: Array, history: History, sigmas: Any, margin: Any) -> Bool[Array, ""]:
+def is_high(x: Array, history: History, sigmas: Real, margin: Real) -> Bool[Array, ""]:
     """Whether `x` is far above its recent values.
 
         x > mean + max(sigmas std, margin |mean|)

@@ -6,7 +6,7 @@ arXiv:1907.08610
 
 import warnings
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -117,28 +117,21 @@ def lookahead(
         updates: Updates,
         state: LookaheadState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[LookaheadParams, LookaheadState]:
-        if params is None:
-            raise missing("lookahead", "params")
-        if not _has_both(params):
-            raise TypeError(
-                f"lookahead: `update` got a {type(params).__name__} as `params`, "
-                "expected `LookaheadParams`. Make them with "
-                "`LookaheadParams.init_synced(params)`."
-            )
+        both = _with_both(params)
         check.state_of("lookahead", LookaheadState, state)
         ahead, fast_state = fast_tx.update(
-            updates, state.fast_state, params.fast, **extra_args
+            updates, state.fast_state, both.fast, **extra_args
         )
         steps = state.steps_since_sync + 1
         sync = steps >= every
-        trees = {"fast": params.fast, "slow": params.slow}
+        trees = {"fast": both.fast, "slow": both.slow}
         numbers = [sync, share]
         slow = map_wide("lookahead", _follow, numbers, **trees, updates=ahead)
         fast = map_wide("lookahead", _land, [sync], **trees, step=slow, updates=ahead)
         if reset_state:
-            fresh = fast_tx.init(apply_updates(params.slow, slow))
+            fresh = fast_tx.init(apply_updates(both.slow, slow))
             fast_state = jax.tree.map(partial(jnp.where, sync), fresh, fast_state)
         steps = jnp.where(sync, 0, steps)
         return LookaheadParams(fast, slow), LookaheadState(fast_state, steps)
@@ -152,5 +145,17 @@ _follow = wide(lambda sync, a, fast, slow, u: jnp.where(sync, a * (fast + u - sl
 _land = wide(lambda sync, fast, slow, step, u: jnp.where(sync, slow + step - fast, u))
 
 
-def _has_both(params: Any) -> bool:
+def _with_both(params: Params | None) -> Params:
+    """The params of `update`, which must be `LookaheadParams`."""
+    if params is None:
+        raise missing("lookahead", "params")
+    if not _has_both(params):
+        raise TypeError(
+            f"lookahead: `update` got a {type(params).__name__} as `params`, expected "
+            "`LookaheadParams`. Make them with `LookaheadParams.init_synced(params)`."
+        )
+    return params
+
+
+def _has_both(params: Params) -> bool:
     return hasattr(params, "fast") and hasattr(params, "slow")

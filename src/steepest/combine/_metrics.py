@@ -45,7 +45,7 @@ _DICTS = {
 }
 
 Place = tuple[str | int, ...]  # keys of dictionaries and indices of tuples
-Entry = tuple[Place, str, Any]  # place in the state, name, value
+Entry = tuple[Place, str, object]  # place in the state, name, value
 
 
 def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, float]:
@@ -74,7 +74,7 @@ def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, f
     {'gradient_norm': 5.0, 'update_norm': 2.5, 'learning_rate': 0.5}
     """
     entries = [entry for entry in _numbers(state, ()) if _is_scalar(entry[2])]
-    named: dict[str, Any] = {}
+    named: dict[str, object] = {}
     short = [
         "/".join([*(x for x in at if isinstance(x, str)), k]) for at, k, _ in entries
     ]
@@ -96,7 +96,7 @@ def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, f
     return {name: float(x) for name, x in zip(named, values, strict=True)}
 
 
-def _numbers(node: Any, at: Place) -> Iterator[Entry]:
+def _numbers(node: object, at: Place) -> Iterator[Entry]:
     """All numbers in a state, outermost first."""
     if isinstance(node, Mapping):
         for key, child in node.items():
@@ -115,7 +115,7 @@ def _numbers(node: Any, at: Place) -> Iterator[Entry]:
         yield from _numbers(child, at if named else (*at, place))
 
 
-def _by_name(numbers: Mapping[Any, Any], at: Place) -> Iterator[Entry]:
+def _by_name(numbers: Mapping[Any, object], at: Place) -> Iterator[Entry]:
     """Numbers by name; a value that is a dictionary holds one number per group."""
     for name, value in numbers.items():
         if isinstance(value, Mapping):

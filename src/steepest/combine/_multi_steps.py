@@ -1,12 +1,14 @@
 """Gradient accumulation: one step for several gradients."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int
+import numpy as np
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import check
 from ..core import (
@@ -36,7 +38,10 @@ from ..engine import (
     zeros,
 )
 from ..numerics import increment, is_inexact, promoted, sum_of_leaves, zero_count
+from ..tree import where
 from ._decisions import squared_norm, yes_or_no
+
+_Leaf: TypeAlias = Array | np.ndarray
 
 
 @runtime_checkable
@@ -45,7 +50,7 @@ class ShouldSkipUpdateFunction(Protocol):
 
     def __call__(
         self, updates: Updates, gradient_step: Array, params: Params | None
-    ) -> tuple[Any, Any]: ...
+    ) -> tuple[ArrayLike, PyTree]: ...
 
 
 @like_optax
@@ -56,7 +61,7 @@ class MultiStepsState(NamedTuple):
     gradient_step: Int[Array, ""]  # the number of steps taken
     inner_opt_state: OptState
     acc_grads: Updates  # their mean or sum; after a step, that of the last k
-    skip_state: Any = ()  # what the skip function returned last
+    skip_state: PyTree = ()  # what the skip function returned last
 
 
 class MultiSteps:
@@ -94,10 +99,10 @@ class MultiSteps:
     def __init__(
         self,
         opt: AnyTransformation,
-        every_k_schedule: int | Array | Callable[[Any], Any],
+        every_k_schedule: int | Array | Callable[[Array], ArrayLike],
         use_grad_mean: bool = True,
         should_skip_update_fn: ShouldSkipUpdateFunction | None = None,
-        accumulator_dtype: Any = jnp.float32,
+        accumulator_dtype: DTypeLike | None = jnp.float32,
     ):
         self._opt = as_inner("MultiSteps", "opt", opt)
         self._pair = multi_steps(
@@ -129,7 +134,7 @@ class MultiSteps:
         updates: Updates,
         state: MultiStepsState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, MultiStepsState]:
         """Accumulate a gradient, and take a step if it is the `k`-th.
 
@@ -159,10 +164,10 @@ class MultiSteps:
 @transformation
 def multi_steps(
     opt: AnyTransformation,
-    every_k_schedule: int | Array | Callable[[Any], Any],
+    every_k_schedule: int | Array | Callable[[Array], ArrayLike],
     use_grad_mean: bool = True,
     should_skip_update_fn: ShouldSkipUpdateFunction | None = None,
-    accumulator_dtype: Any = jnp.float32,
+    accumulator_dtype: DTypeLike | None = jnp.float32,
 ) -> GradientTransformationExtraArgs:
     """`MultiSteps` as a pair `(init, update)`.
 
@@ -196,18 +201,18 @@ multi_steps.__name__ = "MultiSteps"  # the name users type
 class _Decided(NamedTuple):
     """The decisions of the user's functions about this gradient."""
 
-    k: Any  # the number of gradients per step
+    k: Real  # the number of gradients per step
     skip: Bool[Array, ""]  # whether to skip this one
-    skip_state: Any  # the second result of the skip function
+    skip_state: PyTree  # the second result of the skip function
 
 
 def _decide(
-    every: Callable[[Array], Any],
+    every: Callable[[Array], Real],
     skip: ShouldSkipUpdateFunction,
     updates: Updates,
     state: MultiStepsState,
     params: Params | None,
-    **extra_args: Any,
+    **extra_args: object,
 ) -> _Decided:
     """Call the user's functions."""
     check.state_of("MultiSteps", MultiStepsState, state)
@@ -220,7 +225,10 @@ class _Accumulation:
     """Accumulates `k` gradients, and takes a step with them."""
 
     def __init__(
-        self, opt: GradientTransformationExtraArgs, use_mean: bool, dtype: Any
+        self,
+        opt: GradientTransformationExtraArgs,
+        use_mean: bool,
+        dtype: DTypeLike | None,
     ):
         self._opt, self._use_mean, self._dtype = opt, use_mean, dtype
         self._elementwise = _is_elementwise(opt)
@@ -236,7 +244,7 @@ class _Accumulation:
         updates: Updates,
         state: MultiStepsState,
         params: Params | None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, MultiStepsState]:
         """Accumulate a gradient, and take a step if it is the `k`-th."""
         k, skip, skip_state = decided
@@ -246,7 +254,7 @@ class _Accumulation:
         acc = map_wide("MultiSteps", self._add, [j.astype(float), skip], **trees)
         mean = lambda g, a: None if g is None else self._read(g, a, j)
         mean = jax.tree.map(mean, updates, acc, is_leaf=lambda x: x is None)
-        args = self._opt, mean, state.inner_opt_state, params, extra_args
+        args = mean, state.inner_opt_state, params, extra_args
         updates, inner = self._held(full, *args)
         steps = state.gradient_step
         return updates, MultiStepsState(
@@ -255,40 +263,50 @@ class _Accumulation:
             inner_opt_state=inner,
             # The next gradient overwrites an old mean. A sum is reset to zero for
             # Optax, which would add to it if training continues there.
-            acc_grads=acc if self._use_mean else _emptied(full, acc),
+            acc_grads=acc if self._use_mean else where(full, zeros(acc), acc),
             skip_state=skip_state,
         )
 
-    def _sums(self, g: Any, a: Any) -> bool:
+    def _sums(self, g: _Leaf, a: _Leaf) -> bool:
         """Whether a leaf is accumulated as a sum."""
         return not self._use_mean or (_is_half(g) and not _is_half(a))
 
-    def _add(self, numbers: Sequence[Any], rows: Sequence[Any]) -> list[Array]:
+    def _add(
+        self, numbers: Sequence[ArrayLike], rows: Sequence[tuple[_Leaf, _Leaf]]
+    ) -> list[Array]:
         """The accumulators of some leaves, with their gradients added."""
         how = [_to_sum if self._sums(*row) else _to_mean for row in rows]
         return [f(numbers, [row])[0] for f, row in zip(how, rows, strict=True)]
 
-    def _read(self, g: Any, a: Array, j: Array) -> Array:
+    def _read(self, g: _Leaf, a: Array, j: Array) -> Array:
         """The accumulated gradient, in the dtype of a gradient."""
         if self._use_mean and self._sums(g, a):
             a = a / j.astype(a.dtype)
         return a.astype(jnp.result_type(g)) if is_inexact(jnp.asarray(g)) else a
 
-    def _held(self, full: Array, tx: Any, updates: Updates, *rest: Any) -> Any:
+    def _held(
+        self,
+        full: Array,
+        updates: Updates,
+        state: OptState,
+        params: Params | None,
+        extra_args: Mapping[str, object],
+    ) -> tuple[Updates, OptState]:
         """Take a step if `full` is true.
 
         An elementwise formula is cheap: computing it at every step reads and writes
         less than a branch, which keeps the updates in memory. A formula for whole
         arrays is expensive, and runs in a branch.
         """
+        args = updates, state, params, extra_args
         if self._elementwise:
-            return held("MultiSteps", full, tx, updates, *rest)
-        return when("MultiSteps", full, tx, zeros, updates, *rest)
+            return held("MultiSteps", full, self._opt, *args)
+        return when("MultiSteps", full, self._opt, zeros, *args)
 
 
 def skip_not_finite(
     updates: Updates,
-    gradient_step: Any,
+    gradient_step: object,
     params: Params | None,
     *,
     axis_name: AxisName = None,
@@ -313,7 +331,7 @@ def skip_not_finite(
 
 def skip_large_updates(
     updates: Updates,
-    gradient_step: Any,
+    gradient_step: object,
     params: Params | None,
     max_squared_norm: Real,
     *,
@@ -339,11 +357,13 @@ def skip_large_updates(
 
 def _never_skip(
     updates: Updates, gradient_step: Array, params: Params | None
-) -> tuple[Any, Any]:
+) -> tuple[Array, PyTree]:
     return jnp.array(False), ()
 
 
-def _every(k: Any) -> Callable[[Array], Any]:
+def _every(
+    k: int | Array | Callable[[Array], ArrayLike],
+) -> Callable[[Array], Real]:
     """`step -> k`, for a number or a function."""
     checked = lambda k: check.period("MultiSteps", every_k_schedule=k)[0]
     if callable(k):
@@ -352,7 +372,7 @@ def _every(k: Any) -> Callable[[Array], Any]:
     return lambda step: number
 
 
-def _accumulator_dtype(dtype: Any, requested: Any) -> Any:
+def _accumulator_dtype(dtype: np.dtype, requested: DTypeLike | None) -> DTypeLike:
     """The dtype to accumulate in; complex and float64 params stay so."""
     if requested is None or not jnp.issubdtype(dtype, jnp.inexact):
         return requested or dtype
@@ -361,7 +381,7 @@ def _accumulator_dtype(dtype: Any, requested: Any) -> Any:
     return requested
 
 
-def _is_half(x: Any) -> bool:
+def _is_half(x: _Leaf) -> bool:
     return is_inexact(x) and jnp.finfo(x.dtype).bits < 32
 
 
@@ -369,10 +389,6 @@ def _is_elementwise(tx: GradientTransformationExtraArgs) -> bool:
     """Whether it consists only of elementwise rules."""
     bodies = [link.body for link in plan_of("MultiSteps", "opt", tx).links]
     return all(isinstance(x, Rule) and x.is_elementwise for x in bodies)
-
-
-def _emptied(full: Array, acc: Updates) -> Updates:
-    return jax.tree.map(lambda a: jnp.where(full, jnp.zeros_like(a), a), acc)
 
 
 # The first gradient after a step replaces the old accumulator.

@@ -1,9 +1,10 @@
 """Groups of leaves, each with its own transformation."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
+from jaxtyping import PyTree
 
 from ..core import (
     AnyTransformation,
@@ -14,6 +15,8 @@ from ..core import (
     transformation,
 )
 from ..engine import Mask, masked_plan, plan_of, sequence
+
+Reasons: TypeAlias = Callable[[Params], list[str]]  # why each leaf has its label
 
 
 @like_optax
@@ -30,9 +33,9 @@ class Group(Mask):
         self,
         name: str,
         label: Hashable,
-        chosen: Callable[[Params], Any],
+        chosen: Callable[[Params], PyTree],
         extra_too: bool,
-        reasons: Callable[[Params], list[str]] | None,
+        reasons: Reasons | None,
     ):
         """Define a group.
 
@@ -51,7 +54,7 @@ class Group(Mask):
 @transformation
 def partition(
     transforms: Mapping[Any, AnyTransformation],
-    param_labels: Any,
+    param_labels: PyTree | Callable[[Params], PyTree],
     *,
     mask_compatible_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
@@ -80,17 +83,17 @@ def partition(
     """
     transforms = dict(transforms)
     labels = _labels_for(tuple(transforms), param_labels)
-    reasons: Any = getattr(param_labels, "reasons", None)
+    reasons: Reasons | None = getattr(param_labels, "reasons", None)
     reasons = reasons if callable(reasons) else None
     return groups("partition", transforms, labels, mask_compatible_extra_args, reasons)
 
 
 def groups(
     name: str,
-    transforms: dict[Any, AnyTransformation],
-    labels: Callable[[Params], Any],
+    transforms: Mapping[Any, AnyTransformation],
+    labels: Callable[[Params], PyTree],
     extra_too: bool,
-    reasons: Callable[[Params], list[str]] | None = None,
+    reasons: Reasons | None = None,
 ) -> GradientTransformationExtraArgs:
     """`partition`, for any transformation that is built on it.
 
@@ -125,13 +128,15 @@ def groups(
     return sequence(plans, apart, together).pair
 
 
-def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[..., Any]:
+def _labels_for(
+    known: tuple[Hashable, ...], param_labels: PyTree | Callable[[Params], PyTree]
+) -> Callable[[Params], PyTree]:
     """`params -> labels`, after a check that each label has a transformation."""
     leaves = jax.tree.leaves(param_labels)
     # A module may be callable and still be a tree of labels.
     make = callable(param_labels) and not (leaves and all(x in known for x in leaves))
 
-    def labels(params: Params) -> Any:
+    def labels(params: Params) -> PyTree:
         tree = param_labels(params) if make else param_labels
         if all(label in known for label in jax.tree.leaves(tree)):
             return tree
@@ -148,6 +153,8 @@ def _labels_for(known: tuple[Hashable, ...], param_labels: Any) -> Callable[...,
     return labels
 
 
-def _chosen(labels: Callable[[Params], Any], mine: Hashable) -> Callable[..., Any]:
+def _chosen(
+    labels: Callable[[Params], PyTree], mine: Hashable
+) -> Callable[[Params], PyTree]:
     """`params -> mask`, true for the leaves with this label."""
     return lambda params: jax.tree.map(lambda label: label == mine, labels(params))

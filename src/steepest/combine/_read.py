@@ -61,13 +61,13 @@ def read(state: OptState, name: str, tx: AnyTransformation | None = None) -> Any
     return alone({label: _plain(value) for label, value in groups.items()})
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: Any) -> object:
     """A concrete scalar as a Python number; everything else unchanged."""
     known = check.is_number(x) and not isinstance(x, Tracer)
     return np.asarray(x).item() if known and np.ndim(x) == 0 else x
 
 
-def _is_memory(path: tuple[Any, ...]) -> bool:
+def _is_memory(path: tuple[object, ...]) -> bool:
     """Whether this is the path of a schedule's state in `inject_hyperparams`."""
     names = [getattr(step, "name", None) for step in path]
     return "hyperparams_states" in names

@@ -1,9 +1,9 @@
 """Groups of leaves, selected by their paths in the tree."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
+from jaxtyping import PyTree
 
 from ..core import (
     AnyTransformation,
@@ -68,7 +68,7 @@ def route(
     names = list(transforms)
     patterns = as_patterns("route", names)
 
-    def labels(params: Params) -> Any:
+    def labels(params: Params) -> PyTree:
         matches = first_matches(patterns, params)
         if None in matches:
             raise _unmatched(matches, key_paths(params), names)

@@ -1,7 +1,7 @@
 """Keep the norms and hyperparameters of the last step in the state."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -22,6 +22,9 @@ from ..core import (
 from ..engine import lift, plan_of, sequence, Shown, shown
 from ..numerics import gradient_norm_squared, scalar, sqrt_or_zero
 
+T = TypeVar("T")
+Numbers: TypeAlias = dict[str, Array | dict[str, Array]]  # by name, or name and group
+
 
 class WatchedState(NamedTuple):
     """The inner state, and the numbers of the last step."""
@@ -29,7 +32,7 @@ class WatchedState(NamedTuple):
     inner_state: OptState
     gradient_norm: Float[Array, ""]  # global norm of the gradient
     update_norm: Float[Array, ""]  # global norm of the updates
-    numbers: dict[str, Any]  # learning rate and weight decay, by name and group
+    numbers: Numbers  # learning rate and weight decay, by name and group
 
 
 class _Norm(NamedTuple):
@@ -76,15 +79,15 @@ def watched(
     return sequence(plans, apart, together).pair
 
 
-def by_name(numbers: Any) -> dict[str, Any]:
+def by_name(numbers: Iterable[Shown]) -> Numbers:
     """Numbers by name; those with the same name in a dict by group."""
-    groups: dict[str, dict[str, Any]] = {}
+    groups: dict[str, dict[str, Array]] = {}
     for name, label, value in map(_named, numbers):
         groups.setdefault(name, {})[label] = value
     return {name: alone(values) for name, values in groups.items()}
 
 
-def alone(values: Mapping[str, Any]) -> Any:
+def alone(values: Mapping[str, T]) -> T | dict[str, T]:
     """The value if there is only one, otherwise all values by label."""
     return next(iter(values.values())) if len(values) == 1 else dict(values)
 
@@ -99,7 +102,7 @@ def unchanged_formula(g: Array) -> Array:
 
 
 @gives()
-def measured_norm(norm: Array, *, total: Array) -> tuple[dict[str, Any], Array]:
+def measured_norm(norm: Array, *, total: Array) -> tuple[dict[str, Array], Array]:
     """The norm of this step, which replaces the last one."""
     return {}, sqrt_or_zero(total)
 
