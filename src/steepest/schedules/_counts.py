@@ -1,17 +1,17 @@
 """Step counts of any dtype, converted for schedules without losing precision."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from ..core import Schedule
+from ..core import Real, Schedule
 from ..numerics import at_least_float32
 
 
-def of_count(formula: Callable[[Array], Any]) -> Schedule:
+def of_count(formula: Callable[[Array], Array]) -> Schedule:
     """A schedule that passes an exact count to a formula.
 
     If the count is in half precision, so is the result.
@@ -20,7 +20,7 @@ def of_count(formula: Callable[[Array], Any]) -> Schedule:
         formula: a function of the count that `exact` returns.
     """
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: ArrayLike) -> Array:
         count = jnp.asarray(_clamped(count))
         value = formula(at_least_float32(exact(count)))
         return value.astype(count.dtype) if _is_half(count) else value
@@ -28,7 +28,7 @@ def of_count(formula: Callable[[Array], Any]) -> Schedule:
     return schedule
 
 
-def exact(count: Any) -> Any:
+def exact(count: ArrayLike) -> int | float | Array:
     """A count that can be subtracted from without wrapping or losing steps.
 
     Integers become signed and at least int32: an unsigned 3 - 5 is four billion.
@@ -48,7 +48,7 @@ def exact(count: Any) -> Any:
     return count if count.dtype.itemsize >= 4 else count.astype(jnp.int32)
 
 
-def reachable(steps: Any) -> Any:
+def reachable(steps: Real) -> Real:
     """A number of steps that can be compared with any count.
 
     An integer too large for JAX becomes a float.
@@ -59,7 +59,7 @@ def reachable(steps: Any) -> Any:
     return float(steps) if isinstance(steps, int) and steps > _largest() else steps
 
 
-def among(count: Array, *numbers: Any) -> Array:
+def among(count: Array, *numbers: Real) -> Array:
     """The count, as a float if one of the numbers is not an integer.
 
     Args:
@@ -71,7 +71,7 @@ def among(count: Array, *numbers: Any) -> Array:
     return count if whole else as_float(count)
 
 
-def as_float(count: Any) -> Any:
+def as_float(count: ArrayLike) -> Array:
     """Counts as floats, float32 or wider, so that they can be divided.
 
     Weakly typed counts, such as Python numbers, stay weakly typed.
@@ -82,7 +82,7 @@ def as_float(count: Any) -> Any:
     return count * 1.0 if count.weak_type else count.astype(float)
 
 
-def _clamped(count: Any) -> Any:
+def _clamped(count: ArrayLike) -> ArrayLike:
     """A Python or NumPy count, clamped to the largest integer of JAX.
 
     JAX rejects larger Python integers, and keeps only 32 bits of NumPy's.

@@ -6,10 +6,10 @@ arXiv:1608.03983
 
 import logging
 import math
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from .. import check
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 @schedule
-def constant_schedule(value: Any) -> Schedule:
+def constant_schedule(value: ArrayLike) -> Schedule:
     """`value`, at every step.
 
     Args:
@@ -92,7 +92,7 @@ def polynomial(
         return lambda count: init_value
     begin, steps = from_zero(name, begin), reachable(steps)
 
-    def formula(count: Array) -> Any:
+    def formula(count: Array) -> Array:
         t = jnp.maximum(among(count, begin, steps), begin) - begin
         # Not `1 - t / steps`: XLA multiplies by the reciprocal, and the result may be
         # below zero.
@@ -166,7 +166,7 @@ def cosine(
     if isinstance(decay_steps, int):
         decay_steps = float(decay_steps)  # 10**10 does not fit in an int32
 
-    def formula(count: Array) -> Any:
+    def formula(count: Array) -> Array:
         t = jnp.minimum(as_float(count), decay_steps) / decay_steps
         c = (1 + jnp.cos(math.pi * t)) / 2
         return init_value * ((1 - alpha) * c**exponent + alpha)
@@ -174,7 +174,7 @@ def cosine(
     return of_count(formula)
 
 
-def some_steps(name: str, steps: Any) -> bool:
+def some_steps(name: str, steps: Real) -> bool:
     """Whether the transition has steps; logs a message if it has none.
 
     A traced number counts as having steps.
@@ -191,7 +191,7 @@ def some_steps(name: str, steps: Any) -> bool:
     return not none
 
 
-def from_zero(name: str, begin: Any) -> Any:
+def from_zero(name: str, begin: Real) -> Real:
     """The first step, or 0 if it is negative, as in Optax.
 
     Args:

@@ -1,7 +1,5 @@
 """Exponential decay."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -87,7 +85,7 @@ def exponential(
         )
     begin, steps = from_zero(name, begin), reachable(steps)
 
-    def formula(count: Array) -> Any:
+    def formula(count: Array) -> Array:
         t = jnp.maximum(among(count, begin, steps), begin) - begin
         # Integers are divided as integers: in floats 3 * (1 / 3) may be below 1.
         t = as_float(t // steps) if staircase else as_float(t) / steps

@@ -1,13 +1,16 @@
 """Hyperparameters in the state, where they can be read, scheduled and changed."""
 
 import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args, NamedTuple
+from functools import partial
+from typing import get_args, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, Int, PyTree
 
 from .. import check
 from ..core import (
@@ -28,7 +31,8 @@ from ..engine import Decide, wrapping
 from ..numerics import increment, wide_dtype, zero_count
 from ._wrapped import WrappedSchedule
 
-Factory = Callable[..., GradientTransformation]
+Factory: TypeAlias = Callable[..., GradientTransformation]
+Numbers: TypeAlias = Mapping[str, ArrayLike | np.generic]  # by name
 
 
 @like_optax
@@ -36,7 +40,7 @@ class InjectHyperparamsState(NamedTuple):
     """Optax's older state, without the states of the schedules."""
 
     count: Int[Array, ""]  # the number of steps taken
-    hyperparams: dict[str, Any]
+    hyperparams: dict[str, ArrayLike]
     inner_state: OptState
 
 
@@ -45,15 +49,22 @@ class InjectStatefulHyperparamsState(NamedTuple):
     """The hyperparameters and the inner state."""
 
     count: Int[Array, ""]  # the number of steps taken
-    hyperparams: dict[str, Any]  # by name; assign a number to change one
-    hyperparams_states: dict[str, Any]  # by name, the state of each schedule
+    hyperparams: dict[str, ArrayLike]  # by name; assign a number to change one
+    hyperparams_states: dict[str, PyTree]  # by name, the state of each schedule
     inner_state: OptState
+
+
+class _Decided(NamedTuple):
+    """The results of the schedules in this step."""
+
+    values: dict[str, ArrayLike]  # all hyperparameters, by name
+    memories: dict[str, PyTree]  # the new states of the schedules
 
 
 def inject_hyperparams(
     inner_factory: Factory,
     static_args: str | Iterable[str] = (),
-    hyperparam_dtype: Any = None,
+    hyperparam_dtype: DTypeLike | None = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
     """Keep the hyperparameters of `inner_factory` in the state.
 
@@ -86,7 +97,7 @@ def inject_hyperparams(
     fixed = static | _fixed(inner_factory, signature)
     title = getattr(inner_factory, "__name__", "inner_factory")
 
-    def make(*args: Any, **kwargs: Any) -> GradientTransformationExtraArgs:
+    def make(*args: object, **kwargs: object) -> GradientTransformationExtraArgs:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -111,11 +122,11 @@ def inject_hyperparams(
 @transformation
 def injected(
     inner_factory: Factory,
-    numbers: dict[str, Any],
-    schedules: dict[str, Any],
-    rest: dict[str, Any],
+    numbers: Numbers,
+    schedules: Mapping[str, StatefulSchedule],
+    rest: Mapping[str, object],
     static_args: tuple[str, ...] = (),
-    hyperparam_dtype: Any = None,
+    hyperparam_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """The transformation that `inject_hyperparams(inner_factory)(...)` returns.
 
@@ -128,10 +139,10 @@ def injected(
         static_args, hyperparam_dtype: as for `inject_hyperparams`.
     """
 
-    def inner(hyperparams: Mapping[str, Any]) -> GradientTransformationExtraArgs:
+    def inner(hyperparams: Numbers) -> GradientTransformationExtraArgs:
         return _called(inner_factory, {**rest, **numbers, **hyperparams})
 
-    def as_arrays(values: Mapping[str, Any], tree: Params) -> dict[str, Any]:
+    def as_arrays(values: Numbers, tree: PyTree) -> dict[str, ArrayLike]:
         dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(tree))
         return {name: _as_array(values[name], dtype) for name in numbers}
 
@@ -143,31 +154,18 @@ def injected(
         state = inner(values).init(params)
         return InjectStatefulHyperparamsState(zero_count(), values, memories, state)
 
-    def ready(updates: Updates, state: Any, params: Params | None) -> Any:
+    def ready(updates: Updates, state: OptState, params: Params | None) -> OptState:
         """The state with Python numbers as arrays, which avoids recompilation."""
         check.state_of("inject_hyperparams", InjectStatefulHyperparamsState, state)
         values = as_arrays(state.hyperparams, (updates, params))
         return state._replace(hyperparams={**state.hyperparams, **values})
 
-    def scheduled(
-        updates: Updates,
-        state: InjectStatefulHyperparamsState,
-        params: Params | None,
-        **extra_args: Any,
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The hyperparameters of this step, and the new states of the schedules."""
-        values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
-        for name, schedule in schedules.items():
-            values[name] = jnp.asarray(schedule(memories[name], **extra_args))
-            memories[name] = schedule.update(memories[name], **extra_args)
-        return values, memories
-
     def update(
-        decided: tuple[dict[str, Any], dict[str, Any]],
+        decided: _Decided,
         updates: Updates,
         state: InjectStatefulHyperparamsState,
         params: Params | None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, InjectStatefulHyperparamsState]:
         values, memories = decided
         updates, inner_state = inner(values).update(
@@ -178,15 +176,30 @@ def injected(
             count, values, memories, inner_state
         )
 
-    asked = Decide(scheduled, ("schedules",))
+    asked = Decide(partial(_scheduled, schedules), ("schedules",))
     return wrapping(init, update, decide=asked, ready=ready)
 
 
+def _scheduled(
+    schedules: Mapping[str, StatefulSchedule],
+    updates: Updates,
+    state: InjectStatefulHyperparamsState,
+    params: Params | None,
+    **extra_args: object,
+) -> _Decided:
+    """Call the schedules."""
+    values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
+    for name, schedule in schedules.items():
+        values[name] = jnp.asarray(schedule(memories[name], **extra_args))
+        memories[name] = schedule.update(memories[name], **extra_args)
+    return _Decided(values, memories)
+
+
 def _called(
-    factory: Factory, arguments: Mapping[str, Any]
+    factory: Factory, arguments: Mapping[str, object]
 ) -> GradientTransformationExtraArgs:
     """Call a factory with these arguments, by name."""
-    by_name: Any = arguments
+    by_name = OrderedDict(arguments)
     bound = inspect.BoundArguments(inspect.signature(factory), by_name)
     return with_extra_args_support(factory(*bound.args, **bound.kwargs))
 
@@ -210,7 +223,11 @@ injected.__name__ = "inject_hyperparams"  # the name users type
 injected.written = _written  # pyright: ignore[reportFunctionMemberAccess]
 
 
-def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
+def _check(
+    inner_factory: Factory,
+    static_args: str | Iterable[str],
+    hyperparam_dtype: DTypeLike | None,
+) -> None:
     """Check the arguments of `inject_hyperparams`."""
     name = "inject_hyperparams"
     if not callable(inner_factory):
@@ -239,7 +256,7 @@ def _check(inner_factory: Any, static_args: Any, hyperparam_dtype: Any) -> None:
 def inject_stateful_hyperparams(
     inner_factory: Factory,
     static_args: str | Iterable[str] = (),
-    hyperparam_dtype: Any = None,
+    hyperparam_dtype: DTypeLike | None = None,
 ) -> Callable[..., GradientTransformationExtraArgs]:
     """The older name of `inject_hyperparams`.
 
@@ -250,12 +267,12 @@ def inject_stateful_hyperparams(
 
 
 def _sorted(
-    arguments: Mapping[str, Any], static: set[str]
-) -> tuple[dict[str, Any], dict[str, StatefulSchedule], dict[str, Any]]:
+    arguments: Mapping[str, object], static: set[str]
+) -> tuple[Numbers, dict[str, StatefulSchedule], dict[str, object]]:
     """Split the arguments into numbers, schedules and the rest."""
-    numbers: dict[str, Any] = {}
+    numbers: dict[str, ArrayLike | np.generic] = {}
     schedules: dict[str, StatefulSchedule] = {}
-    rest: dict[str, Any] = {}
+    rest: dict[str, object] = {}
     for name, x in arguments.items():
         if name in static or isinstance(x, bool | np.bool_) or _is_key(x):
             rest[name] = x
@@ -278,19 +295,19 @@ def _fixed(factory: Factory, signature: inspect.Signature) -> set[str]:
     return {name for name, kind in kinds.items() if Array not in get_args(kind)}
 
 
-def _is_key(x: Any) -> bool:
+def _is_key(x: object) -> bool:
     """Whether `x` is a random key: an array, but not a number."""
     return isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def _is_something_else(name: str, x: Any) -> bool:
+def _is_something_else(name: str, x: object) -> bool:
     """Whether a callable is not a schedule: a mask, a dtype, a module."""
     made = call_of(x) is not None  # one of steepest's own schedules
     is_tree = not made and not jax.tree_util.all_leaves([x])
     return inspect.isclass(x) or name.endswith("mask") or is_tree
 
 
-def _as_array(x: Any, dtype: Any) -> Array:
+def _as_array(x: ArrayLike | np.generic, dtype: DTypeLike) -> Array:
     """A number as an array: real numbers in `dtype`, integers in their own dtype."""
     real = jnp.issubdtype(jnp.result_type(x), jnp.floating)
     x = jnp.asarray(x)

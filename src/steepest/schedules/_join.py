@@ -1,14 +1,17 @@
 """Several schedules in sequence."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 
 from .. import check
 from ..core import Real, Schedule, schedule
 from ._counts import exact, reachable
+
+T = TypeVar("T")
 
 
 @schedule
@@ -41,7 +44,7 @@ def join_schedules(
         )
     begins = [reachable(x) for x in begins]
 
-    def schedule(count: Any) -> Any:
+    def schedule(count: ArrayLike) -> ArrayLike:
         count = exact(count)
         value = parts[0](count)
         for boundary, after in zip(begins, parts[1:], strict=True):
@@ -57,7 +60,7 @@ def join_schedules(
     return schedule
 
 
-def _named(argument: str, values: Any) -> dict[str, Any]:
+def _named(argument: str, values: Iterable[T]) -> dict[str, T]:
     """The items of an argument, as `{"argument[0]": ..., "argument[1]": ...}`."""
     if not isinstance(values, Iterable):
         raise TypeError(

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .. import check
@@ -13,7 +14,7 @@ from ..core import Real, Schedule, schedule
 from ..numerics import at_least_float32
 from ._counts import among, as_float, exact, of_count, reachable
 
-BoundariesAndScales = Mapping[Any, Any]
+BoundariesAndScales: TypeAlias = Mapping[Any, Real]  # Any: keys are invariant
 
 
 @schedule
@@ -37,9 +38,9 @@ def piecewise_constant_schedule(
     if not parts:
         return lambda count: init_value
 
-    def formula(count: Array) -> Any:
+    def formula(count: Array) -> Array:
         count = among(count, *(boundary for boundary, _ in parts))
-        value = init_value
+        value = jnp.asarray(init_value)
         for boundary, scale in parts:
             value = jnp.where(count >= boundary, value * scale, value)
         return value
@@ -88,25 +89,25 @@ def interpolated(
     check.choice(name, _WAYS, interpolate_type=interpolate_type)
     way = _WAYS[interpolate_type]
     (init_value,) = check.finite(name, init_value=init_value)
-    corners: list[tuple[Any, Any]] = [(0, init_value)]
+    corners: list[tuple[Real, Real]] = [(0, init_value)]
     for boundary, scale in _sorted(name, boundaries_and_scales):
         corners.append((boundary, corners[-1][1] * scale))
 
-    def schedule(count: Any) -> Float[Array, "..."]:
-        count = at_least_float32(exact(count))
-        count = among(count, *(boundary for boundary, _ in corners))
-        value = jnp.full(count.shape, init_value * 1.0)
+    def schedule(count: ArrayLike) -> Float[Array, "..."]:
+        steps = (boundary for boundary, _ in corners)
+        t = among(at_least_float32(exact(count)), *steps)
+        value = jnp.full(t.shape, init_value * 1.0)
         for (begin, low), (end, high) in pairwise(corners):
-            share = as_float(count - begin) / ((end - begin) or 1)
+            share = as_float(t - begin) / ((end - begin) or 1)
             between = low + (high - low) * way(share)
-            reached = jnp.where(count < end, between, high)
-            value = jnp.where(count < begin, value, reached)
+            reached = jnp.where(t < end, between, high)
+            value = jnp.where(t < begin, value, reached)
         return value.astype(float)
 
     return schedule
 
 
-def _sorted(name: str, scales: BoundariesAndScales | None) -> list[tuple[Any, Any]]:
+def _sorted(name: str, scales: BoundariesAndScales | None) -> list[tuple[Real, Real]]:
     """The boundaries and their factors, checked and in ascending order.
 
     Args:

@@ -9,7 +9,6 @@ arXiv:1608.03983
 import inspect
 from collections.abc import Iterable, Mapping
 from itertools import accumulate
-from typing import Any
 
 import jax.numpy as jnp
 
@@ -138,7 +137,7 @@ def warmup_exponential_decay_schedule(
 
 
 @schedule
-def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
+def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Real]]) -> Schedule:
     """Cosine decay with warm restarts.
 
     Args:
@@ -163,7 +162,7 @@ def sgdr_schedule(cosine_kwargs: Iterable[Mapping[str, Any]]) -> Schedule:
     return join_schedules(parts, list(ends)[:-1])
 
 
-def _cycle(k: int, cycle: Any) -> Schedule:
+def _cycle(k: int, cycle: Mapping[str, Real]) -> Schedule:
     """The schedule of cycle `k`; its error messages name the cycle."""
     name = f"sgdr_schedule: cosine_kwargs[{k}]"
     if not isinstance(cycle, Mapping):

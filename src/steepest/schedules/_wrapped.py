@@ -1,7 +1,8 @@
 """A stateful schedule made from a function of the count."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import ArrayLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -43,7 +44,7 @@ class WrappedSchedule:
         return WrappedScheduleState(zero_count())
 
     def update(
-        self, state: WrappedScheduleState, **extra_args: Any
+        self, state: WrappedScheduleState, **extra_args: object
     ) -> WrappedScheduleState:
         """The state after one more step.
 
@@ -54,7 +55,7 @@ class WrappedSchedule:
         del extra_args
         return WrappedScheduleState(increment(state.count))
 
-    def __call__(self, state: WrappedScheduleState, **extra_args: Any) -> Any:
+    def __call__(self, state: WrappedScheduleState, **extra_args: object) -> ArrayLike:
         """The value at this count.
 
         Args:
