@@ -1,8 +1,8 @@
 """The mean over several batches, one batch in each call."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
@@ -19,7 +19,7 @@ from ..core import (
 from ..engine import map_leaves
 from ..numerics import zero_count
 from ..transforms import identity
-from ..tree import zeros_like
+from ..tree import where, zeros_like
 from ._aggregator import average_per_element_updates, Axis, MadeAggregator, narrow, wide
 
 
@@ -56,7 +56,7 @@ def accumulate_avg_updates(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, AccumulateAvgUpdatesState]:
         del params, extra_args
         state = check.state_of(name, AccumulateAvgUpdatesState, state)
@@ -64,9 +64,9 @@ def accumulate_avg_updates(
         mean = map_leaves(name, mean_of(k), updates=updates, avg_grad=state.avg_grad)
         ready = k == steps
         new = AccumulateAvgUpdatesState(
-            jnp.where(ready, 0, k), ready, unless(ready, mean)
+            jnp.where(ready, 0, k), ready, where(ready, zeros_like(mean), mean)
         )
-        return unless(~ready, mean), new
+        return where(ready, mean, zeros_like(mean)), new
 
     return GradientTransformationExtraArgs(init, update)
 
@@ -88,7 +88,7 @@ def average_incrementally_updates(
     return MadeAggregator(*chain(average_per_element_updates(per_elt_axis), accumulate))
 
 
-def mean_of(k: Int[Array, ""]) -> Any:
+def mean_of(k: Int[Array, ""]) -> Callable[[Array, Array], Array]:
     """A function of a leaf and the mean of the previous `k - 1`: the mean of `k`."""
 
     def mean(g: Array, m: Array) -> Array:
@@ -96,8 +96,3 @@ def mean_of(k: Int[Array, ""]) -> Any:
         return narrow(old + (wide(g) - old) / k.astype(old.dtype), m)
 
     return mean
-
-
-def unless(zero: Bool[Array, ""], tree: Updates) -> Updates:
-    """`tree`, or zeros like it if `zero`."""
-    return jax.tree.map(lambda x: jnp.where(zero, jnp.zeros_like(x), x), tree)

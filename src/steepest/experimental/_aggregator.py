@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from .. import check
@@ -22,7 +23,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import Leaves, plan_of, restore, update_dtype, widen
+from ..engine import Leaves, Plan, plan_of, restore, update_dtype, widen
 from ..numerics import wide_dtype
 from ..tree import get
 
@@ -90,8 +91,7 @@ def process(
     check.flag(name, aggregator_has_aux=aggregator_has_aux)
     # Rules expect params in the shapes of the updates. Here the updates have additional
     # axes, so rules that do not need the params do not get them.
-    bodies = [link.body for link in plan_of(name, "preprocessor", before).links]
-    unseen = all(isinstance(x, Rule) and "params" not in x.needs for x in bodies)
+    unseen = _needs_no_params(plan_of(name, "preprocessor", before))
 
     def init(params: Params) -> tuple[OptState, OptState, OptState]:
         return before.init(params), join.init(params), after.init(params)
@@ -100,7 +100,7 @@ def process(
         updates: Updates,
         state: tuple[OptState, OptState, OptState],
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, tuple[OptState, OptState, OptState]]:
         first, second, third = state
         seen = None if unseen else params
@@ -126,6 +126,11 @@ def process(
     return GradientTransformationExtraArgs(init, update)
 
 
+def _needs_no_params(plan: Plan) -> bool:
+    bodies = [link.body for link in plan.links]
+    return all(isinstance(x, Rule) and "params" not in x.needs for x in bodies)
+
+
 @transformation
 def average_per_element_updates(per_elt_axis: Axis = 0) -> Aggregator:
     """The mean over the elements.
@@ -139,7 +144,7 @@ def average_per_element_updates(per_elt_axis: Axis = 0) -> Aggregator:
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         del params, extra_args
         batch_size(name, updates, per_elt_axis)
@@ -185,12 +190,12 @@ def batch_size(name: str, updates: Updates, axis: Axis) -> int:
     return sizes[0]
 
 
-def wide(x: Any) -> Array:
+def wide(x: ArrayLike) -> Array:
     """`x` in float32 or wider, including integers."""
     x = jnp.asarray(x)
     return widen(x, wide_dtype([x]), integers=True)
 
 
-def narrow(x: Array, like: Any) -> Array:
+def narrow(x: Array, like: ArrayLike) -> Array:
     """`x` in the dtype of a leaf, or in float32 if the leaf has integers."""
     return restore(x, update_dtype(jnp.asarray(like), None))

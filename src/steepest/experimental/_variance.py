@@ -1,10 +1,11 @@
 """Mean and variance of the gradients of single elements, tracked during training."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
 
 from .. import check
@@ -24,8 +25,8 @@ from ..core import (
 from ..engine import map_leaves
 from ..numerics import abs_sq, debias, ema, increment, zero_count
 from ..transforms import identity
-from ..tree import get, zeros_like
-from ._accumulate import mean_of, unless
+from ..tree import get, where, zeros_like
+from ._accumulate import mean_of
 from ._aggregator import (
     Aggregator,
     Axis,
@@ -75,18 +76,8 @@ def get_per_element_mean_and_sum_sq_diff_grads(
     """
     name = "get_per_element_mean_and_sum_sq_diff_grads"
     (steps,) = check.period(name, accumulation_steps=accumulation_steps)
-
-    def at_once(
-        updates: Updates,
-        state: OptState,
-        params: Params | None = None,
-        **extra_args: Any,
-    ) -> tuple[Any, OptState]:
-        del params, extra_args
-        m, s, size = _batch_statistics(name, updates, per_elt_axis)
-        s = jax.tree.map(narrow, s, updates)
-        aux = {"sum_sq_diff_grads": s, "sample_size": size}
-        return (jax.tree.map(narrow, m, updates), aux), state
+    if steps == 1:
+        return _of_one_batch(name, per_elt_axis)
 
     def init(params: Params) -> PerElementMeanAndSumSqDiffGradsState:
         # Each field has arrays of its own, so that all can be donated.
@@ -98,8 +89,8 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
-    ) -> tuple[Any, PerElementMeanAndSumSqDiffGradsState]:
+        **extra_args: object,
+    ) -> tuple[Updates, PerElementMeanAndSumSqDiffGradsState]:
         del params, extra_args
         state = check.state_of(name, PerElementMeanAndSumSqDiffGradsState, state)
         m, s, size = _batch_statistics(name, updates, per_elt_axis)
@@ -116,13 +107,32 @@ def get_per_element_mean_and_sum_sq_diff_grads(
         result = mean, {"sum_sq_diff_grads": both, "sample_size": size * k}
         ready = k == steps
         new = PerElementMeanAndSumSqDiffGradsState(
-            jnp.where(ready, 0, k), ready, unless(ready, mean), unless(ready, both)
+            jnp.where(ready, 0, k),
+            ready,
+            where(ready, zeros_like(mean), mean),
+            where(ready, zeros_like(both), both),
         )
-        return unless(~ready, result), new
+        return where(ready, result, zeros_like(result)), new
 
-    if steps == 1:
-        return MadeAggregator(init_empty_state, at_once)
     return MadeAggregator(init, update)
+
+
+def _of_one_batch(name: str, axis: Axis) -> Aggregator:
+    """The mean and the sum of squared deviations of each batch alone."""
+
+    def update(
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: object,
+    ) -> tuple[Updates, OptState]:
+        del params, extra_args
+        m, s, size = _batch_statistics(name, updates, axis)
+        s = jax.tree.map(narrow, s, updates)
+        aux = {"sum_sq_diff_grads": s, "sample_size": size}
+        return (jax.tree.map(narrow, m, updates), aux), state
+
+    return MadeAggregator(init_empty_state, update)
 
 
 def _batch_statistics(
@@ -178,20 +188,14 @@ def track_per_element_mean_and_variance_with_ema(
         params: Params | None = None,
         *,
         sum_sq_diff_grads: Updates | None = None,
-        sample_size: Any = None,
-        **extra_args: Any,
+        sample_size: ArrayLike | None = None,
+        **extra_args: object,
     ) -> tuple[Updates, PerElementMeanAndVarianceEMAState]:
         del params, extra_args
         state = check.state_of(name, PerElementMeanAndVarianceEMAState, state)
         if sum_sq_diff_grads is None:
             raise missing(name, "sum_sq_diff_grads")
-        if sample_size is None:
-            raise missing(name, "sample_size")
-        if isinstance(sample_size, int) and sample_size < 2:
-            raise ValueError(
-                f"{name}: sample_size is {sample_size}, expected at least 2, since one "
-                "element has no variance. Use larger batches."
-            )
+        _check_size(name, sample_size)
 
         def averaged(x: Array, average: Array) -> Array:
             return narrow(ema(wide(average), wide(x), decay), average)
@@ -213,6 +217,16 @@ def track_per_element_mean_and_variance_with_ema(
         )
 
     return GradientTransformationExtraArgs(init, update)
+
+
+def _check_size(name: str, sample_size: ArrayLike | None) -> None:
+    if sample_size is None:
+        raise missing(name, "sample_size")
+    if isinstance(sample_size, int) and sample_size < 2:
+        raise ValueError(
+            f"{name}: sample_size is {sample_size}, expected at least 2, since one "
+            "element has no variance. Use larger batches."
+        )
 
 
 def get_unbiased_mean_and_variance_ema(state: OptState) -> tuple[Updates, Updates]:
