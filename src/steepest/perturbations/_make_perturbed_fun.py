@@ -7,11 +7,12 @@ arXiv:1802.05098
 """
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from .. import check
@@ -22,12 +23,12 @@ from ._noise import Gumbel, Noise
 
 
 def make_perturbed_fun(
-    fun: Callable[[Any], Any],
+    fun: Callable[[PyTree], PyTree],
     num_samples: int = 1000,
     sigma: Real = 0.1,
     noise: Noise = Gumbel(),  # noqa: B008 (it has no state)
     use_baseline: bool = True,
-) -> Callable[[Any, PyTree], PyTree]:
+) -> Callable[[ArrayLike, PyTree], PyTree]:
     """The mean of `fun` around a point: smooth even where `fun` jumps or is flat.
 
         F(x)  = mean_k fun(x + sigma z_k)
@@ -62,26 +63,9 @@ def make_perturbed_fun(
         )
     (num_samples,) = check.period(name, num_samples=num_samples)
     (sigma,) = check.nonnegative(name, sigma=sigma)
-    # With sigma 0 there is no division by zero: the gradient is that of a constant.
-    spread = jnp.where(sigma == 0, 1.0, sigma)
+    sample = partial(_sample, noise, sigma)
 
-    def sample(key: Any, x: PyTree) -> tuple[PyTree, Array]:
-        """A point near `x`, and its log-likelihood: value 0, but true derivatives."""
-        leaves, tree = jax.tree.flatten(x)
-        keys = jax.random.split(key, max(len(leaves), 1))
-        near, log_p = [], jnp.zeros(())
-        for k, leaf in zip(keys, leaves, strict=False):
-            z = noise.sample(k, leaf.shape, leaf.dtype)
-            near.append(stop_gradient(leaf + (sigma * z).astype(leaf.dtype)))
-            # The same draw, seen from `x` and `sigma`: (near - x) / sigma.
-            wide, x_, z_ = map(at_least_float32, (leaf, stop_gradient(leaf), z))
-            seen = (x_ - wide) / spread + z_ * (stop_gradient(spread) / spread)
-            # The density of `sigma z` is that of `z` divided by `sigma`.
-            one = noise.log_prob(seen) - jnp.log(jnp.abs(spread))
-            log_p = log_p + jnp.sum(one.astype(float))
-        return tree.unflatten(near), log_p - stop_gradient(log_p)
-
-    def perturbed(key: Any, x: PyTree) -> PyTree:
+    def perturbed(key: ArrayLike, x: PyTree) -> PyTree:
         check.key(name, key=key)
         x = _real(name, x)
         keys = jax.random.split(key, num_samples)
@@ -101,6 +85,25 @@ def make_perturbed_fun(
     return perturbed
 
 
+def _sample(noise: Noise, sigma: Real, key: Array, x: PyTree) -> tuple[PyTree, Array]:
+    """A point near `x`, and its log-likelihood: value 0, but true derivatives."""
+    # With sigma 0 there is no division by zero: the gradient is that of a constant.
+    spread = jnp.where(sigma == 0, 1.0, sigma)
+    leaves, tree = jax.tree.flatten(x)
+    keys = jax.random.split(key, max(len(leaves), 1))
+    near, log_p = [], jnp.zeros(())
+    for k, leaf in zip(keys, leaves, strict=False):
+        z = noise.sample(k, leaf.shape, leaf.dtype)
+        near.append(stop_gradient(leaf + (sigma * z).astype(leaf.dtype)))
+        # The same draw, seen from `x` and `sigma`: (near - x) / sigma.
+        wide, x_, z_ = map(at_least_float32, (leaf, stop_gradient(leaf), z))
+        seen = (x_ - wide) / spread + z_ * (stop_gradient(spread) / spread)
+        # The density of `sigma z` is that of `z` divided by `sigma`.
+        one = noise.log_prob(seen) - jnp.log(jnp.abs(spread))
+        log_p = log_p + jnp.sum(one.astype(float))
+    return tree.unflatten(near), log_p - stop_gradient(log_p)
+
+
 def _real(name: str, x: PyTree) -> PyTree:
     for path, leaf in zip(
         leaf_paths(x), jax.tree.leaves(x, is_leaf=_none), strict=True
@@ -116,11 +119,11 @@ def _real(name: str, x: PyTree) -> PyTree:
     return jax.tree.map(jnp.asarray, x)
 
 
-def _none(x: Any) -> bool:
+def _none(x: object) -> bool:
     return x is None
 
 
-def _float(f: Any) -> Array:
+def _float(f: ArrayLike) -> Array:
     """Integers and booleans as floats, so that they have a mean."""
     f = jnp.asarray(f)
     return f if jnp.issubdtype(f.dtype, jnp.inexact) else f.astype(float)

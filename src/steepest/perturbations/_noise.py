@@ -1,10 +1,11 @@
 """Noise distributions: samples and log-densities."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -14,7 +15,9 @@ from .. import check
 class Noise(Protocol):
     """The interface of noise for `make_perturbed_fun`."""
 
-    def sample(self, key: Any, sample_shape: Any = (), dtype: Any = float) -> Any:
+    def sample(
+        self, key: Array, sample_shape: tuple[int, ...] = (), dtype: DTypeLike = float
+    ) -> Array:
         """Draw independent samples.
 
         Args:
@@ -24,7 +27,7 @@ class Noise(Protocol):
         """
         ...
 
-    def log_prob(self, inputs: Any) -> Any:
+    def log_prob(self, inputs: Array) -> Array:
         """The log-density, up to a constant.
 
         Args:
@@ -37,7 +40,10 @@ class Normal:
     """The normal distribution with mean 0 and variance 1."""
 
     def sample(
-        self, key: Any, sample_shape: int | Sequence[int] = (), dtype: Any = float
+        self,
+        key: ArrayLike,
+        sample_shape: int | Sequence[int] = (),
+        dtype: DTypeLike = float,
     ) -> Array:
         """Draw independent samples.
 
@@ -48,7 +54,7 @@ class Normal:
         """
         return _drawn("Normal", jax.random.normal, key, sample_shape, dtype)
 
-    def log_prob(self, inputs: Any) -> Any:
+    def log_prob(self, inputs: ArrayLike) -> Array:
         """`-x^2 / 2`: the log-density, up to a constant.
 
         Args:
@@ -65,7 +71,10 @@ class Gumbel:
     """
 
     def sample(
-        self, key: Any, sample_shape: int | Sequence[int] = (), dtype: Any = float
+        self,
+        key: ArrayLike,
+        sample_shape: int | Sequence[int] = (),
+        dtype: DTypeLike = float,
     ) -> Array:
         """Draw independent samples.
 
@@ -76,7 +85,7 @@ class Gumbel:
         """
         return _drawn("Gumbel", jax.random.gumbel, key, sample_shape, dtype)
 
-    def log_prob(self, inputs: Any) -> Any:
+    def log_prob(self, inputs: ArrayLike) -> Array:
         """`-x - exp(-x)`, the log-density.
 
         Args:
@@ -87,7 +96,11 @@ class Gumbel:
 
 
 def _drawn(
-    kind: str, sampler: Callable[..., Array], key: Any, shape: Any, dtype: Any
+    kind: str,
+    sampler: Callable[..., Array],
+    key: ArrayLike,
+    shape: int | Sequence[int],
+    dtype: DTypeLike,
 ) -> Array:
     """Check the arguments and draw samples."""
     name = f"{kind}.sample"
