@@ -3,11 +3,11 @@
 import dataclasses
 import enum
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from .. import check
 from ..numerics import at_least_float32
@@ -43,7 +43,7 @@ class Accumulator:
     """
 
     init: Callable[[PyTree], PyTree]
-    update: Callable[[PyTree, PyTree, Any], PyTree]
+    update: Callable[[PyTree, PyTree, Array], PyTree]
     finalize: Callable[[PyTree], PyTree]
     aggregate: Callable[[PyTree], PyTree]
 
@@ -52,7 +52,7 @@ class Accumulator:
         check.function("Accumulator", **parts)
 
 
-def accumulator_for(name: str, way: Any, shapes: PyTree, count: int) -> Accumulator:
+def accumulator_for(name: str, way: object, shapes: PyTree, count: int) -> Accumulator:
     """The accumulator for results of these shapes.
 
     Args:
@@ -73,15 +73,15 @@ def accumulator_for(name: str, way: Any, shapes: PyTree, count: int) -> Accumula
             finalize=_each(_in_order),
             aggregate=aggregate,
         )
+    running = way is AccumulationType.RUNNING_MEAN
     if way is AccumulationType.SUM:
         last = lambda total: total
     else:
-        _check_floating(name, way, shapes)
+        _check_floating(name, "RUNNING_MEAN" if running else "MEAN", shapes)
         last = lambda total: total / max(count, 1)
-    running = way is AccumulationType.RUNNING_MEAN
 
-    def update(memory: PyTree, x: PyTree, i: Any) -> PyTree:
-        def add(m: Any, x: Any) -> Any:
+    def update(memory: PyTree, x: PyTree, i: Array) -> PyTree:
+        def add(m: Array, x: ArrayLike) -> Array:
             x = jnp.asarray(x, m.dtype)
             return m + (x - m) / (i + 1).astype(m.dtype) if running else m + x
 
@@ -97,7 +97,7 @@ def accumulator_for(name: str, way: Any, shapes: PyTree, count: int) -> Accumula
     return Accumulator(_each(start), update, finalize, aggregate)
 
 
-def aggregate_for(name: str, way: Any) -> Callable[[PyTree], PyTree]:
+def aggregate_for(name: str, way: object) -> Callable[[PyTree], PyTree]:
     """The function from stacked results, one for each example, to one result.
 
     Args:
@@ -118,11 +118,11 @@ def aggregate_for(name: str, way: Any) -> Callable[[PyTree], PyTree]:
     )
 
 
-def _each(f: Callable[[Any], Any]) -> Callable[[PyTree], PyTree]:
+def _each(f: Callable[..., Array]) -> Callable[[PyTree], PyTree]:
     return lambda tree: jax.tree.map(f, tree)
 
 
-def _in_order(stacked: Any) -> Any:
+def _in_order(stacked: Array) -> Array:
     """Undo `reshape_batch_axis`: example `k` of microbatch `i` of `n` was `k n + i`."""
     if stacked.ndim < 2:
         return stacked
@@ -130,12 +130,12 @@ def _in_order(stacked: Any) -> Any:
     return stacked.swapaxes(0, 1).reshape(n * size, *rest)
 
 
-def _check_floating(name: str, way: AccumulationType, shapes: PyTree) -> None:
+def _check_floating(name: str, way: str, shapes: PyTree) -> None:
     for path, s in jax.tree_util.tree_leaves_with_path(shapes):
         if not jnp.issubdtype(s.dtype, jnp.floating):
             where = jax.tree_util.keystr(path) or "(the result itself)"
             raise ValueError(
                 f"{name}: leaf {where} of the result is {s.dtype}, expected real "
-                f"numbers for {way.name}. Return floats, or accumulate with SUM or "
+                f"numbers for {way}. Return floats, or accumulate with SUM or "
                 "CONCAT."
             )

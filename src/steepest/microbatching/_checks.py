@@ -1,7 +1,6 @@
 """Checks of functions, batches, axes and accumulators before anything runs."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +8,15 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import check
+from ..core import Real
 from ..tree import first_difference
 
 
 def check_call(
-    name: str, fun: Any, microbatch_size: Any, num_real_microbatches: Any
+    name: str,
+    fun: object,
+    microbatch_size: int | None,
+    num_real_microbatches: Real | None,
 ) -> None:
     """Check the function and the numbers of microbatches."""
     check.function(name, fun=fun)
@@ -23,7 +26,7 @@ def check_call(
         check.whole(name, num_real_microbatches=num_real_microbatches)
 
 
-def integers(name: str, **value: Any) -> tuple[int, ...]:
+def integers(name: str, **value: int | Sequence[int]) -> tuple[int, ...]:
     """One keyword argument, an integer or a sequence of integers, as a tuple."""
     ((argument, x),) = value.items()
     numbers = tuple(x) if isinstance(x, Sequence) else (x,)
@@ -33,6 +36,17 @@ def integers(name: str, **value: Any) -> tuple[int, ...]:
             "whole numbers."
         )
     return numbers
+
+
+def strings(name: str, **value: str | Sequence[str]) -> tuple[str, ...]:
+    """One keyword argument, a name or a sequence of names, as a tuple."""
+    ((argument, x),) = value.items()
+    names = (x,) if isinstance(x, str) else x
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        raise TypeError(
+            f"{name}: {argument} is {x!r}, expected a name or a sequence of names."
+        )
+    return tuple(names)
 
 
 def check_tree(name: str, argument: str, prefix: PyTree, of: str, tree: PyTree) -> None:
@@ -47,17 +61,17 @@ def check_tree(name: str, argument: str, prefix: PyTree, of: str, tree: PyTree) 
         ) from None
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: object) -> bool:
     """Whether `x` can be in a batch: numbers or random keys."""
     return check.is_number(x) or hasattr(x, "dtype")
 
 
-def is_none(x: Any) -> bool:
+def is_none(x: object) -> bool:
     """Whether `x` is `None`: the axis of an array that is not a batch."""
     return x is None
 
 
-def check_axes(name: str, axes: Sequence[Any], args: Sequence[Any]) -> None:
+def check_axes(name: str, axes: Sequence[object], args: Sequence[PyTree]) -> None:
     """Check that every array of a batch has the batch axis."""
     for i, (axis, arg) in enumerate(zip(axes, args, strict=True)):
         if not isinstance(axis, int):  # `None`, or a tree of axes

@@ -2,13 +2,14 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import check
+from ..core import Real
 from ..tree import differentiable
 from ._accumulators import AccumulationType, aggregate_for
 from ._checks import check_axes, check_call, check_tree, integers
@@ -24,15 +25,15 @@ class Aux(NamedTuple):
 
 
 def micro_vmap(
-    fun: Callable[..., Any],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    fun: Callable[..., PyTree],
+    in_axes: int | Sequence[PyTree] = 0,
+    out_axes: object = 0,
     *,
     microbatch_size: int | None = None,
-    vmap_fn: Callable[..., Any] = jax.vmap,
+    vmap_fn: Callable[..., Callable[..., PyTree]] = jax.vmap,
     accumulator: Way = AccumulationType.CONCAT,
-    num_real_microbatches: Any = None,
-) -> Callable[..., Any]:
+    num_real_microbatches: Real | None = None,
+) -> Callable[..., PyTree]:
     """`jax.vmap`, a few examples at a time.
 
     Args:
@@ -63,14 +64,14 @@ def micro_vmap(
 
 def _mapped(
     name: str,
-    fun: Callable[..., Any],
-    in_axes: Any,
-    out_axes: Any,
+    fun: Callable[..., PyTree],
+    in_axes: int | Sequence[PyTree],
+    out_axes: object,
     microbatch_size: int | None,
-    vmap_fn: Callable[..., Any],
+    vmap_fn: Callable[..., Callable[..., PyTree]],
     accumulator: Way,
-    num_real_microbatches: Any,
-) -> Callable[..., Any]:
+    num_real_microbatches: Real | None,
+) -> Callable[..., PyTree]:
     """`micro_vmap`, with the name used in error messages."""
     check_call(name, fun, microbatch_size, num_real_microbatches)
     check.function(name, vmap_fn=vmap_fn)
@@ -81,24 +82,14 @@ def _mapped(
         )
 
     @functools.wraps(fun)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if not isinstance(in_axes, int | list | tuple):
-            raise TypeError(
-                f"{name}: in_axes is {in_axes!r}, expected a whole number or a tuple "
-                "with one entry for each positional argument."
-            )
-        axes = (in_axes,) * len(args) if isinstance(in_axes, int) else tuple(in_axes)
-        if len(axes) != len(args):
-            raise ValueError(
-                f"{name}: in_axes has {len(axes)} entries, expected one for each of "
-                f"the {len(args)} positional arguments."
-            )
+    def wrapped(*args: PyTree, **kwargs: PyTree) -> PyTree:
+        axes = _axes(name, in_axes, len(args))
         if not args and not kwargs:
             raise ValueError(f"{name}: got no arguments, expected a batch.")
         check_axes(name, axes, args)
         mapped = vmap_fn(fun, axes, 0)
 
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: PyTree, **kwargs: PyTree) -> PyTree:
             stacked = mapped(*args, **kwargs)
             check_tree(name, "accumulator", accumulator, "result", stacked)
             one = lambda way, part: aggregate_for(name, way)(part)
@@ -119,8 +110,24 @@ def _mapped(
     return wrapped
 
 
+def _axes(name: str, in_axes: int | Sequence[PyTree], count: int) -> tuple[PyTree, ...]:
+    """One entry of `in_axes` for each of the positional arguments."""
+    if not isinstance(in_axes, int | list | tuple):
+        raise TypeError(
+            f"{name}: in_axes is {in_axes!r}, expected a whole number or a tuple with "
+            "one entry for each positional argument."
+        )
+    axes = (in_axes,) * count if isinstance(in_axes, int) else tuple(in_axes)
+    if len(axes) != count:
+        raise ValueError(
+            f"{name}: in_axes has {len(axes)} entries, expected one for each of the "
+            f"{count} positional arguments."
+        )
+    return axes
+
+
 def micro_grad(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     has_aux: bool = False,
     argnums: int | Sequence[int] = 0,
     *,
@@ -130,7 +137,7 @@ def micro_grad(
     accumulator: Way = AccumulationType.SUM,
     transform_fn: Callable[[PyTree], PyTree] = lambda grads: grads,
     metrics_fn: Callable[[PyTree], PyTree] = lambda grads: None,
-    num_real_microbatches: Any = None,
+    num_real_microbatches: Real | None = None,
 ) -> Callable[..., tuple[PyTree, Aux]]:
     """The gradient for each example, transformed and accumulated over the batch.
 
@@ -162,26 +169,16 @@ def micro_grad(
     check.function(name, transform_fn=transform_fn, metrics_fn=metrics_fn)
     by = integers(name, argnums=argnums)
     numbers = integers(name, batch_argnums=batch_argnums)
-
-    def loss(*args: Any, **kwargs: Any) -> Any:
-        result = fun(*args, **kwargs)
-        if has_aux and not (isinstance(result, tuple) and len(result) == 2):
-            raise TypeError(
-                f"{name}: fun does not return a pair, expected the loss and auxiliary "
-                "results. Pass `has_aux=False` if there are none."
-            )
-        check.one_number(name, "fun", result[0] if has_aux else result)
-        return result
-
+    loss = _checked_loss(name, fun, has_aux)
     value_and_grad = jax.value_and_grad(loss, argnums, has_aux=has_aux)
 
-    def one(*args: Any, **kwargs: Any) -> tuple[PyTree, Aux]:
+    def one(*args: PyTree, **kwargs: PyTree) -> tuple[PyTree, Aux]:
         values, grads = value_and_grad(*args, **kwargs)
         values, aux = values if has_aux else (values, None)
         return transform_fn(grads), Aux(values, metrics_fn(grads), aux)
 
     @functools.wraps(fun)
-    def wrapped(*args: Any, **kwargs: Any) -> tuple[PyTree, Aux]:
+    def wrapped(*args: PyTree, **kwargs: PyTree) -> tuple[PyTree, Aux]:
         if not all(-len(args) <= n < len(args) for n in by):
             raise TypeError(
                 f"{name}: argnums is {argnums}, but there are {len(args)} positional "
@@ -212,3 +209,21 @@ def micro_grad(
         )(*args, **kwargs)
 
     return wrapped
+
+
+def _checked_loss(
+    name: str, fun: Callable[..., PyTree], has_aux: bool
+) -> Callable[..., PyTree]:
+    """`fun`, with a check that it returns a loss, or with `has_aux` a pair."""
+
+    def loss(*args: PyTree, **kwargs: PyTree) -> PyTree:
+        result = fun(*args, **kwargs)
+        if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(
+                f"{name}: fun does not return a pair, expected the loss and auxiliary "
+                "results. Pass `has_aux=False` if there are none."
+            )
+        check.one_number(name, "fun", result[0] if has_aux else result)
+        return result
+
+    return loss

@@ -1,18 +1,21 @@
 """Run a function of a large batch on one microbatch after the other."""
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+import numpy as np
+from jax.tree_util import KeyPath
+from jaxtyping import Array, PyTree
 
 from .. import check
+from ..core import Real
 from ._accumulators import AccumulationType, Accumulator, accumulator_for
-from ._checks import check_call, check_tree, integers, is_array, is_none
+from ._checks import check_call, check_tree, integers, is_array, is_none, strings
 
-Way = Accumulator | AccumulationType | Any  # or a tree of these
+Way: TypeAlias = Accumulator | AccumulationType | PyTree  # or a tree of these
 
 
 def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyTree:
@@ -32,7 +35,7 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
     [[0, 3], [1, 4], [2, 5]]
     """
 
-    def cut(path: Any, x: Any) -> Any:
+    def cut(path: KeyPath, x: Any) -> Array | np.ndarray:
         if not hasattr(x, "shape"):
             raise check.WrongArgument(
                 f"{name}: leaf {_name(path)} {check.said_of(x)}, expected an array."
@@ -54,15 +57,15 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
 
 
 def microbatch(
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     argnums: int | Sequence[int],
     microbatch_size: int | None,
     accumulator: Way = AccumulationType.SUM,
     *,
     argnames: str | Sequence[str] = (),
-    in_axes: Any = 0,
-    num_real_microbatches: Any = None,
-) -> Callable[..., Any]:
+    in_axes: PyTree = 0,
+    num_real_microbatches: Real | None = None,
+) -> Callable[..., PyTree]:
     """Run `fun` on one microbatch after the other, which needs less memory.
 
     Args:
@@ -96,28 +99,23 @@ def microbatch(
 
 def in_pieces(
     name: str,
-    fun: Callable[..., Any],
+    fun: Callable[..., PyTree],
     argnums: int | Sequence[int],
     microbatch_size: int | None,
     accumulator: Way,
     argnames: str | Sequence[str],
-    in_axes: Any,
-    num_real_microbatches: Any,
-) -> Callable[..., Any]:
+    in_axes: PyTree,
+    num_real_microbatches: Real | None,
+) -> Callable[..., PyTree]:
     """`microbatch`, with the name used in error messages."""
     check_call(name, fun, microbatch_size, num_real_microbatches)
-    numbers = integers(name, argnums=argnums)
-    names = (argnames,) if isinstance(argnames, str) else argnames
-    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
-        raise TypeError(
-            f"{name}: argnames is {argnames!r}, expected a name or a sequence of names."
-        )
+    numbers, names = integers(name, argnums=argnums), strings(name, argnames=argnames)
     if microbatch_size is None:
         return fun
     size = int(microbatch_size)
 
     @functools.wraps(fun)
-    def microbatched(*args: Any, **kwargs: Any) -> Any:
+    def microbatched(*args: PyTree, **kwargs: PyTree) -> PyTree:
         batches = _batches(name, args, kwargs, numbers, names)
         axes = _axes(name, batches, in_axes)
         count = _count(name, batches, axes, size)
@@ -126,16 +124,13 @@ def in_pieces(
             for batch, axis in zip(batches, axes, strict=True)
         ]
 
-        def run(i: Any) -> Any:
+        def run(i: Array) -> PyTree:
             these = [
                 jax.tree.map(lambda x, a: _pick(x, a, i), *pair)
                 for pair in zip(cut, axes, strict=True)
             ]
-            positional = list(args)
-            for n, this in zip(numbers, these, strict=False):
-                positional[n] = this
-            named = dict(zip(names, these[len(numbers) :], strict=True))
-            return fun(*positional, **{**kwargs, **named})
+            positional, named = _replaced(args, kwargs, numbers, names, these)
+            return fun(*positional, **named)
 
         shapes = jax.eval_shape(run, jnp.zeros((), jnp.int32))
         check_tree(name, "accumulator", accumulator, "result", shapes)
@@ -143,7 +138,7 @@ def in_pieces(
             lambda way, s: accumulator_for(name, way, s, count), accumulator, shapes
         )
 
-        def step(i: Any, memory: PyTree) -> PyTree:
+        def step(i: Array, memory: PyTree) -> PyTree:
             result = run(i)
             return jax.tree.map(lambda w, m, x: w.update(m, x, i), ways, memory, result)
 
@@ -160,7 +155,11 @@ _NONE = -(2**31)  # stands for no axis: `None` would not be a leaf
 
 
 def _batches(
-    name: str, args: Any, kwargs: Any, numbers: Any, keys: Any
+    name: str,
+    args: Sequence[PyTree],
+    kwargs: Mapping[str, PyTree],
+    numbers: Sequence[int],
+    keys: Sequence[str],
 ) -> list[PyTree]:
     """The arguments that are batches."""
     for n in numbers:
@@ -178,7 +177,22 @@ def _batches(
     return [args[n] for n in numbers] + [kwargs[key] for key in keys]
 
 
-def _axes(name: str, batches: list[PyTree], in_axes: Any) -> list[PyTree]:
+def _replaced(
+    args: Sequence[PyTree],
+    kwargs: Mapping[str, PyTree],
+    numbers: Sequence[int],
+    keys: Sequence[str],
+    batches: list[PyTree],
+) -> tuple[list[PyTree], dict[str, PyTree]]:
+    """The arguments, with other batches in the place of those of `_batches`."""
+    positional = list(args)
+    for n, batch in zip(numbers, batches, strict=False):
+        positional[n] = batch
+    named = zip(keys, batches[len(numbers) :], strict=True)
+    return positional, {**kwargs, **dict(named)}
+
+
+def _axes(name: str, batches: list[PyTree], in_axes: PyTree) -> list[PyTree]:
     """For each batch, a tree with the batch axis of each array."""
     one_for_each = isinstance(in_axes, list | tuple)
     axes = list(in_axes) if one_for_each else [in_axes] * len(batches)
@@ -241,11 +255,11 @@ def _count(name: str, batches: list[PyTree], axes: list[PyTree], size: int) -> i
     return sizes[0] // size
 
 
-def _cut(x: Any, axis: int, size: int) -> Any:
+def _cut(x: object, axis: int, size: int) -> object:
     return x if axis == _NONE else reshape_batch_axis(jnp.asarray(x), size, axis)
 
 
-def _pick(x: Any, axis: int, i: Any) -> Any:
+def _pick(x: Any, axis: int, i: Array) -> object:
     if axis == _NONE:
         return x
     if x.shape[axis] == 0:  # an empty batch has only a shape
@@ -253,7 +267,7 @@ def _pick(x: Any, axis: int, i: Any) -> Any:
     return jax.lax.dynamic_index_in_dim(x, i, axis, keepdims=False)
 
 
-def _real(name: str, real: Any, count: int) -> Any:
+def _real(name: str, real: Real | None, count: int) -> int | Array:
     """The number of microbatches to run."""
     if real is None:
         return count
@@ -267,5 +281,5 @@ def _real(name: str, real: Any, count: int) -> Any:
     return int(real)
 
 
-def _name(path: Any) -> str:
+def _name(path: KeyPath) -> str:
     return jax.tree_util.keystr(path) or "(the tree itself)"
