@@ -119,7 +119,7 @@ def apply_if_finite(
 @transformation
 def conditionally_mask(
     inner: AnyTransformation,
-    should_transform_fn: ConditionFn,
+    should_transform_fn: ConditionFn | Callable[[Array], ArrayLike],
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Apply `inner` at the steps a condition selects; return zeros at the others.
@@ -139,7 +139,7 @@ def conditionally_mask(
 @transformation
 def conditionally_transform(
     inner: AnyTransformation,
-    should_transform_fn: ConditionFn,
+    should_transform_fn: ConditionFn | Callable[[Array], ArrayLike],
     forward_extra_args: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Apply `inner` at the steps a condition selects; change nothing at the others.
@@ -169,7 +169,7 @@ def conditionally_transform(
 def _conditionally(
     name: str,
     inner: AnyTransformation,
-    condition: ConditionFn,
+    condition: ConditionFn | Callable[[Array], ArrayLike],
     forward_extra_args: bool,
     State: type[ConditionallyMaskState] | type[ConditionallyTransformState],
     instead: Callable[[Updates], Updates],

@@ -184,7 +184,7 @@ def _replaced(
     keys: Sequence[str],
     batches: list[PyTree],
 ) -> tuple[list[PyTree], dict[str, PyTree]]:
-    """The arguments, with other batches in the place of those of `_batches`."""
+    """The arguments, with these batches in place of the whole ones."""
     positional = list(args)
     for n, batch in zip(numbers, batches, strict=False):
         positional[n] = batch

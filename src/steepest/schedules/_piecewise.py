@@ -14,7 +14,7 @@ from ..core import Real, Schedule, schedule
 from ..numerics import at_least_float32
 from ._counts import among, as_float, exact, of_count, reachable
 
-BoundariesAndScales: TypeAlias = Mapping[Any, Real]  # Any: keys are invariant
+BoundariesAndScales: TypeAlias = Mapping[Any, Real]  # step -> factor
 
 
 @schedule
@@ -40,10 +40,10 @@ def piecewise_constant_schedule(
 
     def formula(count: Array) -> Array:
         count = among(count, *(boundary for boundary, _ in parts))
-        value = jnp.asarray(init_value)
+        value = init_value
         for boundary, scale in parts:
             value = jnp.where(count >= boundary, value * scale, value)
-        return value
+        return jnp.asarray(value)
 
     return of_count(formula)
 
