@@ -1,18 +1,22 @@
 """One pass over the leaves: each leaf is read once, and all rules are applied to it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from ...core import OptState, Rule
 from ...numerics import by_split, sum_over
-from ..leaves import alike, batches, Leaves, View
-from ._formula import Job, joined, measuring, part_of, summed
+from ..leaves import alike, batches, Leaf, Leaves, View
+from ._formula import Job, joined, measuring, part_of, Row, summed
 from ._memory import Memory
 from ._per_step import begin_step, end_step, set_aside, Step
 from ._stacks import run_stacks
+
+T = TypeVar("T")
 
 
 class Pass:
@@ -28,12 +32,12 @@ class Pass:
     def run(
         self,
         leaves: Leaves,
-        params: Sequence[Any],
-        dtypes: Sequence[Any],
+        params: Sequence[Leaf | None],
+        dtypes: Sequence[np.dtype | None],
         states: Sequence[OptState],
         views: Sequence[View],
-        extra: Mapping[str, Any],
-    ) -> tuple[list[Any], list[OptState]]:
+        extra: Mapping[str, object],
+    ) -> tuple[list[Leaf | None], list[OptState]]:
         """The leaves and the states after this pass.
 
         Args:
@@ -85,7 +89,13 @@ class Pass:
             run_stacks(steps[-1], updates, memory, dtypes, matrices, eager)
         return updates, memory.states([step.shared for step in steps])
 
-    def _total(self, jobs: Sequence[Job], view: View, step: Step, eager: bool) -> Any:
+    def _total(
+        self,
+        jobs: Sequence[tuple[Leaf | None, Leaf | None, Row]],
+        view: View,
+        step: Step,
+        eager: bool,
+    ) -> PyTree:
         """The sum of the first rule's measure over its selected leaves."""
         rule = step.rule
         if rule.measure is None:
@@ -109,7 +119,7 @@ class Pass:
         return totals[0] if len(totals) == 1 else summed(totals)
 
 
-def _where_not(hidden: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+def _where_not(hidden: Sequence[bool], xs: Sequence[T]) -> list[T | None]:
     """`xs`, with `None` in place of the hidden ones."""
     return [None if out else x for out, x in zip(hidden, xs, strict=True)]
 
