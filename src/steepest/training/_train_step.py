@@ -87,7 +87,6 @@ def make_train_step(
         )
         whole = pieces(partial(alone, **rest), accumulator=_MEAN)
         value_fn = lambda p: whole(p, *batch)
-
         again = not (batch or rest) if same_loss is None else same_loss
         is_complex = any(map(jnp.iscomplexobj, jax.tree.leaves(at)))
         if again and not has_aux and not is_complex:

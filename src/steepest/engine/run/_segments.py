@@ -18,7 +18,7 @@ from ...core import (
     Rule,
     Updates,
 )
-from ..leaves import Leaf, Leaves, Mask, update_dtype, View, view_through, Window
+from ..leaves import Leaves, Mask, update_dtype, View, view_through, Window
 from ._pass import Pass
 
 _ADVICE = "Pass the params the updates are for."
@@ -141,7 +141,7 @@ class Segment:
 
     def _params_of(
         self, leaves: Leaves, params: Params | None, extra: Mapping[str, object]
-    ) -> list[Leaf | None]:
+    ) -> list[PyTree]:
         """The param of each leaf, or `None`s if there are none or they do not fit.
 
         Params that do not fit are an error if a rule needs them, or if `strict`.
