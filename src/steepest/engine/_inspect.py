@@ -1,14 +1,11 @@
 """What a transformation is made of, for `describe`, `read` and `metrics`."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..core import (
-    AnyTransformation,
-    OptState,
-    Params,
-    Rule,
-)
+from jaxtyping import PyTree
+
+from ..core import AnyTransformation, OptState, Params, Rule
 from ..numerics import before
 from .leaves import Leaves
 from .run import Link, plan_of
@@ -23,7 +20,7 @@ class Shown(NamedTuple):
 
     groups: tuple[str, ...]  # the labels of its groups, outermost first
     name: str
-    value: Any
+    value: object
 
 
 def shown(tx: AnyTransformation, state: OptState) -> Iterator[Shown]:
@@ -90,7 +87,7 @@ def _places(state: OptState) -> Mapping[int, tuple[str, ...]]:
     """For each part of a state, by id: the keys of the dicts on the path to it."""
     places: dict[int, tuple[str, ...]] = {}
 
-    def walk(node: Any, keys: tuple[str, ...]) -> None:
+    def walk(node: PyTree, keys: tuple[str, ...]) -> None:
         places[id(node)] = keys
         if isinstance(node, Mapping):
             for key, child in node.items():

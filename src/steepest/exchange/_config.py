@@ -65,10 +65,10 @@ def to_config(tx: AnyTransformation) -> dict[str, Any]:
             "are unknown. Decorate your own function with `steepest.transformation`, "
             "and write its arguments yourself."
         )
-    return _encoded(tx, "tx")
+    return _encoded_call(tx.call, "tx")
 
 
-def from_config(config: Mapping[str, Any]) -> GradientTransformationExtraArgs:
+def from_config(config: Mapping[str, object]) -> GradientTransformationExtraArgs:
     """The transformation that `config` describes.
 
     Args:
@@ -97,9 +97,9 @@ def from_config(config: Mapping[str, Any]) -> GradientTransformationExtraArgs:
 
 
 @cache
-def _functions() -> dict[str, Callable[..., Any]]:
+def _functions() -> dict[str, Callable[..., object]]:
     """All functions that a config may call, by public name."""
-    named: dict[str, Callable[..., Any]] = {}
+    named: dict[str, Callable[..., object]] = {}
     rooms = (core, engine, combine, schedules, transforms, optimizers)
     for prefix, room in [("", room) for room in rooms] + [
         ("contrib.", contrib),
@@ -112,11 +112,11 @@ def _functions() -> dict[str, Callable[..., Any]]:
 
 
 @cache
-def _names() -> dict[Callable[..., Any], str]:
+def _names() -> dict[Callable[..., object], str]:
     return {f: name for name, f in reversed(_functions().items())}
 
 
-def _encoded(x: Any, where: str) -> Any:
+def _encoded(x: object, where: str) -> object:
     """`x` as JSON.
 
     Args:
@@ -156,7 +156,7 @@ def _encoded(x: Any, where: str) -> Any:
     )
 
 
-def _encoded_call(call: Call, where: str) -> dict[str, Any]:
+def _encoded_call(call: Call, where: str) -> dict[str, object]:
     name = _names().get(call.function)
     if name is None and call.name in (_INJECT, _MULTI_STEPS):
         name = call.name  # the functions that made these are not public
@@ -174,7 +174,7 @@ def _encoded_call(call: Call, where: str) -> dict[str, Any]:
     return {name: {key: _encoded(x, f"{where}.{key}") for key, x in items}}
 
 
-def _encoded_injection(arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _encoded_injection(arguments: Mapping[str, Any], where: str) -> dict[str, object]:
     factory = arguments["inner_factory"]
     if factory not in _names():
         raise TypeError(
@@ -196,7 +196,7 @@ def _encoded_injection(arguments: Mapping[str, Any], where: str) -> dict[str, An
     return {_names()[factory]: encoded, **more}
 
 
-def _is_call(x: Any) -> bool:
+def _is_call(x: object) -> bool:
     """Whether a dict of JSON is a call, an array, a dtype, or another coded value."""
     if not isinstance(x, Mapping) or not x:
         return False
@@ -207,7 +207,7 @@ def _is_call(x: Any) -> bool:
     return len(x) == 1 and first in _functions() and holds
 
 
-def _decoded(x: Any, where: str) -> Any:
+def _decoded(x: object, where: str) -> Any:
     """The inverse of `_encoded`."""
     if isinstance(x, list):
         return tuple(_decoded(one, f"{where}[{k}]") for k, one in enumerate(x))
@@ -232,10 +232,10 @@ def _decoded(x: Any, where: str) -> Any:
     return _call(name, value, where)
 
 
-def _call(name: Any, arguments: Any, where: str) -> Any:
+def _call(name: object, arguments: object, where: str) -> object:
     """The result of the function with this name."""
     function = _function(name, where)
-    if name == _INJECT:
+    if name == _INJECT and isinstance(arguments, Mapping):
         (inner, values), *options = arguments.items()
         factory, more = _function(inner, where), _by_name(dict(options), where)
         return inject_hyperparams(factory, **more)(
@@ -245,20 +245,22 @@ def _call(name: Any, arguments: Any, where: str) -> Any:
         return function(*(_decoded(x, f"{where}.{name}") for x in arguments))
     if isinstance(arguments, Mapping):
         made = function(**_by_name(arguments, f"{where}.{name}"))
-        return made.gradient_transformation() if name == _MULTI_STEPS else made
+        if isinstance(made, combine.MultiSteps):
+            return made.gradient_transformation()
+        return made
     raise TypeError(
         f"from_config: {where}.{name} is {arguments!r}, expected the arguments of "
         f"{name}: a dict by name, or a list."
     )
 
 
-def _by_name(arguments: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _by_name(arguments: Mapping[str, object], where: str) -> dict[str, Any]:
     return {k: _decoded(x, f"{where}.{k}") for k, x in arguments.items()}
 
 
-def _function(name: Any, where: str) -> Callable[..., Any]:
+def _function(name: object, where: str) -> Callable[..., Any]:
     functions = _functions()
-    if name in functions:
+    if isinstance(name, str) and name in functions:
         return functions[name]
     near = get_close_matches(str(name), functions, 1)
     raise ValueError(

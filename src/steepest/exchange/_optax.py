@@ -4,9 +4,10 @@ import importlib
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, overload
+from typing import Any, overload, TypeGuard
 
 import jax
+from jaxtyping import PyTree
 
 from .. import check, combine, contrib, core, engine, optimizers, schedules, transforms
 from ..core import (
@@ -18,7 +19,7 @@ from ..core import (
     Updates,
 )
 
-Convert = Callable[[Any], Any]
+Convert = Callable[[PyTree], PyTree]
 
 
 @overload
@@ -105,7 +106,7 @@ def _converted(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         # Updates and params too: masked ones contain a `MaskedNode`.
         args = inside((updates, state, params))
@@ -114,11 +115,11 @@ def _converted(
     return init, update
 
 
-def _to_ours(tree: Any) -> Any:
+def _to_ours(tree: PyTree) -> PyTree:
     return _tree(tree, "optax", lambda x: _ours().get(type(x).__name__))
 
 
-def _to_theirs(tree: Any) -> Any:
+def _to_theirs(tree: PyTree) -> PyTree:
     return _tree(tree, "steepest", lambda x: _theirs().get(type(x).__name__))
 
 
@@ -149,11 +150,11 @@ def _translate(
     return _tree(state, library, class_for)
 
 
-def _tree(tree: Any, library: str, cls_of: Callable[[Any], type | None]) -> Any:
+def _tree(tree: PyTree, library: str, cls_of: Callable[[Any], type | None]) -> PyTree:
     """`tree`, with each named tuple of `library` converted to the class `cls_of(x)`."""
     foreign = lambda x: hasattr(x, "_fields") and _is_of(x, library)
 
-    def converted(x: Any) -> Any:
+    def converted(x: PyTree) -> PyTree:
         if not foreign(x):
             return x
         cls = cls_of(x) or type(x)
@@ -162,7 +163,7 @@ def _tree(tree: Any, library: str, cls_of: Callable[[Any], type | None]) -> Any:
     return jax.tree.map(converted, tree, is_leaf=foreign)
 
 
-def _is_of(x: Any, library: str) -> bool:
+def _is_of(x: object, library: str) -> bool:
     """Whether the class of `x` is defined in `library`."""
     return type(x).__module__.split(".")[0] == library
 
@@ -184,9 +185,9 @@ def _theirs() -> Mapping[str, type]:
         ) from error
     modules = [m for name, m in list(sys.modules.items()) if name.startswith("optax")]
     values = [x for m in modules for x in vars(m).values()]
-    own: Callable[[Any], bool] = lambda x: x.__module__.startswith("optax")
-    return {x.__name__: x for x in values if _is_state(x) and own(x)}
+    states = [x for x in values if _is_state(x)]
+    return {x.__name__: x for x in states if x.__module__.startswith("optax")}
 
 
-def _is_state(x: Any) -> bool:
+def _is_state(x: object) -> TypeGuard[type]:
     return isinstance(x, type) and hasattr(x, "_fields")

@@ -5,21 +5,22 @@ doi:10.1162/neco.1994.6.1.147
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Inexact, PyTree
+from jaxtyping import Array, ArrayLike, Inexact, PyTree
 
 from .. import check
 from ..numerics import abs_sq
 from ..tree import differentiable
 
-Loss = Callable[..., Any]  # (params, inputs, targets) -> number
+Loss = Callable[..., ArrayLike]  # (params, inputs, targets) -> number
 
 
-def hvp(loss: Loss, v: PyTree, params: PyTree, inputs: Any, targets: Any) -> PyTree:
+def hvp(
+    loss: Loss, v: PyTree, params: PyTree, inputs: object, targets: object
+) -> PyTree:
     """`H v`, the Hessian of the loss in the params times a vector, as a tree.
 
         H v = d/dt grad(params + t v)  at t = 0
@@ -44,7 +45,7 @@ def hvp(loss: Loss, v: PyTree, params: PyTree, inputs: Any, targets: Any) -> PyT
 
 
 def hessian_diag(
-    loss: Loss, params: PyTree, inputs: Any, targets: Any
+    loss: Loss, params: PyTree, inputs: object, targets: object
 ) -> Inexact[Array, " n"]:
     """The diagonal of the Hessian of the loss in the params, as one vector.
 
@@ -69,7 +70,7 @@ def hessian_diag(
 
 
 def fisher_diag(
-    negative_log_likelihood: Loss, params: PyTree, inputs: Any, targets: Any
+    negative_log_likelihood: Loss, params: PyTree, inputs: object, targets: object
 ) -> Inexact[Array, " n"]:
     """The squared gradient of the loss in the params, as one vector.
 
@@ -91,7 +92,12 @@ def fisher_diag(
 
 
 def _gradient(
-    name: str, argument: str, loss: Loss, params: PyTree, inputs: Any, targets: Any
+    name: str,
+    argument: str,
+    loss: Loss,
+    params: PyTree,
+    inputs: object,
+    targets: object,
 ) -> tuple[Callable[[PyTree], PyTree], PyTree]:
     """The gradient of the loss as a function of the params; the params as arrays."""
     check.function(name, **{argument: loss})

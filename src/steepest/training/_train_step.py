@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import ArrayLike, PyTree
 
 from .. import check
 from ..combine import LookaheadParams
@@ -20,13 +20,13 @@ _NAME = "make_train_step"
 
 
 def make_train_step(
-    loss: Callable[..., Any],
+    loss: Callable[..., PyTree],
     tx: AnyTransformation,
     *,
     has_aux: bool = False,
     microbatch_size: int | None = None,
     same_loss: bool | None = None,
-) -> Callable[..., tuple[Params, OptState, Any]]:
+) -> Callable[..., tuple[Params, OptState, PyTree]]:
     """Make `step(params, state, *batch) -> (params, state, value)` for any optimizer.
 
         value, g = value_and_grad(loss)(p, *batch)
@@ -73,31 +73,20 @@ def make_train_step(
     check.flag(_NAME, has_aux=has_aux)
     if same_loss is not None:
         check.flag(_NAME, same_loss=same_loss)
-
-    def alone(params: Params, *batch: Any, **rest: Any) -> Any:
-        """The value without `aux`."""
-        result = loss(unpack(params), *batch, **rest)
-        return check.one_number(_NAME, "loss", result[0] if has_aux else result)
-
-    def checked(params: Params, *batch: Any, **rest: Any) -> Any:
-        value, aux = loss(unpack(params), *batch, **rest)
-        return check.one_number(_NAME, "loss", value), aux
+    alone = _alone(loss, has_aux)
+    both = jax.value_and_grad(_with_aux(loss) if has_aux else alone, has_aux=has_aux)
+    ways = ((_MEAN, _ONE_BY_ONE) if has_aux else _MEAN), _MEAN
 
     def step(
-        params: Params, state: OptState, *batch: Any, **rest: Any
-    ) -> tuple[Params, OptState, Any]:
+        params: Params, state: OptState, *batch: PyTree, **rest: PyTree
+    ) -> tuple[Params, OptState, PyTree]:
         at = LookaheadParams.fast_of(params)
         size = microbatch_size if batch else None
         pieces = partial(
             microbatch, argnums=range(1, 1 + len(batch)), microbatch_size=size
         )
         whole = pieces(partial(alone, **rest), accumulator=_MEAN)
-        both = jax.value_and_grad(checked if has_aux else alone, has_aux=has_aux)
-        ways = ((_MEAN, _ONE_BY_ONE) if has_aux else _MEAN), _MEAN
-
-        def value_fn(p: Params) -> Any:
-            return whole(p, *batch)
-
+        value_fn = lambda p: whole(p, *batch)
         again = not (batch or rest) if same_loss is None else same_loss
         is_complex = any(map(jnp.iscomplexobj, jax.tree.leaves(at)))
         if again and not has_aux and not is_complex:
@@ -119,3 +108,27 @@ def make_train_step(
         return apply_updates(params, updates), state, value
 
     return Donated(step)
+
+
+def _alone(loss: Callable[..., PyTree], has_aux: bool) -> Callable[..., ArrayLike]:
+    """The loss as a function of maybe packed params, without its `aux`."""
+
+    def alone(params: Params, *batch: PyTree, **rest: PyTree) -> ArrayLike:
+        result = loss(unpack(params), *batch, **rest)
+        return check.one_number(_NAME, "loss", result[0] if has_aux else result)
+
+    return alone
+
+
+def _with_aux(
+    loss: Callable[..., tuple[ArrayLike, PyTree]],
+) -> Callable[..., tuple[ArrayLike, PyTree]]:
+    """The same for a loss that returns `(value, aux)`, with its `aux`."""
+
+    def with_aux(
+        params: Params, *batch: PyTree, **rest: PyTree
+    ) -> tuple[ArrayLike, PyTree]:
+        value, aux = loss(unpack(params), *batch, **rest)
+        return check.one_number(_NAME, "loss", value), aux
+
+    return with_aux

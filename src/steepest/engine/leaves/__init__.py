@@ -3,6 +3,7 @@
 from ._batches import (
     alike as alike,
     batches as batches,
+    Leaf as Leaf,
 )
 from ._dtypes import (
     mixing as mixing,

@@ -5,16 +5,21 @@ A call costs as much as the work on a small leaf: outside `jit` for dispatch, in
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import TypeAlias
 
+import numpy as np
 from jax.core import Tracer
+from jaxtyping import Array
 
 from ...numerics import varying
 
+Leaf: TypeAlias = Array | np.ndarray | np.generic  # an array of JAX or NumPy
 MOST = 8  # leaves per call; with 16, the first call compiles 1.5 times as long
 
 
-def alike(x: Any) -> tuple[Any, ...]:
+def alike(
+    x: Leaf,
+) -> tuple[tuple[int, ...], np.dtype, object]:
     """What two leaves must have in common to share a call: shape, dtype, sharding.
 
     A tracer has, instead of a sharding, the mesh axes over which it varies.

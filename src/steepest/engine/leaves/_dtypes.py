@@ -8,30 +8,34 @@ param if it is wider, so that float32 weights do not get bfloat16 updates.
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from ...numerics import is_inexact, wide_dtype
+from ._batches import Leaf
 
 
-def update_dtype(g: Any, p: Any) -> Any:
+def update_dtype(g: Leaf, p: Leaf | None) -> np.dtype:
     """The dtype of the update of a leaf."""
     if not is_inexact(g):
-        return update_dtype(p, p) if is_inexact(p) else jnp.dtype(jnp.float32)
+        if p is None or not is_inexact(p):
+            return jnp.dtype(jnp.float32)
+        return update_dtype(p, p)
     if p is None or p.dtype == g.dtype:
         return g.dtype
     with jax.numpy_dtype_promotion("standard"):
         return jnp.promote_types(g.dtype, p.dtype)
 
 
-def widen(x: Any, real: Any, *, integers: bool = False) -> Any:
-    """`x` in the precision of `real`. `None`, random keys and integers are unchanged.
+def widen(x: Array, real: DTypeLike, *, integers: bool = False) -> Array:
+    """`x` in the precision of `real`. Random keys and integers are unchanged.
 
     Args:
-        x: an array, a random key, or `None`.
+        x: an array, or a random key.
         real: the real dtype to compute in.
         integers: whether to convert integers too.
     """
@@ -42,7 +46,7 @@ def widen(x: Any, real: Any, *, integers: bool = False) -> Any:
     return x.astype(real)
 
 
-def restore(x: Array, dtype: Any) -> Array:
+def restore(x: Array, dtype: DTypeLike) -> Array:
     """`x` in `dtype`. In float16, values that overflow become the largest finite value.
 
     If `x` is complex and `dtype` is real, the real part is returned.
@@ -55,7 +59,9 @@ def restore(x: Array, dtype: Any) -> Array:
     return x.astype(dtype)
 
 
-def mixing(arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
+def mixing(
+    arrays: Sequence[Array | None],
+) -> contextlib.AbstractContextManager[object]:
     """Allow real and complex arrays to mix if one is complex: `|g|^2` is real.
 
     With strict promotion, JAX would raise an error.
@@ -65,7 +71,7 @@ def mixing(arrays: Sequence[Any]) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext()
 
 
-def wide(f: Callable[..., Any]) -> Callable[..., list[Array]]:
+def wide(f: Callable[..., Array]) -> Callable[..., list[Array]]:
     """Compile `f`, a function of numbers and leaves, for several rows of leaves.
 
         wide(lambda a, x, y: a * x + y)([a], [(x, y), ...]) -> [a * x + y, ...]
@@ -74,14 +80,14 @@ def wide(f: Callable[..., Any]) -> Callable[..., list[Array]]:
     """
 
     @partial(jax.jit, inline=True)
-    def one(numbers: Sequence[Any], leaves: Sequence[Any]) -> Array:
+    def one(numbers: Sequence[Array], leaves: Sequence[Array]) -> Array:
         real = wide_dtype(leaves)
         with mixing(leaves):
             result = f(*(widen(x, real) for x in (*numbers, *leaves)))
         return restore(result, leaves[-1].dtype)
 
     @jax.jit
-    def many(numbers: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[Array]:
+    def many(numbers: Sequence[Array], rows: Sequence[Sequence[Array]]) -> list[Array]:
         return [one(numbers, row) for row in rows]
 
     return many

@@ -5,14 +5,17 @@ trees must have the same structure and do not, the error names the leaf.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 
-from ...core import like_optax, Params
+from ...core import like_optax, Params, Real
 from ...tree import first_difference, leaf_paths
 from ._batches import alike, batches
+
+T = TypeVar("T")
 
 
 @like_optax
@@ -39,14 +42,14 @@ class Leaves:
             if not _is_array_or_none(x):
                 raise self.no_array(name, k, self.name, x)
 
-    def no_array(self, name: str, k: int, tree_name: str, x: Any) -> TypeError:
+    def no_array(self, name: str, k: int, tree_name: str, x: object) -> TypeError:
         """The error for an `x` that is leaf `k` of a tree, and not an array."""
         return TypeError(
             f"{name}: leaf {self.path(k)} of the {tree_name} is a {type(x).__name__}, "
             "expected an array. Use `None` for a leaf without an array."
         )
 
-    def like(self, arrays: Iterable[Any]) -> Params:
+    def like(self, arrays: Iterable[object]) -> Params:
         """The arrays as a tree of the same structure."""
         return self.treedef.unflatten(arrays)
 
@@ -55,8 +58,14 @@ class Leaves:
         return leaf_paths(self.tree)[k]
 
     def match(
-        self, name: str, other: Any, other_name: str, advice: str, *, deep: bool = False
-    ) -> list[Any]:
+        self,
+        name: str,
+        other: PyTree,
+        other_name: str,
+        advice: str,
+        *,
+        deep: bool = False,
+    ) -> list[PyTree]:
         """The leaves of `other`, in the same order; an error if its structure differs.
 
         Where this tree has `None`, `other` may have anything.
@@ -81,7 +90,7 @@ class Leaves:
         return [_as_array(x) for x in leaves]
 
 
-def map_leaves(name: str, f: Callable[..., Any], **trees: Params) -> Params:
+def map_leaves(name: str, f: Callable[..., object], **trees: Params) -> Params:
     """Apply `f` to the leaves of several trees.
 
     If one of the leaves is `None`, the result is the leaf of the last tree.
@@ -108,7 +117,10 @@ def same_shapes(name: str, **trees: Params) -> None:
 
 
 def map_wide(
-    name: str, f: Callable[..., Any], numbers: Sequence[Any], **trees: Params
+    name: str,
+    f: Callable[..., list[Array]],
+    numbers: Sequence[Real],
+    **trees: Params,
 ) -> Params:
     """`map_leaves` for a function made by `wide`, with leaves of any dtype.
 
@@ -127,7 +139,9 @@ def map_wide(
     return first.like(result)
 
 
-def _rows(name: str, trees: dict[str, Params]) -> tuple[Leaves, list[tuple[Any, ...]]]:
+def _rows(
+    name: str, trees: dict[str, Params]
+) -> tuple[Leaves, list[tuple[PyTree, ...]]]:
     """The flattened first tree, and for each of its leaves the leaves of all trees."""
     (first_name, tree), *rest = trees.items()
     first = Leaves(tree, first_name)
@@ -148,7 +162,7 @@ def _rows(name: str, trees: dict[str, Params]) -> tuple[Leaves, list[tuple[Any, 
     return first, rows
 
 
-def _has_none(row: Sequence[Any]) -> bool:
+def _has_none(row: Sequence[object]) -> bool:
     return any(x is None for x in row)
 
 
@@ -160,11 +174,11 @@ def _is_array_or_none(x: object) -> bool:
     return x is None or (hasattr(x, "shape") and hasattr(x, "dtype"))
 
 
-def _as_array(x: Any) -> Any:
+def _as_array(x: T) -> T | Array:
     numeric = isinstance(x, bool | int | float | complex)
     return jnp.asarray(x) if numeric else x
 
 
-def _may_stand_for(mine: Any, other: Any) -> bool:
+def _may_stand_for(mine: object, other: object) -> bool:
     alone = other is None or isinstance(other, MaskedNode)
     return mine is None or alone or jax.tree_util.all_leaves([other])

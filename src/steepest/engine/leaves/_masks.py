@@ -1,17 +1,18 @@
 """Masks: which leaves a transformation may touch."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 import jax
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from ...core import like_optax, OptState, Params
 from ...tree import as_patterns, first_difference, matching, said_of_leaves
 from ._leaves import Leaves, MaskedNode
 
-MaskTree: TypeAlias = Any  # booleans: like the params, or one for a whole subtree
+MaskTree: TypeAlias = PyTree  # booleans: like the params, or one for a whole subtree
 # A tree, a function that makes one, or a regular expression for the paths of leaves.
 MaskOrFn: TypeAlias = MaskTree | Callable[[Params], MaskTree] | str
 
@@ -93,7 +94,7 @@ class Mask:
 
         return View(on, hide)
 
-    def _checked(self, boolean: Any, leaves: Leaves, k: int) -> bool:
+    def _checked(self, boolean: object, leaves: Leaves, k: int) -> bool:
         if isinstance(boolean, bool):
             return boolean
         traced = isinstance(boolean, Tracer)
@@ -117,11 +118,11 @@ def view_through(masks: Sequence[Mask], leaves: Leaves) -> View:
     return view
 
 
-def _is_hole(x: Any) -> bool:
+def _is_hole(x: object) -> bool:
     return x is None or isinstance(x, MaskedNode)
 
 
-def _is_function(mask: Any) -> bool:
+def _is_function(mask: MaskOrFn) -> TypeGuard[Callable[[Params], MaskTree]]:
     """Whether to call the mask. A module whose leaves are booleans is a tree."""
     leaves = jax.tree.leaves(mask)
     is_tree = bool(leaves) and all(isinstance(x, bool | np.bool_) for x in leaves)

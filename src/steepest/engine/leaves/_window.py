@@ -7,7 +7,8 @@ their current values before the user's function is called.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any
+
+from jaxtyping import PyTree
 
 from ...core import Params, Updates
 from ._leaves import Leaves
@@ -51,8 +52,8 @@ class Window:
         return self._view.hide(params)
 
     def extra(
-        self, extra: Mapping[str, Any], params: Params | None, *, all_trees: bool
-    ) -> dict[str, Any]:
+        self, extra: Mapping[str, object], params: Params | None, *, all_trees: bool
+    ) -> dict[str, object]:
         """The extra arguments, for the selected leaves.
 
         Args:
@@ -62,8 +63,8 @@ class Window:
         """
         masked = dict(extra)
         for name, x in extra.items():
-            known = name in FUNCTIONS_OF_PARAMS and callable(x)
-            if known and params is not None:
+            known = name in FUNCTIONS_OF_PARAMS and params is not None
+            if known and callable(x):
                 masked[name] = self._of_selected(x, params, FUNCTIONS_OF_PARAMS[name])
             elif (all_trees or name in LIKE_UPDATES) and self._is_alike(x):
                 masked[name] = self._view.hide(x)
@@ -77,13 +78,13 @@ class Window:
         return self._filled(updates, self._whole.arrays, "inner updates", advice)
 
     def _of_selected(
-        self, f: Callable[..., Any], params: Params, returns_tree: bool
-    ) -> Callable[..., Any]:
+        self, f: Callable[..., PyTree], params: Params, returns_tree: bool
+    ) -> Callable[..., PyTree]:
         """`f` as a function of the selected params."""
         others = self._whole.treedef.flatten_up_to(params)
 
         @wraps(f)
-        def of_selected(selected: Params, *args: Any, **kwargs: Any) -> Any:
+        def of_selected(selected: Params, *args: object, **kwargs: object) -> PyTree:
             params = self._filled(selected, others, "params", _ADVICE)
             result = f(params, *args, **kwargs)
             return self._view.hide(result) if returns_tree else result
@@ -91,7 +92,7 @@ class Window:
         return of_selected
 
     def _filled(
-        self, selected: Any, others: Sequence[Any], tree_name: str, advice: str
+        self, selected: PyTree, others: Sequence[PyTree], tree_name: str, advice: str
     ) -> Params:
         """The selected leaves, with `others` in place of the hidden ones."""
         deep = tree_name == "params"
@@ -101,5 +102,5 @@ class Window:
         pairs = zip(self._view.on, others, strict=True)
         return self._whole.like([next(rest) if on else x for on, x in pairs])
 
-    def _is_alike(self, x: Any) -> bool:
+    def _is_alike(self, x: PyTree) -> bool:
         return Leaves(x).treedef == self._whole.treedef

@@ -9,18 +9,20 @@ only multiply are arguments of the compiled function.
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
+import numpy as np
+from jaxtyping import Array, PyTree
 
-from ...core import call_by_name, names_of, OPERANDS, Rule, Static
+from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
 from ...numerics import wide_dtype
-from ..leaves import mixing, restore, widen
+from ..leaves import Leaf, mixing, restore, widen
 
-Row = tuple[Any, ...]  # the memory of one leaf, rule by rule
-Numbers = tuple[Any, ...]  # the arguments of all formulas, one after the other
-Job = tuple[Any, Any, Row]  # one leaf: g, p, and its row
-Formula = Callable[[Sequence[Job], Numbers], list[tuple[Any, Row]]]
+Row = tuple[PyTree, ...]  # the memory of one leaf, rule by rule
+Numbers = tuple[Real, ...]  # the arguments of all formulas, one after the other
+Job = tuple[Leaf, Leaf | None, Row]  # one leaf: g, p, and its row
+Formula = Callable[[Sequence[Job], Numbers], list[tuple[Array, Row]]]
 COMPILED = 128  # cached formulas; one for two small leaves takes about 3.5 MB
 
 
@@ -28,12 +30,12 @@ class Part(NamedTuple):
     """A function of a rule and its constants. It is hashable, so it can be cached."""
 
     name: str  # of the rule
-    function: Callable[..., Any]
+    function: Callable[..., PyTree]
     memory: tuple[str, ...]  # the names of the rule's memory, in the order of a row
     constants: Static  # pairs of a name and a number
     arguments: tuple[str, ...]  # the names of the other numbers
 
-    def __call__(self, arrays: Mapping[str, Any], numbers: Sequence[Any]) -> Any:
+    def __call__(self, arrays: Mapping[str, PyTree], numbers: Sequence[Real]) -> PyTree:
         """Call the function.
 
         Args:
@@ -45,7 +47,9 @@ class Part(NamedTuple):
         with jax.named_scope(self.name):
             return call_by_name(self.function, have)
 
-    def renewed(self, kept: Mapping[str, Any], new: Sequence[Any]) -> dict[str, Any]:
+    def renewed(
+        self, kept: Mapping[str, PyTree], new: Sequence[PyTree]
+    ) -> dict[str, PyTree]:
         """The new memory by name, in the dtypes of the old one.
 
         Args:
@@ -67,11 +71,11 @@ class Part(NamedTuple):
 
 def part_of(
     rule: Rule,
-    function: Callable[..., Any],
-    numbers: Mapping[str, Any],
+    function: Callable[..., PyTree],
+    numbers: Mapping[str, object],
     *,
     operands: bool,
-) -> tuple[Part, list[Any]]:
+) -> tuple[Part, list[Real]]:
     """A function of `rule`, and the values of the numbers that are its arguments.
 
     Arrays are arguments, and Python numbers are constants.
@@ -83,13 +87,14 @@ def part_of(
         operands: whether Python numbers that only multiply are arguments, too. This is
             for calls outside `jit`, so that one program serves all their values.
     """
-    constants, arguments = [], {}
+    constants: list[tuple[str, object]] = []
+    arguments: dict[str, Real] = {}
     for name in names_of(function).numbers:
         if name not in numbers:
             continue  # it has a default
         x = numbers[name]
-        is_operand = operands and isinstance(x, float) and name in OPERANDS
-        if isinstance(x, jax.Array) or is_operand:
+        may_be_operand = operands and name in OPERANDS
+        if isinstance(x, Array) or (may_be_operand and isinstance(x, float)):
             arguments[name] = x
         else:
             constants.append((name, x))
@@ -100,7 +105,9 @@ def part_of(
 
 
 @lru_cache(maxsize=COMPILED)
-def joined(parts: tuple[Part, ...], on: tuple[bool, ...], dtype: Any) -> Formula:
+def joined(
+    parts: tuple[Part, ...], on: tuple[bool, ...], dtype: np.dtype | None
+) -> Formula:
     """Several formulas, applied one after the other, as one function of some leaves.
 
         ([(g, p, row), ...], numbers) -> [(u, row), ...]
@@ -111,11 +118,14 @@ def joined(parts: tuple[Part, ...], on: tuple[bool, ...], dtype: Any) -> Formula
         dtype: the dtype of `u`; `None` to return it in the dtype of the computation.
     """
 
-    def formula(g: Any, p: Any, row: Row, numbers: Numbers) -> tuple[Any, Row]:
+    def formula(
+        g: Array, p: Array | None, row: Row, numbers: tuple[Array, ...]
+    ) -> tuple[Array, Row]:
         real = wide_dtype(jax.tree.leaves((g, p, row)))
-        u, p = widen(g, real, integers=True), widen(p, real)
+        u = widen(g, real, integers=True)
+        p = None if p is None else widen(p, real)
         columns, arguments = iter(row), iter(numbers)
-        new: list[Any] = []
+        new: list[PyTree] = []
         with mixing([g, p]):
             for part, applied in zip(parts, on, strict=True):
                 old = dict(zip(part.memory, columns, strict=False))
@@ -136,7 +146,7 @@ def joined(parts: tuple[Part, ...], on: tuple[bool, ...], dtype: Any) -> Formula
 
 
 @lru_cache(maxsize=COMPILED)
-def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], Any]:
+def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], PyTree]:
     """The sum of a rule's measure over some leaves, each in its own precision.
 
     Args:
@@ -144,7 +154,9 @@ def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], Any]:
     """
 
     @jax.jit
-    def measured(g: Any, p: Any, row: Row, numbers: Numbers) -> Any:
+    def measured(
+        g: Array, p: Array | None, row: Row, numbers: tuple[Array, ...]
+    ) -> PyTree:
         real = wide_dtype(jax.tree.leaves((g, p, row)))
         g = widen(g, real, integers=True)
         p, row, mine = jax.tree.map(lambda x: widen(x, real), (p, row, numbers))
@@ -159,11 +171,11 @@ def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], Any]:
 
 
 @jax.jit
-def summed(measurements: list[Any]) -> Any:
+def summed(measurements: list[PyTree]) -> PyTree:
     """The sum of several measurements, field by field."""
     return jax.tree.map(lambda *xs: sum(xs[1:], xs[0]), *measurements)
 
 
-def result(returned: Any) -> tuple[Any, ...]:
+def result(returned: PyTree) -> tuple[PyTree, ...]:
     """The return value of a function of a rule, as a tuple."""
     return returned if isinstance(returned, tuple) else (returned,)

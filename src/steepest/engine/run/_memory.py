@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TypeVar
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from ... import check
 from ...core import OptState, Rule, Static
 from ..leaves import Leaves, View
 from ._formula import Row
+
+T = TypeVar("T")
 
 
 class Memory:
@@ -46,7 +49,7 @@ class Memory:
         size = len(leaves.arrays)
         self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
 
-    def states(self, shared: Sequence[dict[str, Any]]) -> list[OptState]:
+    def states(self, shared: Sequence[dict[str, PyTree]]) -> list[OptState]:
         """The new states, with these rows and the fields kept for the whole tree."""
         column = 0
         states = []
@@ -91,8 +94,11 @@ class Memory:
 
 @lru_cache(maxsize=1024)
 def _shapes(
-    begin: Callable[..., Any], numbers: Static, shape: Any, dtype: Any
-) -> list[Any]:
+    begin: Callable[..., PyTree],
+    numbers: Static,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+) -> list[tuple[int, ...]]:
     """The shapes of the initial memory of a leaf with this shape and dtype."""
     p, values = jax.ShapeDtypeStruct(shape, dtype), dict(numbers.values)
     arrays = {k: x for k, x in values.items() if isinstance(x, jax.ShapeDtypeStruct)}
@@ -101,12 +107,12 @@ def _shapes(
     return [x.shape for x in jax.tree.leaves(jax.eval_shape(first, p, arrays))]
 
 
-def _numbers(rule: Rule, begin: Callable[..., Any]) -> Static:
+def _numbers(rule: Rule, begin: Callable[..., PyTree]) -> Static:
     """The numbers in the signature of `begin`, by name."""
     return Static((k, _abstract(x)) for k, x in rule.asked_by(begin).items())
 
 
-def _abstract(x: Any) -> Any:
+def _abstract(x: T) -> T | jax.ShapeDtypeStruct:
     """The shape of an array, or `x` itself. A cache must not hold tracers."""
     return jax.ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, jax.Array) else x
 
@@ -117,7 +123,7 @@ def _selected_leaves(view: View, leaves: Leaves) -> Leaves:
     return Leaves(view.hide(leaves.tree), leaves.name)
 
 
-def _columns(rule: Rule, state: OptState, selected: Leaves) -> list[list[Any]]:
+def _columns(rule: Rule, state: OptState, selected: Leaves) -> list[list[PyTree]]:
     """For each memory field of `rule`, its leaves."""
     advice = "Make the state with `tx.init` of the params the updates are for."
     if not check.has_fields(state, (*rule.shared, *rule.memory)):

@@ -1,18 +1,22 @@
 """One pass over the leaves: each leaf is read once, and all rules are applied to it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
+from jaxtyping import PyTree
 
-from ...core import OptState, Rule
+from ...core import OptState, Real, Rule
 from ...numerics import by_split, sum_over
-from ..leaves import alike, batches, Leaves, View
-from ._formula import Job, joined, measuring, part_of, summed
+from ..leaves import alike, batches, Leaf, Leaves, View
+from ._formula import Job, joined, measuring, Numbers, Part, part_of, Row, summed
 from ._memory import Memory
 from ._per_step import begin_step, end_step, set_aside, Step
 from ._stacks import run_stacks
+
+T = TypeVar("T")
 
 
 class Pass:
@@ -28,17 +32,17 @@ class Pass:
     def run(
         self,
         leaves: Leaves,
-        params: Sequence[Any],
-        dtypes: Sequence[Any],
+        params: Sequence[PyTree],
+        dtypes: Sequence[np.dtype | None],
         states: Sequence[OptState],
         views: Sequence[View],
-        extra: Mapping[str, Any],
-    ) -> tuple[list[Any], list[OptState]]:
+        extra: Mapping[str, object],
+    ) -> tuple[list[Leaf | None], list[OptState]]:
         """The leaves and the states after this pass.
 
         Args:
             leaves: the leaves before this pass.
-            params: the param of each leaf, or `None`.
+            params: the param of each leaf, or `None`; anything where a leaf is `None`.
             dtypes: the dtype of each result; `None` to leave it in float32 or wider.
             states: the state of each rule.
             views: for each rule, the selected leaves.
@@ -66,15 +70,7 @@ class Pass:
         total = self._total(jobs, views[0], steps[0], eager)
         steps = [end_step(step, total) for step in steps]
 
-        parts, flat = [], []
-        for step in steps:
-            part, mine = part_of(
-                step.rule, step.rule.formula, step.numbers, operands=eager
-            )
-            parts.append(part)
-            flat += mine
-        numbers = set_aside(flat, steps[0].before.values())
-        formulas = tuple(parts)
+        formulas, numbers = _formulas(steps, eager)
         for batch in batches(kinds):
             on, dtype, _ = kinds[batch[0]]
             formula = joined(formulas, on, dtype)
@@ -85,7 +81,13 @@ class Pass:
             run_stacks(steps[-1], updates, memory, dtypes, matrices, eager)
         return updates, memory.states([step.shared for step in steps])
 
-    def _total(self, jobs: Sequence[Job], view: View, step: Step, eager: bool) -> Any:
+    def _total(
+        self,
+        jobs: Sequence[tuple[Leaf | None, PyTree, Row]],
+        view: View,
+        step: Step,
+        eager: bool,
+    ) -> PyTree:
         """The sum of the first rule's measure over its selected leaves."""
         rule = step.rule
         if rule.measure is None:
@@ -109,9 +111,20 @@ class Pass:
         return totals[0] if len(totals) == 1 else summed(totals)
 
 
-def _where_not(hidden: Sequence[bool], xs: Sequence[Any]) -> list[Any]:
+def _where_not(hidden: Sequence[bool], xs: Sequence[T]) -> list[T | None]:
     """`xs`, with `None` in place of the hidden ones."""
     return [None if out else x for out, x in zip(hidden, xs, strict=True)]
+
+
+def _formulas(steps: Sequence[Step], eager: bool) -> tuple[tuple[Part, ...], Numbers]:
+    """The formulas of these rules, and the arguments of all, one after the other."""
+    parts: list[Part] = []
+    flat: list[Real] = []
+    for step in steps:
+        part, mine = part_of(step.rule, step.rule.formula, step.numbers, operands=eager)
+        parts.append(part)
+        flat += mine
+    return tuple(parts), set_aside(flat, steps[0].before.values())
 
 
 def _no_leaf(step: Step) -> Job:

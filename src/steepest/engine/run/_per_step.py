@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from ...core import At, call_by_name, is_schedule, names_of, OptState, PerStep, Rule
 from ...numerics import increment
 from ._formula import result
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,13 +21,13 @@ class Step:
     """A rule during a step: its numbers, and the fields it keeps for the tree."""
 
     rule: Rule
-    numbers: dict[str, Any]  # all numbers for its functions, by name
-    shared: dict[str, Any]  # the fields it keeps for the tree, by name
-    begun: dict[str, Any]  # the same, before this step
-    before: dict[str, Any] = field(default_factory=dict)  # from its `measure.before`
+    numbers: dict[str, object]  # all numbers for its functions, by name
+    shared: dict[str, PyTree]  # the fields it keeps for the tree, by name
+    begun: dict[str, PyTree]  # the same, before this step
+    before: dict[str, object] = field(default_factory=dict)  # from its `measure.before`
 
 
-def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
+def begin_step(rule: Rule, state: OptState, extra: Mapping[str, object]) -> Step:
     """The step of a rule before its measure.
 
     Args:
@@ -45,7 +48,7 @@ def begin_step(rule: Rule, state: OptState, extra: Mapping[str, Any]) -> Step:
     return replace(step, numbers={**step.numbers, **before}, before=before)
 
 
-def end_step(step: Step, total: Any) -> Step:
+def end_step(step: Step, total: PyTree) -> Step:
     """The step after the measure, with the numbers of `per_step`.
 
     Args:
@@ -66,7 +69,7 @@ def end_step(step: Step, total: Any) -> Step:
     )
 
 
-def at_count(rule: Rule, shared: Mapping[str, Any]) -> dict[str, Any]:
+def at_count(rule: Rule, shared: Mapping[str, PyTree]) -> dict[str, object]:
     """The numbers of a rule, with the values of its schedules in this step.
 
     Args:
@@ -76,18 +79,18 @@ def at_count(rule: Rule, shared: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _value(x, shared) for name, x in rule.numbers.items()}
 
 
-def _value(x: Any, shared: Mapping[str, Any]) -> Any:
+def _value(x: Any, shared: Mapping[str, PyTree]) -> object:
     if isinstance(x, At):
         return jnp.asarray(x.schedule(shared[x.count]), float)
     return jnp.asarray(x(shared["count"]), float) if is_schedule(x) else x
 
 
-def _call(per_step: PerStep, step: Step, **more: Any) -> tuple[Any, ...]:
+def _call(per_step: PerStep, step: Step, **more: object) -> tuple[PyTree, ...]:
     have = {**more, **step.numbers, **step.shared}
     return result(call_by_name(per_step.function, have))
 
 
-def set_aside(numbers: Iterable[Any], done: Iterable[Any] = ()) -> tuple[Any, ...]:
+def set_aside(numbers: Iterable[T], done: Iterable[object] = ()) -> tuple[T, ...]:
     """The same numbers, computed once, and not again for every element of every leaf.
 
     Without the barrier, XLA may fuse `b ** t` into the loops that use it (JAX 0.10.2).

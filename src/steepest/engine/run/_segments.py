@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from typing import Any
 
 import jax
+from jaxtyping import PyTree
 
 from ...core import (
     call_of,
@@ -102,7 +102,7 @@ class Segment:
         updates: Updates,
         states: Sequence[OptState],
         params: Params | None,
-        extra: Mapping[str, Any],
+        extra: Mapping[str, object],
     ) -> tuple[Updates, list[OptState]]:
         """Run the passes. A leaf stays in float32 or wider until its last pass."""
         name = ", ".join(rule.name for rule in self.rules)
@@ -134,14 +134,14 @@ class Segment:
             new += kept
         return leaves.like(leaves.arrays), new[: self.size]
 
-    def _memory(self, states: Sequence[OptState]) -> list[Any]:
+    def _memory(self, states: Sequence[OptState]) -> list[PyTree]:
         """The memory of all rules."""
         pairs = zip(self.rules, states, strict=False)
         return [getattr(s, x, None) for rule, s in pairs for x in rule.memory]
 
     def _params_of(
-        self, leaves: Leaves, params: Params | None, extra: Mapping[str, Any]
-    ) -> list[Any]:
+        self, leaves: Leaves, params: Params | None, extra: Mapping[str, object]
+    ) -> list[PyTree]:
         """The param of each leaf, or `None`s if there are none or they do not fit.
 
         Params that do not fit are an error if a rule needs them, or if `strict`.
@@ -151,9 +151,8 @@ class Segment:
             absent = [name for name in rule.needs if arguments.get(name) is None]
             if absent:
                 raise missing(rule.name, *absent)
-        nothing: list[Any] = [None] * len(leaves.arrays)
         if params is None:
-            return nothing
+            return [None] * len(leaves.arrays)
         needing = [rule.name for rule in self.rules if "params" in rule.needs]
         name = ", ".join(needing or [rule.name for rule in self.rules])
         try:
@@ -161,7 +160,7 @@ class Segment:
         except ValueError:
             if needing or self.strict:
                 raise
-            return nothing
+            return [None] * len(leaves.arrays)
         for k, (g, p) in enumerate(zip(leaves.arrays, ps, strict=True)):
             if g is None or (p is None and not needing):
                 continue
@@ -187,7 +186,7 @@ class Detour:
         updates: Updates,
         states: Sequence[OptState],
         params: Params | None,
-        extra: Mapping[str, Any],
+        extra: Mapping[str, object],
     ) -> tuple[Updates, list[OptState]]:
         """Call it with the leaves that its masks select. The others are unchanged."""
         (state,) = states
@@ -224,7 +223,7 @@ def segments(links: Sequence[Link]) -> list[Segment | Detour]:
     return parts
 
 
-def _is_tree(x: Any) -> bool:
+def _is_tree(x: PyTree) -> bool:
     """Whether `x` is a tree with leaves, and not itself a leaf."""
     leaves = jax.tree.leaves(x)
     return bool(leaves) and leaves[0] is not x

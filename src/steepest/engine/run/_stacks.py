@@ -7,16 +7,16 @@ matrices, and the stack keeps an accelerator busy, which one small matrix would 
 from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
+from jaxtyping import Array, PyTree
 
 from ...core import names_of, Rule
 from ...numerics import sharded_like, wide_dtype
-from ..leaves import alike, mixing, restore, widen
+from ..leaves import alike, Leaf, mixing, restore, widen
 from ._formula import COMPILED, Numbers, Part, part_of, result, Row
 from ._memory import Memory
 from ._per_step import Step
@@ -31,11 +31,13 @@ MOST = 1 << 29
 ON_CPU, ELSEWHERE, SMALL_ONES = 16, 8, 256
 SMALL = 1 << 26  # bytes
 
+Shape = tuple[int, ...]
+
 
 def stacks(
-    arrays: Sequence[Any],
+    arrays: Sequence[Leaf | None],
     kinds: Sequence[Hashable],
-    shapes: Sequence[Any] | None = None,
+    shapes: Sequence[Shape] | None = None,
 ) -> list[list[int]]:
     """The indices of the matrices in each stack.
 
@@ -46,7 +48,8 @@ def stacks(
         shapes: for each array, its shape as a stack of matrices; by default its own.
     """
     if shapes is None:
-        shapes = [None if x is None else x.shape for x in arrays]
+        shapes = [() if x is None else x.shape for x in arrays]
+    sizes = [0 if x is None else x.size * x.dtype.itemsize for x in arrays]  # bytes
     rows: dict[Hashable, list[int]] = {}
     for k, (x, kind, shape) in enumerate(zip(arrays, kinds, shapes, strict=True)):
         if x is not None:
@@ -56,10 +59,9 @@ def stacks(
             rows.setdefault(key, []).append(k)
     groups: list[list[int]] = []
     for row in rows.values():
-        largest = max(arrays[k].size * arrays[k].dtype.itemsize for k in row)
-        size = _most(max(largest, 1))
-        for part in [row] if len(row) <= size else _by_shape(row, shapes):
-            pieces = np.array_split(part, _parts(len(part), size))
+        most = _most(max(1, *(sizes[k] for k in row)))
+        for part in [row] if len(row) <= most else _by_shape(row, shapes):
+            pieces = np.array_split(part, _parts(len(part), most))
             groups += [piece.tolist() for piece in pieces]
     return groups
 
@@ -72,7 +74,7 @@ def _most(size: int) -> int:
     return max(1, min(many, MOST // size))
 
 
-def _by_shape(row: Sequence[int], of: Sequence[Any]) -> list[list[int]]:
+def _by_shape(row: Sequence[int], of: Sequence[Shape]) -> list[list[int]]:
     """Separate tall and wide ones: to transpose a large matrix is a pass over it."""
     shapes = dict.fromkeys(of[k] for k in row)
     return [[k for k in row if of[k] == shape] for shape in shapes]
@@ -89,9 +91,9 @@ def _parts(n: int, most: int) -> int:
 
 def run_stacks(
     step: Step,
-    updates: list[Any],
+    updates: list[Leaf | None],
     memory: Memory,
-    dtypes: Sequence[Any],
+    dtypes: Sequence[np.dtype | None],
     on: Sequence[bool],
     eager: bool,
 ) -> None:
@@ -120,7 +122,7 @@ def run_stacks(
     used = tuple(name for name in names if name in asked)
     part = part._replace(memory=used)
     mine = [x if selected else None for x, selected in zip(updates, on, strict=True)]
-    shapes = [None if x is None else _folded(rule, x.shape) for x in mine]
+    shapes = [() if x is None else _folded(rule, x.shape) for x in mine]
     columns = [k - len(names) for k, name in enumerate(names) if name in used]
     rows = [tuple(row[c] for c in columns) for row in memory.rows]
     kinds = [
@@ -144,13 +146,13 @@ def run_stacks(
             memory.rows[k] = tuple(kept)
 
 
-def _folded(rule: Rule, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _folded(rule: Rule, shape: Shape) -> Shape:
     """The shape of a leaf as a stack of matrices."""
     fold = None if rule.matrix is None else rule.matrix.fold
     return shape if fold is None else tuple(fold(shape, **rule.asked_by(fold)))
 
 
-def _memory_kind(shape: Any, row: Row) -> tuple[Hashable, ...]:
+def _memory_kind(shape: Shape, row: Row) -> tuple[Hashable, ...]:
     """What two matrices must have in common for their memories to share a stack."""
     if not row:
         return ()
@@ -161,8 +163,8 @@ def _memory_kind(shape: Any, row: Row) -> tuple[Hashable, ...]:
 
 @lru_cache(maxsize=COMPILED)
 def stacking(
-    part: Part, every: Part | None, shapes: tuple[tuple[int, ...], ...], dtype: Any
-) -> Callable[..., list[Any]]:
+    part: Part, every: Part | None, shapes: tuple[Shape, ...], dtype: np.dtype | None
+) -> Callable[..., list[tuple[Array, Row]]]:
     """A compiled matrix formula, for arrays that `stacks` has grouped.
 
         ([x, ...], [row, ...], numbers, more, due) -> [(u, row), ...]
@@ -175,7 +177,9 @@ def stacking(
     """
     one, stack = partial(_one_matrix, part, every), _Stack(shapes)
 
-    def all_at_once(xs: Any, rows: Any, *rest: Any) -> list[Any]:
+    def all_at_once(
+        xs: Sequence[Array], rows: Sequence[Row], *rest: PyTree
+    ) -> list[tuple[Array, Row]]:
         if stack.is_one_matrix:
             u, row = one(xs[0].reshape(stack.matrix), rows[0], *rest)
             return [(u.reshape(xs[0].shape), row)]
@@ -183,7 +187,9 @@ def stacking(
         results = many(stack.joined(xs), stack.joined_memory(rows), *rest)
         return stack.split(results, xs, rows)
 
-    def run(xs: Any, rows: Any, *rest: Any) -> list[Any]:
+    def run(
+        xs: Sequence[Array], rows: Sequence[Row], *rest: PyTree
+    ) -> list[tuple[Array, Row]]:
         if len(xs) > 1:
             results = all_at_once(xs, rows, *rest)
         else:
@@ -203,7 +209,7 @@ class _Stack:
     results are transposed back.
     """
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]]):
+    def __init__(self, shapes: Sequence[Shape]):
         ends = {shape[-2:] for shape in shapes}
         self.matrix = ends.pop() if len(ends) == 1 else _wide_shape(shapes[0])
         self.is_one_matrix = len(shapes) == 1 and len(shapes[0]) == 2
@@ -211,7 +217,7 @@ class _Stack:
         self._sizes = [prod(shape[:-2]) for shape in shapes]  # matrices in each array
         self._ends = np.cumsum([0, *self._sizes]).tolist()
 
-    def joined(self, xs: Sequence[Any]) -> Any:
+    def joined(self, xs: Sequence[Array]) -> Array:
         """The arrays as one stack of shape (size, m, n)."""
         rows = zip(xs, self._shapes, self._sizes, strict=True)
         return jnp.concatenate(
@@ -224,7 +230,7 @@ class _Stack:
     def joined_memory(self, rows: Sequence[Row]) -> Row:
         """The memory of the arrays, with one leading axis of the same size."""
 
-        def join(*ys: Any) -> Any:
+        def join(*ys: Array) -> Array:
             memory = zip(ys, self._shapes, self._sizes, strict=True)
             return jnp.concatenate(
                 [
@@ -235,7 +241,9 @@ class _Stack:
 
         return jax.tree.map(join, *rows)
 
-    def split(self, results: Any, xs: Sequence[Any], rows: Sequence[Row]) -> list[Any]:
+    def split(
+        self, results: tuple[Array, Row], xs: Sequence[Array], rows: Sequence[Row]
+    ) -> list[tuple[Array, Row]]:
         """The result and the memory of each array, in the shapes of `xs` and `rows`."""
         parts = []
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
@@ -247,19 +255,19 @@ class _Stack:
             parts.append((u.reshape(x.shape), new))
         return parts
 
-    def _turned(self, x: Any, shape: tuple[int, ...]) -> Any:
+    def _turned(self, x: Array, shape: Shape) -> Array:
         return x if shape[-2:] == self.matrix else x.mT
 
 
 def _one_matrix(
     part: Part,
     every: Part | None,
-    x: Any,
+    x: Array,
     row: Row,
     numbers: Numbers,
     more: Numbers,
-    due: Any,
-) -> tuple[Any, Row]:
+    due: Array | None,
+) -> tuple[Array, Row]:
     """The matrix formula for one matrix, after `every` if it is due.
 
     Args:
@@ -274,7 +282,7 @@ def _one_matrix(
     wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
     old = kept = dict(zip(part.memory, row, strict=True))
 
-    def refreshed() -> dict[str, Any]:
+    def refreshed() -> dict[str, PyTree]:
         assert every is not None
         return every.renewed(old, result(every({"g": x, **wide(old)}, wide(more))))
 
@@ -285,7 +293,7 @@ def _one_matrix(
     return u, tuple(part.renewed(kept, new).values())
 
 
-def _wide_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+def _wide_shape(shape: Shape) -> tuple[int, int]:
     """The shape (m, n) of a matrix after transposing it to be wide, not tall."""
     m, n = sorted(shape[-2:])
     return m, n

@@ -7,12 +7,11 @@ doi:10.1038/nature14236 (target networks, copied periodically)
 """
 
 import warnings
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
 from ... import check
 from ...core import Params, Real, Updates
@@ -98,8 +97,9 @@ def periodic_update(
     return map_wide(name, _choose, [due], new=new_tensors, old=old_tensors)
 
 
-def _is_complex(x: Any) -> bool:
-    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jnp.complexfloating)
+def _is_complex(x: object) -> bool:
+    dtype = getattr(x, "dtype", None)
+    return dtype is not None and jnp.issubdtype(dtype, jnp.complexfloating)
 
 
 def _check_real(name: str, updates: Updates, params: Params) -> None:
@@ -115,7 +115,7 @@ def _check_real(name: str, updates: Updates, params: Params) -> None:
             )
 
 
-def _is_integer(x: Any) -> bool:
+def _is_integer(x: ArrayLike) -> bool:
     return jnp.issubdtype(jnp.result_type(x), jnp.integer)
 
 
@@ -140,7 +140,7 @@ def _warn_of_integers(name: str, updates: Updates, params: Params) -> None:
 
 
 @jax.jit
-def _add_at_random(u: Any, p: Any, key: Array) -> Any:
+def _add_at_random(u: Array, p: Array, key: Array) -> Array:
     real = wide_dtype([u, p])
     if jnp.iscomplexobj(p) or jnp.result_type(p) == real:
         return _add([], [(u, p)])[0]

@@ -1,13 +1,16 @@
 """A compiled step that reuses the buffers of its params and state."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from ...core import OptState, Params
+
+T = TypeVar("T")
 
 
 class Donated:
@@ -18,14 +21,16 @@ class Donated:
     instead. Otherwise this behaves like the compiled function.
     """
 
-    def __init__(self, f: Callable[..., Any]):
+    def __init__(self, f: Callable[..., tuple[PyTree, ...]]):
         self._compiled = jax.jit(f, donate_argnums=(0, 1))
         self._returned = 0, 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._compiled, name)
 
-    def __call__(self, params: Params, state: OptState, *rest: Any, **more: Any) -> Any:
+    def __call__(
+        self, params: Params, state: OptState, *rest: PyTree, **more: PyTree
+    ) -> tuple[PyTree, ...]:
         others = *rest, *more.values()
         # Results of the last call are used nowhere else. To check thousands of small
         # leaves would take a tenth of a step.
@@ -37,11 +42,11 @@ class Donated:
         return params, state, *results
 
 
-def _apart(donated: Any, others: Any) -> Any:
+def _apart(donated: T, others: PyTree) -> T:
     """`donated`, with a copy of each array that appears twice, or in `others`."""
     seen = set(map(id, jax.tree.leaves(others)))
 
-    def leaf(x: Any) -> Any:
+    def leaf(x: object) -> object:
         if isinstance(x, jax.Array) and not isinstance(x, Tracer):
             if id(x) in seen:
                 return jnp.copy(x)

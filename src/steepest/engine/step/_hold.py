@@ -23,28 +23,29 @@ choice at the end 5 times. On an H200, a choice is free anywhere, and a branch t
 third longer, with a copy.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.extend.core import Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.core.primitives import jit_p
-from jaxtyping import Array, Bool
+from jaxtyping import Array, ArrayLike, Bool
 
 from ...core import GradientTransformationExtraArgs, OptState, Params, Updates
 from ...numerics import is_inexact
 from ..leaves import map_leaves
 
 Step = tuple[Updates, OptState]  # the result of an `update`
-ExtraArgs = Mapping[str, Any]
+ExtraArgs = Mapping[str, object]
+T = TypeVar("T")
 
 
 def when(
     name: str,
-    apply: Any,
+    apply: ArrayLike,
     tx: GradientTransformationExtraArgs,
     instead: Callable[[Updates], Updates],
     updates: Updates,
@@ -80,7 +81,7 @@ def when(
 
 def held(
     name: str,
-    apply: Any,
+    apply: ArrayLike,
     tx: GradientTransformationExtraArgs,
     updates: Updates,
     state: OptState,
@@ -123,7 +124,7 @@ def zeros(updates: Updates) -> Updates:
     return jax.tree.map(jnp.zeros_like, updates)
 
 
-def set_aside(decision: Any) -> Bool[Array, ""]:
+def set_aside(decision: ArrayLike) -> Bool[Array, ""]:
     """The same boolean, computed only once.
 
     XLA would fuse all that computes it, one term per leaf, into the choice at every
@@ -139,7 +140,7 @@ def _like(name: str, new: OptState, old: OptState) -> OptState:
     return map_leaves(name, cast, **trees)
 
 
-def _without_slope(apply: Any, tree: Any) -> Any:
+def _without_slope(apply: Array, tree: T) -> T:
     """The same tree, with zero derivatives unless `apply`."""
     is_array = lambda x: isinstance(x, Array | np.ndarray) and is_inexact(x)
     return jax.tree.map(
@@ -148,7 +149,7 @@ def _without_slope(apply: Any, tree: Any) -> Any:
 
 
 @jax.custom_jvp
-def _through(apply: Any, x: Array) -> Array:
+def _through(apply: Array, x: Array) -> Array:
     """`x`, with derivative zero if the step is skipped, since zero times NaN is NaN.
 
     Zeros in place of `x` would have the same effect, but XLA's CPU compiler
@@ -158,7 +159,9 @@ def _through(apply: Any, x: Array) -> Array:
 
 
 @_through.defjvp
-def _through_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _through_jvp(
+    primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[Array, Array]:
     (apply, x), (_, t) = primals, tangents
     return x, jnp.where(apply, t, jnp.zeros_like(t))
 
@@ -166,17 +169,17 @@ def _through_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 class _Choosing:
     """Evaluates a traced function, and makes a choice after some of its equations."""
 
-    def __init__(self, choose: Callable[[Array, Array], Array]):
+    def __init__(self, choose: Callable[[ArrayLike, Array], Array]):
         self._choose = choose
-        self._inside: dict[Any, Callable[..., list[Any]]] = {}
+        self._inside: dict[Hashable, Callable[..., list[ArrayLike]]] = {}
 
     def run(
         self,
         jaxpr: Jaxpr,
-        consts: Sequence[Any],
-        args: Sequence[Any],
-        olds: Sequence[Any],
-    ) -> list[Any]:
+        consts: Sequence[ArrayLike],
+        args: Sequence[ArrayLike],
+        olds: Sequence[Array | None],
+    ) -> list[ArrayLike]:
         """The results of `jaxpr`, each chosen as soon as it is computed.
 
         Args:
@@ -203,10 +206,15 @@ class _Choosing:
             self._chosen(read(v), x) for v, x in zip(jaxpr.outvars, rest, strict=True)
         ]
 
-    def _chosen(self, x: Any, old: Any) -> Any:
+    def _chosen(self, x: ArrayLike, old: Array | None) -> ArrayLike:
         return x if old is None else self._choose(x, old)
 
-    def _jitted(self, closed: Any, args: list[Any], olds: list[Any]) -> list[Any]:
+    def _jitted(
+        self,
+        closed: ClosedJaxpr,
+        args: list[ArrayLike],
+        olds: list[Array | None],
+    ) -> list[ArrayLike]:
         """The same for a jitted function, traced once for all leaves of a shape."""
         key = id(closed), *(old is None for old in olds)
         if key not in self._inside:
@@ -215,7 +223,7 @@ class _Choosing:
         return self._inside[key](args, olds)
 
 
-def _sources(jaxpr: Jaxpr, olds: Sequence[Any]) -> dict[Any, int]:
+def _sources(jaxpr: Jaxpr, olds: Sequence[Array | None]) -> dict[Var, int]:
     """The variables to choose when they are computed -> the indices of their results.
 
     The choice is made at the end for a variable that is several results, for one that
@@ -223,7 +231,7 @@ def _sources(jaxpr: Jaxpr, olds: Sequence[Any]) -> dict[Any, int]:
     divide by it.
     """
     computed = {v for eqn in jaxpr.eqns for v in eqn.outvars}
-    places: dict[Any, list[int]] = {}
+    places: dict[Var, list[int]] = {}
     for k, (v, old) in enumerate(zip(jaxpr.outvars, olds, strict=True)):
         literal = isinstance(v, Literal)
         if old is not None and jnp.ndim(old) and not literal and v in computed:
@@ -231,7 +239,7 @@ def _sources(jaxpr: Jaxpr, olds: Sequence[Any]) -> dict[Any, int]:
     return {v: row[0] for v, row in places.items() if len(row) == 1}
 
 
-def _evaluated(eqn: Any, inputs: Sequence[Any]) -> list[Any]:
+def _evaluated(eqn: JaxprEqn, inputs: Sequence[ArrayLike]) -> list[ArrayLike]:
     """The results of one equation."""
     params = eqn.primitive.get_bind_params(eqn.params)
     with eqn.ctx.manager:

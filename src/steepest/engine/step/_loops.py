@@ -6,11 +6,11 @@ compilation for a millisecond of work.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 from jax.core import Tracer
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array, ArrayLike, PyTree
 
 T = TypeVar("T")
 
@@ -46,5 +46,5 @@ def branch(condition: ArrayLike, yes: Callable[[], T], no: Callable[[], T]) -> T
     return yes() if condition else no()
 
 
-def _traced(tree: Any) -> bool:
+def _traced(tree: PyTree) -> bool:
     return any(isinstance(x, Tracer) for x in jax.tree.leaves(tree))

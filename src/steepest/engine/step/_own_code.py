@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Mapping
 from enum import Enum
 from types import FunctionType
-from typing import Any
 
 import jax
 import numpy as np
@@ -37,7 +36,7 @@ def only_own_code(call: Call, apart_from: Collection[str] = ()) -> bool:
     return _is_own(call.function) and all(map(_is_own, others))
 
 
-def _is_own(x: Any) -> bool:
+def _is_own(x: object) -> bool:
     if isinstance(x, (*_DATA, *_ARRAYS)):
         return True
     call = call_of(x)
@@ -53,8 +52,9 @@ def _is_own(x: Any) -> bool:
         return all(map(_is_own, (*x.keys(), *x.values())))
     if isinstance(x, list | tuple | set | frozenset):
         return all(map(_is_own, x))
-    if hasattr(x, "__wrapped__"):  # a function under `jax.jit`
-        return _root(type(x).__module__) in _PURE and _is_own(x.__wrapped__)
+    inner = getattr(x, "__wrapped__", None)
+    if inner is not None:  # a function under `jax.jit`
+        return _root(type(x).__module__) in _PURE and _is_own(inner)
     if _root(type(x).__module__) in _PURE:
         return all(map(_is_own, getattr(x, "__dict__", {}).values()))
     if not callable(x) and not jax.tree_util.all_leaves([x]):
@@ -71,5 +71,5 @@ def _is_own_function(f: FunctionType) -> bool:
     return home in _PURE
 
 
-def _root(module: Any) -> str:
+def _root(module: object) -> str:
     return str(module).partition(".")[0]

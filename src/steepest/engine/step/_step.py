@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from ...core import AnyTransformation, as_inner, OptState, Params, Updates
 from ._apply import apply_updates
@@ -35,7 +35,7 @@ def make_step(
     update = as_inner("make_step", "tx", tx).update
 
     def step(
-        params: Params, state: OptState, grads: Updates, **extra_args: Any
+        params: Params, state: OptState, grads: Updates, **extra_args: PyTree
     ) -> tuple[Params, OptState]:
         updates, state = update(grads, state, params, **extra_args)
         return apply_updates(params, updates), state
@@ -46,14 +46,14 @@ def make_step(
 class _Named:
     """A compiled step whose errors name the arguments that are not arrays."""
 
-    def __init__(self, step: Any):
+    def __init__(self, step: Donated):
         self._step = step
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._step, name)
 
     def __call__(
-        self, params: Params, state: OptState, grads: Updates, **extra_args: Any
+        self, params: Params, state: OptState, grads: Updates, **extra_args: PyTree
     ) -> tuple[Params, OptState]:
         try:
             return self._step(params, state, grads, **extra_args)

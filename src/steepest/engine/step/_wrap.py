@@ -1,11 +1,12 @@
 """What all wrappers of transformations share: compilation and inspection."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 from jax.core import Tracer
+from jaxtyping import Array, PyTree
 
 from ...core import (
     AnyTransformation,
@@ -14,6 +15,7 @@ from ...core import (
     Params,
     Static,
     Transformation,
+    Updates,
 )
 from ._hold import Step
 from ._own_code import only_own_code
@@ -34,7 +36,7 @@ class WrapperInfo(NamedTuple):
 class Decide(NamedTuple):
     """The part of a wrapper's step that runs the user's functions."""
 
-    function: Callable[..., Any]  # (updates, state, params, **extra) -> arrays
+    function: Callable[..., PyTree]  # (updates, state, params, **extra) -> arrays
     asks: tuple[str, ...]  # the wrapper's arguments that only this function calls
 
 
@@ -66,7 +68,10 @@ def wrapping(
     """
 
     def whole(
-        updates: Any, state: OptState, params: Params | None = None, **extra_args: Any
+        updates: Updates,
+        state: OptState,
+        params: Params | None = None,
+        **extra_args: object,
     ) -> Step:
         if ready is not None:
             state = ready(updates, state, params)
@@ -90,10 +95,10 @@ class _Wrapper(NamedTuple):
 def _step(
     wrapper: _Wrapper,
     call: Call,
-    updates: Any,
+    updates: Updates,
     state: OptState,
     params: Params | None,
-    extra_args: dict[str, Any],
+    extra_args: dict[str, object],
 ) -> Step:
     if wrapper.ready is not None:
         state = wrapper.ready(updates, state, params)
@@ -128,12 +133,17 @@ def _compiled(static: Static, part: str) -> Callable[..., Step]:
     Its first argument is the arrays among the arguments of the wrapper.
     """
 
-    def run(arrays: Any, first: Any, *args: Any, **extra_args: Any) -> Step:
+    def run(
+        arrays: Sequence[Array],
+        first: tuple[PyTree, ...],
+        *args: PyTree,
+        **extra_args: PyTree,
+    ) -> Step:
         wrapper = Call.unflatten(static, arrays).made.step.args[0]
         return getattr(wrapper, part)(*first, *args, **extra_args)
 
     return jax.jit(run)
 
 
-def _may_be_traced(x: Any) -> bool:
+def _may_be_traced(x: object) -> bool:
     return isinstance(x, bool | int | float | complex) or hasattr(x, "dtype")

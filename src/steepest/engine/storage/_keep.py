@@ -4,23 +4,24 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, ParamSpec
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import PyTree
 
 from ... import check
 from ...core import (
     AnyTransformation,
     GradientTransformationExtraArgs,
-    Params,
     Rule,
     transformation,
 )
 from ...numerics import is_chosen, is_inexact
 from ..run import counting, Link, plan_of
 
-F = TypeVar("F", bound=Callable[..., GradientTransformationExtraArgs])
+P = ParamSpec("P")
 
 # The keywords that every optimizer takes, besides its own.
 STORAGE = ("memory_dtype", "keep_count")
@@ -28,7 +29,10 @@ STORAGE = ("memory_dtype", "keep_count")
 
 @transformation
 def keeping(
-    tx: AnyTransformation, *, memory_dtype: Any = None, keep_count: bool = False
+    tx: AnyTransformation,
+    *,
+    memory_dtype: DTypeLike | None = None,
+    keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """`tx` with other storage options. Every optimizer takes these keywords.
 
@@ -50,7 +54,9 @@ def keeping(
     return _keep("keeping", tx, memory_dtype=memory_dtype, keep_count=keep_count)
 
 
-def optimizer(recipe: F) -> F:
+def optimizer(
+    recipe: Callable[P, GradientTransformationExtraArgs],
+) -> Callable[P, GradientTransformationExtraArgs]:
     """Decorate a recipe: like `transformation`, and apply the storage keywords.
 
     A recipe has `memory_dtype` and `keep_count` in its signature and does not use them.
@@ -73,13 +79,13 @@ def optimizer(recipe: F) -> F:
         tx = recipe(*args, **kwargs)
         return _keep(name, tx, **options) if any(options.values()) else tx
 
-    return transformation(stored)  # pyright: ignore[reportReturnType]
+    return transformation(stored)
 
 
 def _keep(
     name: str,
     tx: AnyTransformation,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     check.dtype(name, memory_dtype=memory_dtype)
@@ -89,9 +95,7 @@ def _keep(
         if not isinstance(body, Rule):
             if memory_dtype is None:
                 return link
-            narrow = lambda params: _cast(body.init(params), memory_dtype)
-            pair = GradientTransformationExtraArgs(narrow, body.update)
-            return replace(link, body=pair)
+            return replace(link, body=_narrow(body, memory_dtype))
         if keep_count and body.counted is not None:
             body = counting(body)
         if memory_dtype is not None:
@@ -106,19 +110,27 @@ def _keep(
     return replace(plan, links=tuple(map(revised, plan.links))).pair
 
 
+def _narrow(
+    tx: GradientTransformationExtraArgs, dtype: DTypeLike
+) -> GradientTransformationExtraArgs:
+    """`tx` with its initial state in `dtype`."""
+    init = lambda params: _cast(tx.init(params), dtype)
+    return GradientTransformationExtraArgs(init, tx.update)
+
+
 class Cast:
     """A function that makes initial memory, in another dtype."""
 
-    def __init__(self, begin: Callable[..., Any], dtype: Any):
+    def __init__(self, begin: Callable[..., PyTree], dtype: DTypeLike):
         self._begin, self._dtype = begin, dtype
         # The engine reads from the signature which numbers to pass.
         self.__signature__ = inspect.signature(begin)
 
-    def __call__(self, p: Any, **numbers: Any) -> Any:
+    def __call__(self, p: object, **numbers: object) -> PyTree:
         return _cast(self._begin(p, **numbers), self._dtype)
 
 
-def _cast(state: Params, dtype: Any) -> Params:
+def _cast(state: PyTree, dtype: DTypeLike) -> PyTree:
     """A state with its arrays in `dtype`. Scalars and complex arrays are unchanged."""
 
     def cast(x: Any) -> Any:

@@ -4,7 +4,7 @@ On a GPU, launching a kernel for ten numbers takes as long as adding a million. 
 that share a vector share the launch.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ...core import Params
 from ...numerics import wide_dtype
@@ -75,7 +76,7 @@ class Layout:
 
     def unpack(self, packed: "Packed") -> Params:
         """The tree that was packed."""
-        arrays: list[Any] = [None] * len(self.shapes)
+        arrays: list[PyTree] = [None] * len(self.shapes)
         for k, x in zip(self.whole, packed.whole, strict=True):
             arrays[k] = x
         for vector, row in zip(packed.vectors, self.vectors, strict=True):
@@ -90,18 +91,20 @@ class Layout:
 class Packed:
     """A tree whose small leaves are stored in a few vectors. It is a JAX pytree."""
 
-    vectors: tuple[Any, ...]
-    whole: tuple[Any, ...]  # the other leaves
+    vectors: tuple[PyTree, ...]
+    whole: tuple[PyTree, ...]  # the other leaves
     layout: Layout
 
-    def tree_flatten_with_keys(self) -> tuple[Any, Layout]:
+    def tree_flatten_with_keys(
+        self,
+    ) -> tuple[tuple[tuple[object, PyTree], ...], Layout]:
         """For JAX: the children by name, and the layout."""
         key = jax.tree_util.GetAttrKey
         children = (key("vectors"), self.vectors), (key("whole"), self.whole)
         return children, self.layout
 
     @classmethod
-    def tree_unflatten(cls, layout: Layout, children: Any) -> "Packed":
+    def tree_unflatten(cls, layout: Layout, children: Iterable[PyTree]) -> "Packed":
         """For JAX: the tree with these children."""
         vectors, whole = children
         return cls(vectors, whole, layout)
@@ -129,7 +132,7 @@ def layout_of(leaves: Leaves, kinds: Sequence[Hashable]) -> Layout:
     )
 
 
-def unpack(tree: Any) -> Any:
+def unpack(tree: PyTree) -> PyTree:
     """Undo `pack`, everywhere in a tree.
 
     Use it on packed params in the loss, and on a packed state to inspect it, or to save
@@ -145,7 +148,7 @@ def unpack(tree: Any) -> Any:
     )
 
 
-def repack(like: Any, tree: Any) -> Any:
+def repack(like: PyTree, tree: PyTree) -> PyTree:
     """Undo `unpack`: pack `tree` in the way `like` is packed.
 
     Args:
@@ -167,11 +170,11 @@ def repack(like: Any, tree: Any) -> Any:
     )
 
 
-def _is_packed(x: Any) -> bool:
+def _is_packed(x: object) -> bool:
     return isinstance(x, Packed)
 
 
-def _joined(arrays: Sequence[Any]) -> Any:
+def _joined(arrays: Sequence[PyTree]) -> PyTree:
     """Arrays, or shapes of arrays, as one vector. `None` and holes stay themselves."""
     first = arrays[0]
     if first is None or isinstance(first, MaskedNode):
@@ -183,7 +186,7 @@ def _joined(arrays: Sequence[Any]) -> Any:
     return jnp.concatenate([jnp.ravel(x).astype(dtype) for x in arrays])
 
 
-def _parted(vector: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
+def _parted(vector: PyTree, shapes: Sequence[tuple[int, ...]]) -> list[PyTree]:
     """Split a vector into arrays. The derivative of a split is one concatenation."""
     if vector is None or isinstance(vector, MaskedNode):
         return [vector] * len(shapes)

@@ -1,10 +1,11 @@
 """Optimizers that store small leaves together in one vector."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from ... import check
 from ...core import (
@@ -19,7 +20,7 @@ from ...core import (
     Updates,
 )
 from ...numerics import is_inexact
-from ..leaves import Leaves, Mask, restore, update_dtype
+from ..leaves import Leaf, Leaves, Mask, restore, update_dtype
 from ..run import Link, Plan, plan_of
 from ..step import WrapperInfo
 from ._layout import Layout, layout_of, Packed, unpack
@@ -160,7 +161,7 @@ class _Packer:
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         """One step. The updates are packed if the gradients are."""
         layout = _layout_in((updates, params, state))
@@ -220,7 +221,7 @@ def _as_each_alone(u: Packed, updates: Updates, params: Params | None) -> Update
     )
 
 
-def _layout_in(tree: Any) -> Layout | None:
+def _layout_in(tree: PyTree) -> Layout | None:
     """The layout of everything packed in `tree`; `None` if nothing is packed."""
     parts = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, Packed))
     layouts = [x.layout for x in parts if isinstance(x, Packed)]
@@ -233,7 +234,7 @@ def _layout_in(tree: Any) -> Layout | None:
     return layouts[0] if layouts else None
 
 
-def _may_be_packed(x: Any, below: int) -> bool:
+def _may_be_packed(x: Leaf | jax.ShapeDtypeStruct | None, below: int) -> bool:
     """Whether a leaf is small, has a floating dtype, and is on one device."""
     if x is None or x.size >= below or not is_inexact(x):
         return False
