@@ -137,11 +137,11 @@ def scale_by_distance(
     Args:
         name: name used in error messages.
         State: a named tuple with the names of `shared`, and `init_params`.
-        shared: as in `Rule`.
-        numbers: as in `Rule`.
-        per_step: as in `Rule`. It returns `rate`; in its `total`, `distance` is
+        shared: the initial value of each field that is kept for the tree.
+        numbers: the hyperparameters.
+        per_step: runs once per step and returns `rate`; in its `total`, `distance` is
             `||p - p0||^2` and `g` is `||g||^2`.
-        axes: as in `Measure`.
+        axes: inside `jax.shard_map`, the mesh axes over which the params are sharded.
     """
     return lift(
         Rule(
