@@ -142,7 +142,7 @@ def scale_by_galore(
         inner, base_state = base.update(
             projected, state.base_optimizer_state, **extra_args
         )
-        ps: list[Array | None] = [None] * len(rows)
+        ps: list[Any] = [None] * len(rows)
         if params is not None:
             ps = leaves.match(name, params, "params", _ADVICE)
         us = treedef.flatten_up_to(inner)
@@ -224,11 +224,9 @@ def _zeros(
     return small, jnp.zeros((max(m, n), k), dtype)
 
 
-def _widened(
-    name: str, leaves: Leaves, rows: list[Row], bases: list[Array]
-) -> list[Array | None]:
+def _widened(name: str, leaves: Leaves, rows: list[Row], bases: list[Any]) -> list[Any]:
     """The gradients to project, in float32 or wider; `None` for other leaves."""
-    xs: list[Array | None] = [None] * len(rows)
+    xs: list[Any] = [None] * len(rows)
     for k, ((axes, g), basis) in enumerate(zip(rows, bases, strict=True)):
         if g is None or axes is None:
             continue
@@ -241,9 +239,7 @@ def _widened(
     return xs
 
 
-def _projected(
-    rows: list[Row], xs: list[Array | None], bases: list[Array]
-) -> list[Array | None]:
+def _projected(rows: list[Row], xs: list[Any], bases: list[Any]) -> list[Any]:
     """The coordinates of the gradients to project; other gradients unchanged."""
     return [
         g if x is None or axes is None else _coordinates(basis, x, axes)
@@ -254,9 +250,9 @@ def _projected(
 def _step(
     scale: Real,
     axes: Axes | None,
-    g: Array | None,
-    p: Array | None,
-    basis: Array,
+    g: Any,
+    p: Any,
+    basis: Any,
     u: Any,
 ) -> Array | None:
     """The update of a leaf, from the base optimizer's update `u`."""
@@ -265,12 +261,10 @@ def _step(
     return u if g is None else restore(u, update_dtype(g, p))
 
 
-def _latest(
-    due: Array, old: list[Array], xs: list[Any], axes: list[Any]
-) -> list[Array]:
+def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[Any]:
     """The bases, recomputed if due. Matrices of one shape share a batched SVD."""
 
-    def new() -> list[Array]:
+    def new() -> list[Any]:
         bases = list(old)
         # Tall and wide matrices use singular vectors of different sides.
         pairs = zip(xs, axes, strict=True)

@@ -32,6 +32,7 @@ from ..tree import leaf_paths, map_trees
 ValueFn = Callable[
     ..., ArrayLike
 ]  # (params, **some of the extra arguments) -> a number
+Stored = Array | np.ndarray | None  # a leaf of a state, maybe read from a file
 
 
 class Line:

@@ -38,7 +38,7 @@ from ..engine import keeping, restore, same_shapes, update_dtype
 from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
 from ..transforms import identity, scale, scale_by_learning_rate
 from ..tree import map_trees
-from ._along import differentiable, dot, nothing_yet
+from ._along import differentiable, dot, nothing_yet, Stored
 from ._zoom import scale_by_zoom_linesearch
 
 _NAME = "scale_by_lbfgs"
@@ -238,7 +238,7 @@ def _step(
 def _written(begun: Array, k: Array, memory: Updates, new: Updates) -> Updates:
     """`memory` with `new` at index `k`, or with zeros at the first step."""
 
-    def leaf(kept: Array | None, x: Array | None) -> Array | None:
+    def leaf(kept: Stored, x: Array | None) -> Stored:
         if kept is None or x is None:
             return kept
         # The first step has no differences.
@@ -323,7 +323,7 @@ def _in_step(f: Callable[[Array, Array], Array], x: Updates, y: Updates) -> Upda
 def _kept(old: OptState, new: Updates) -> Updates:
     """`new` in the dtypes of `old`; `old` where `new` is `None`."""
 
-    def leaf(old: Array | None, x: Array | None) -> Array | None:
+    def leaf(old: Stored, x: Array | None) -> Stored:
         return old if old is None or x is None else restore(x, old.dtype)
 
     return map_trees(_NAME, leaf, none_is_leaf=True, state=old, updates=new)

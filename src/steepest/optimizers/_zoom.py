@@ -32,6 +32,7 @@ from ._along import (
     Line,
     nothing_yet,
     number_dtype,
+    Stored,
     ValueFn,
 )
 from ._zoom_steps import Point, Search, search, Wanted
@@ -219,7 +220,7 @@ def _after(end: Search) -> ScaleByZoomLinesearchState:
     )
 
 
-def _like(stored: Array | None, grad: ArrayLike | None) -> Array | None:
+def _like(stored: Stored, grad: ArrayLike | None) -> Stored:
     """The gradient passed to `update`, in the dtype of the stored one."""
     if stored is None or grad is None:
         return stored
