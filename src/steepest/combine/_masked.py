@@ -23,8 +23,8 @@ def masked(
             `obj_fn`, are restricted to the selected leaves.
         mask: booleans in the structure of the params, where one boolean may stand for a
             whole subtree; a function from the params to such booleans; or a string, a
-            regular expression that matches the paths of the selected leaves, as for
-            `matching`.
+            regular expression that may match anywhere in the path of a leaf, such as
+            `encoder/0/kernel`.
         mask_compatible_extra_args: whether to mask all extra arguments that have the
             structure of the updates.
 

@@ -46,7 +46,8 @@ def route(
         transforms: pattern -> transformation. `None` freezes the leaves: they do not
             move, whatever follows in a chain, do not decay, and take no memory.
         mask_compatible_extra_args: whether to split extra arguments that have the
-            structure of the updates, as for `partition`.
+            structure of the updates. `grad` is always split, and the functions
+            `value_fn` and `obj_fn` become functions of the group's params.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.route({"bias": None, ".*": steepest.sgd(0.5)})

@@ -4,9 +4,8 @@ Zhuang et al., Momentum centering and asynchronous update for adaptive gradient 
 2021, arXiv:2110.05454
 """
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -110,7 +109,7 @@ def acprop(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """ACProp: `p <- p - learning_rate (u + weight_decay p)`.
@@ -122,9 +121,12 @@ def acprop(
         eps: keeps `u` finite where all gradients equal their mean.
         eps_root: the same, added to the mean squared deviation at every step.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.acprop(learning_rate=0.1)

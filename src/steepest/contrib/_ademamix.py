@@ -4,8 +4,9 @@ Pagliardini, Ablin and Grangier, The AdEMAMix optimizer: better, faster, older, 
 arXiv:2409.03137
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -89,7 +90,7 @@ def scale_by_ademamix(
     alpha: ScalarOrSchedule = 6.0,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Adam with a second mean of the gradients, over about ten thousand steps.
 
@@ -150,11 +151,11 @@ def ademamix(
     alpha: ScalarOrSchedule = 5.0,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
@@ -173,9 +174,12 @@ def ademamix(
         mu_dtype: dtype of both means; by default that of the params, or float32 for the
             slow mean if they are in half precision.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp
     >>> from steepest import contrib

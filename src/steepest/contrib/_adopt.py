@@ -4,10 +4,8 @@ Taniguchi et al., ADOPT: modified Adam can converge with any beta2 with the opti
 rate, 2024, arXiv:2411.02853
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -19,6 +17,7 @@ from ..core import (
     Real,
     Rule,
     ScalarOrSchedule,
+    Schedule,
     transformation,
 )
 from ..engine import lift, optimizer
@@ -36,7 +35,7 @@ from ..optimizers import ScaleByAdamState
 from ..transforms import scale_by_learning_rate
 
 
-def _fourth_root(count: Any) -> Any:
+def _fourth_root(count: ArrayLike) -> Array:
     return jnp.asarray(count, float) ** 0.25
 
 
@@ -74,11 +73,11 @@ def scale_by_adopt(
     b1: Real = 0.9,
     b2: Real = 0.9999,
     eps: Real = 1e-6,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
     use_clipping: bool = True,
-    clip_value_fn: Callable[[Any], Any] = _fourth_root,
+    clip_value_fn: Schedule = _fourth_root,
 ) -> GradientTransformationExtraArgs:
     """Adam that divides by the root mean square of earlier gradients, then averages.
 
@@ -128,12 +127,12 @@ def adopt(
     b1: Real = 0.9,
     b2: Real = 0.9999,
     eps: Real = 1e-6,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
     use_clipping: bool = True,
-    clip_value_fn: Callable[[Any], Any] = _fourth_root,
-    memory_dtype: Any = None,
+    clip_value_fn: Schedule = _fourth_root,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """ADOPT: `p <- p - learning_rate u`, with `u` from `scale_by_adopt`.
@@ -148,7 +147,10 @@ def adopt(
         use_clipping: whether to clip the scaled gradients.
         clip_value_fn: the largest scaled gradient, as a function of the step count; by
             default its fourth root.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.adopt(learning_rate=1.0)

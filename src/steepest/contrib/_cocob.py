@@ -5,9 +5,10 @@ Orabona and Tommasi, Training deep networks without learning rates through coin 
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -15,6 +16,7 @@ from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
+    Param,
     Params,
     Real,
     Rule,
@@ -38,7 +40,7 @@ class COCOBState(NamedTuple):
     reward: Updates  # R, the total winnings
 
 
-def first_scale(p: Any, *, eps: Real) -> Array:
+def first_scale(p: Param, *, eps: Real) -> Array:
     """The initial `L`: `eps`, in the imaginary part too."""
     none = wide_moment()(p)
     return none + (eps * (1 + 1j) if jnp.iscomplexobj(none) else eps)
@@ -54,7 +56,7 @@ def cocob_formula(
     reward: Array,
     *,
     alpha: Real,
-) -> Any:
+) -> tuple[Array, ...]:
     """One step of COCOB for one array; real and imaginary parts are separate."""
     memory = init_particles, cumulative_gradients, scale, subgradients, reward
     return by_parts(partial(_bet, alpha=alpha))(g, p, *memory)
@@ -127,7 +129,7 @@ def cocob(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """COCOB: `p <- p + u`, `u` from `scale_by_cocob`; no learning rate to tune.
@@ -137,9 +139,12 @@ def cocob(
         alpha: the first bets are at most a fraction `1 / alpha`.
         eps: initial value of the largest `|g|`.
         weight_decay: weight decay coefficient; the decay is added to the gradient.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.cocob()

@@ -5,9 +5,10 @@ arXiv:2301.07733
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from .. import check
@@ -126,7 +127,7 @@ def dadapt_adamw(
     weight_decay: Real = 0.0,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdamW that estimates its learning rate: the distance `d` to the solution.
@@ -150,7 +151,10 @@ def dadapt_adamw(
         weight_decay: weight decay coefficient, multiplied by the learning rate.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.dadapt_adamw(estim_lr0=0.1)
@@ -198,7 +202,7 @@ def dadapt_adamw(
     )
 
 
-def both(name: str, betas: Any) -> list[Any]:
+def both(name: str, betas: Sequence[Real]) -> list[Real]:
     """`b1` and `b2`, after checking that they are two numbers in [0, 1).
 
     Args:

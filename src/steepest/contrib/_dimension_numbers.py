@@ -5,10 +5,12 @@ from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 
 from ..core import (
     GradientTransformationExtraArgs,
     OptState,
+    Param,
     Params,
     transformation,
     Updates,
@@ -18,12 +20,14 @@ from ..tree import first_difference, leaf_paths
 
 # A tree like the params, or a prefix of it, with dimension numbers or `None` as leaves;
 # or a function of the params that returns one.
-NumbersOrFn: TypeAlias = Any
+NumbersOrFn: TypeAlias = PyTree | Callable[[Params], PyTree]
+
+Row: TypeAlias = tuple[Axes | None, Any]  # the axes of a leaf, and the leaf
 
 
 def map_numbers(
-    name: str, f: Callable[[Any, Any], Any], numbers: NumbersOrFn, tree: Params
-) -> Any:
+    name: str, f: Callable[[Any, Any], object], numbers: NumbersOrFn, tree: Params
+) -> PyTree:
     """`f(numbers, leaf)` for each leaf of `tree` that is not `None`, in its structure.
 
     Args:
@@ -37,9 +41,7 @@ def map_numbers(
     return jax.tree.structure(tree, is_leaf=_is_none).unflatten(results)
 
 
-def axes_by_leaf(
-    name: str, numbers: NumbersOrFn, tree: Params
-) -> list[tuple[Axes | None, Any]]:
+def axes_by_leaf(name: str, numbers: NumbersOrFn, tree: Params) -> list[Row]:
     """The axes, or `None`, of each leaf of `tree`, and the leaf, which may be `None`.
 
     Args:
@@ -78,7 +80,7 @@ def of_matrices(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         pairs = axes_by_leaf(name, numbers, updates)
         paths = leaf_paths(updates)
@@ -87,13 +89,13 @@ def of_matrices(
             for path, (axes, g) in zip(paths, pairs, strict=True)
         ]
 
-        def fold(tree: Any) -> Any:
+        def fold(tree: PyTree) -> PyTree:
             return _map(lambda axes, _, x: as_matrices(x, axes), rows, tree)
 
-        def unfold(tree: Any) -> Any:
+        def unfold(tree: PyTree) -> PyTree:
             return _map(lambda axes, g, x: from_matrices(x, g.shape, axes), rows, tree)
 
-        def remembering(f: Callable[[Any], Any], state: OptState) -> OptState:
+        def remembering(f: Callable[[PyTree], PyTree], state: OptState) -> OptState:
             return state._replace(**{key: f(getattr(state, key)) for key in memory})
 
         u, state = tx.update(
@@ -107,7 +109,7 @@ def of_matrices(
     return GradientTransformationExtraArgs(tx.init, update)
 
 
-def _map(f: Callable[..., Any], rows: Sequence[Any], tree: Any) -> Any:
+def _map(f: Callable[..., Array], rows: Sequence[Row], tree: PyTree) -> PyTree:
     """`f(axes, leaf, x)` for each `x` in `tree` that has axes; others unchanged."""
     leaves, treedef = jax.tree.flatten(tree, is_leaf=_is_none)
     results = [
@@ -117,7 +119,7 @@ def _map(f: Callable[..., Any], rows: Sequence[Any], tree: Any) -> Any:
     return treedef.unflatten(results)
 
 
-def _plain(name: str, x: Any) -> Axes | None:
+def _plain(name: str, x: Param | None) -> Axes | None:
     """The axes of a matrix without dimension numbers."""
     if x is None:
         return None
@@ -157,9 +159,9 @@ def _by_leaf(name: str, numbers: NumbersOrFn, tree: Params) -> list[tuple[Any, A
     return rows
 
 
-def _is_none(x: Any) -> bool:
+def _is_none(x: object) -> bool:
     return x is None
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     return x is None or hasattr(x, "reduction_axis")

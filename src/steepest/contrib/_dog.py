@@ -5,10 +5,11 @@ schedule, 2023, arXiv:2302.12022
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, get_args, Literal, NamedTuple
+from typing import get_args, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
 from .. import check
@@ -61,7 +62,7 @@ def dog(
     mask: MaskOrFn | None = None,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """DoG: SGD with a step size of distance from the start over gradient norms.
@@ -81,11 +82,14 @@ def dog(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: weight decay coefficient; the decay is added to the gradient;
             `None` for no decay.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.dog(init_step=("distance", 0.1))
@@ -124,7 +128,7 @@ def scale_by_distance(
     name: str,
     State: type,
     shared: Mapping[str, Callable[..., Array]],
-    numbers: Mapping[str, Any],
+    numbers: Mapping[str, object],
     per_step: PerStep,
     axes: MeshAxes | None,
 ) -> GradientTransformationExtraArgs:
@@ -133,11 +137,11 @@ def scale_by_distance(
     Args:
         name: name used in error messages.
         State: a named tuple with the names of `shared`, and `init_params`.
-        shared: as in `Rule`.
-        numbers: as in `Rule`.
-        per_step: as in `Rule`. It returns `rate`; in its `total`, `distance` is
+        shared: the initial value of each field that is kept for the tree.
+        numbers: the hyperparameters.
+        per_step: runs once per step and returns `rate`; in its `total`, `distance` is
             `||p - p0||^2` and `g` is `||g||^2`.
-        axes: as in `Measure`.
+        axes: inside `jax.shard_map`, the mesh axes over which the params are sharded.
     """
     return lift(
         Rule(

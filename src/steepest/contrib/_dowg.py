@@ -4,9 +4,10 @@ Khaled, Mishchenko and Jin, DoWG unleashed: an efficient universal parameter-fre
 gradient descent method, 2023, arXiv:2305.16284
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from .. import check
@@ -64,7 +65,7 @@ def dowg(
     mask: MaskOrFn | None = None,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """DoWG: like DoG, but gradients farther from the start have more weight.
@@ -82,11 +83,14 @@ def dowg(
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: weight decay coefficient; the decay is added to the gradient;
             `None` for no decay.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.dowg(init_estim_sq_dist=0.01)

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jax.typing import DTypeLike
+from jaxtyping import Array, Int, PyTree
 
 from .. import check
 from ..combine import chain
@@ -20,6 +21,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
+    Param,
     Params,
     Real,
     ScalarOrSchedule,
@@ -49,7 +51,7 @@ from ..numerics import (
 from ..optimizers import scale_by_adam
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 from ..tree import leaf_paths
-from ._dimension_numbers import axes_by_leaf, map_numbers, NumbersOrFn
+from ._dimension_numbers import axes_by_leaf, map_numbers, NumbersOrFn, Row
 
 _ADVICE = "Pass the params and the state that the updates are for."
 
@@ -125,7 +127,7 @@ def scale_by_galore(
         updates: Updates,
         state: GaLoreState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, GaLoreState]:
         state = check.state_of(name, GaLoreState, state)
         leaves = Leaves(updates)
@@ -136,12 +138,9 @@ def scale_by_galore(
         xs = _widened(name, leaves, rows, old)
         axes = [axes for axes, _ in rows]
         bases = _latest(state.count % gap == 0, old, xs, axes)
-        projected = [
-            g if x is None else _coordinates(basis, x, its)
-            for (its, g), x, basis in zip(rows, xs, bases, strict=True)
-        ]
+        projected = treedef.unflatten(_projected(rows, xs, bases))
         inner, base_state = base.update(
-            treedef.unflatten(projected), state.base_optimizer_state, **extra_args
+            projected, state.base_optimizer_state, **extra_args
         )
         ps: list[Any] = [None] * len(rows)
         if params is not None:
@@ -168,7 +167,7 @@ def galore(
     mask: MaskOrFn | None = None,
     weight_dimension_numbers: NumbersOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """GaLore: `p <- p - learning_rate (u + weight_decay p)`.
@@ -186,12 +185,15 @@ def galore(
         base_optimizer: any transformation that does not need params; by default
             `scale_by_adam()`.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
         weight_dimension_numbers: `GaLoreDimensionNumbers` in the structure of the
             params, or a function of the params that returns them; by default every leaf
             with two axes is a matrix.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.contrib.galore(learning_rate=0.1, rank=1)
@@ -209,7 +211,9 @@ def galore(
     )
 
 
-def _zeros(rank: int, axes: Axes | None, p: Any) -> tuple[Any, Any]:
+def _zeros(
+    rank: int, axes: Axes | None, p: Param | None
+) -> tuple[Param | None, Array | None]:
     """Zeros for a projected leaf and its basis; other leaves are returned unchanged."""
     if p is None or axes is None:
         return p, None if p is None else jnp.zeros((0, 0), p.dtype)
@@ -220,7 +224,7 @@ def _zeros(rank: int, axes: Axes | None, p: Any) -> tuple[Any, Any]:
     return small, jnp.zeros((max(m, n), k), dtype)
 
 
-def _widened(name: str, leaves: Leaves, rows: list[Any], bases: list[Any]) -> list[Any]:
+def _widened(name: str, leaves: Leaves, rows: list[Row], bases: list[Any]) -> list[Any]:
     """The gradients to project, in float32 or wider; `None` for other leaves."""
     xs: list[Any] = [None] * len(rows)
     for k, ((axes, g), basis) in enumerate(zip(rows, bases, strict=True)):
@@ -235,7 +239,22 @@ def _widened(name: str, leaves: Leaves, rows: list[Any], bases: list[Any]) -> li
     return xs
 
 
-def _step(scale: Real, axes: Axes | None, g: Any, p: Any, basis: Any, u: Any) -> Any:
+def _projected(rows: list[Row], xs: list[Any], bases: list[Any]) -> list[Any]:
+    """The coordinates of the gradients to project; other gradients unchanged."""
+    return [
+        g if x is None or axes is None else _coordinates(basis, x, axes)
+        for (axes, g), x, basis in zip(rows, xs, bases, strict=True)
+    ]
+
+
+def _step(
+    scale: Real,
+    axes: Axes | None,
+    g: Any,
+    p: Any,
+    basis: Any,
+    u: Any,
+) -> Array | None:
     """The update of a leaf, from the base optimizer's update `u`."""
     if g is not None and axes is not None:
         u = scale * _back(basis, u, g, axes)
@@ -298,12 +317,12 @@ def _is_tall(shape: Sequence[int]) -> bool:
     return shape[0] >= shape[1]
 
 
-def _shape(x: Any, axes: Axes) -> tuple[int, int]:
+def _shape(x: Param, axes: Axes) -> tuple[int, int]:
     _, m, n = jax.eval_shape(lambda: as_matrices(jnp.zeros(x.shape), axes)).shape
     return m, n
 
 
-def _rows(name: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
+def _rows(name: str, numbers: NumbersOrFn, tree: Params) -> list[Row]:
     """The axes of each leaf, and the leaf. Every axis must be a row or column axis."""
     rows = axes_by_leaf(name, numbers, tree)
     for k, (axes, x) in enumerate(rows):
@@ -316,11 +335,11 @@ def _rows(name: str, numbers: NumbersOrFn, tree: Params) -> list[Any]:
     return rows
 
 
-def _all_matrices(tree: Params) -> Any:
+def _all_matrices(tree: Params) -> PyTree:
     numbers = lambda x: GaLoreDimensionNumbers() if jnp.ndim(x) == 2 else None
     return jax.tree.map(numbers, tree)
 
 
-def _of_two_axes(name: str, numbers: NumbersOrFn, tree: Params) -> Any:
+def _of_two_axes(name: str, numbers: NumbersOrFn, tree: Params) -> PyTree:
     """The numbers, with `None` for vectors and scalars, which are not matrices."""
     return map_numbers(name, lambda n, x: n if x.ndim > 1 else None, numbers, tree)

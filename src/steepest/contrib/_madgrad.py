@@ -4,9 +4,10 @@ Defazio and Jelassi, Adaptivity without compromise: a momentumized, adaptive, du
 averaged gradient method for stochastic optimization, 2021, arXiv:2101.11075
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -121,7 +122,7 @@ def madgrad(
     weight_decay: ScalarOrSchedule = 0.0,
     eps: Real = 1e-6,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """MADGRAD: `p <- p + u`, `u` from `scale_by_madgrad` of `g + weight_decay p`.
@@ -132,7 +133,10 @@ def madgrad(
         weight_decay: weight decay coefficient; the decay is added to the gradient. It
             is not decoupled: use a smaller value than for AdamW, or zero.
         eps: keeps `u` finite where the gradient is zero.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.madgrad(learning_rate=0.1)

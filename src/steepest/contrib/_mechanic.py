@@ -3,11 +3,12 @@
 Cutkosky, Defazio and Mehta, Mechanic: a learning rate tuner, 2023, arXiv:2306.00144
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import check
 from ..core import (
@@ -114,7 +115,7 @@ def mechanize(
         updates: Updates,
         state: MechanicState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, MechanicState]:
         if params is None:
             raise missing(name, "params")
@@ -132,19 +133,27 @@ def mechanize(
         g_sq, p_sq, g_way, p_way = sums
         pull = decay * total * root(g_sq) / (root(p_sq) + eps)
         h = (g_way + pull * p_way) / (total + eps)
-
-        betas = jnp.array([1 - 0.1 ** (i + 1) for i in range(k)], real)
-        m = jnp.maximum(betas * state.m, jnp.abs(h) + eps)
-        v = betas**2 * state.v + h**2
-        r = betas * state.r + state.s * jnp.clip(h, -state.m, state.m)
-        s = (s_init / k * m + jnp.maximum(r, 0)) / (root(v) + eps)
-
+        memory = state.r, state.m, state.v, state.s
+        r, m, v, s = mechanic_formula(h, *memory, s_init=s_init, eps=eps)
         numbers = [total + eps, jnp.sum(s)]
         moved = map_wide(name, _move, numbers, x0=x0, params=params, updates=us)
         count = increment(state.count)
         return moved, MechanicState(base_state, count, r, m, v, s, x0)
 
     return wrapping(init, update, WrapperInfo(name, base, "base_optimizer_state"))
+
+
+def mechanic_formula(
+    h: Array, r: Array, m: Array, v: Array, s: Array, *, s_init: Real, eps: Real
+) -> tuple[Array, Array, Array, Array]:
+    """One step of `r`, `m`, `v` and `s`, which have an entry for each decay rate."""
+    k = len(s)
+    betas = jnp.array([1 - 0.1 ** (i + 1) for i in range(k)], s.dtype)
+    new_m = jnp.maximum(betas * m, jnp.abs(h) + eps)
+    v = betas**2 * v + h**2
+    r = betas * r + s * jnp.clip(h, -m, m)
+    s = (s_init / k * new_m + jnp.maximum(r, 0)) / (root(v) + eps)
+    return r, new_m, v, s
 
 
 def _measured(row: tuple[Array, Array, Array]) -> Float[Array, "4"]:
@@ -158,7 +167,9 @@ _choose = wide(lambda first, p, x0: jnp.where(first, p, x0))
 _move = wide(lambda was, now, x0, p, u: x0 - now * ((x0 - p) / was - u) - p)
 
 
-def _side_by_side(real: Any, updates: Updates, **trees: Any) -> list[list[Array]]:
+def _side_by_side(
+    real: DTypeLike, updates: Updates, **trees: PyTree
+) -> list[list[Array]]:
     """The leaves of several trees that have a gradient, in a wide dtype."""
     first, advice = Leaves(updates), "Pass the params the updates are for."
     others = (first.match("mechanize", x, name, advice) for name, x in trees.items())

@@ -4,9 +4,10 @@ Schaipp, Ohana, Eickenberg, Defazio and Gower, MoMo: momentum models for adaptiv
 learning rates, 2023, arXiv:2305.07583
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, Int
 
 from .. import check
@@ -132,7 +133,7 @@ def _checked(
     lower_bound: Real,
     weight_decay: Real,
     adapt_lower_bound: bool,
-) -> dict[str, Any]:
+) -> dict[str, ScalarOrSchedule]:
     """The options of the model by name, after checking them."""
     rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
     (lower_bound,) = check.finite(name, lower_bound=lower_bound)
@@ -146,13 +147,13 @@ def _checked(
     }
 
 
-def _as_loss(name: str, value: Any) -> Array:
+def _as_loss(name: str, value: ArrayLike) -> Array:
     (value,) = check.loss(name, value=value)
     return jnp.asarray(value, float)
 
 
 @gives("b", "loss_value")
-def momo_decay(count: Array, *, beta: Real, value: Any) -> dict[str, Array]:
+def momo_decay(count: Array, *, beta: Real, value: ArrayLike) -> dict[str, Array]:
     """`b = beta`, or 0 at the first step; and the loss."""
     b = jnp.where(count == 0, 0.0, jnp.asarray(beta))
     return {"b": b, "loss_value": _as_loss("momo", value)}
@@ -181,7 +182,7 @@ def momo(
     adapt_lower_bound: bool = False,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """MoMo: SGD with momentum, with steps bounded by a model of the loss.
@@ -205,7 +206,10 @@ def momo(
             and to halve it if the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax, steepest
     >>> from steepest import contrib
@@ -238,7 +242,7 @@ def momo(
 
 @gives("rho", "c2", "loss_value")
 def momo_adam_corrections(
-    count: Array, *, b1: Real, b2: Real, value: Any
+    count: Array, *, b1: Real, b2: Real, value: ArrayLike
 ) -> dict[str, Array]:
     """`rho = 1 - b1^t` and `c2 = 1 - b2^t`; and the loss."""
     t = increment(count)
@@ -300,7 +304,7 @@ def momo_adam(
     adapt_lower_bound: bool = False,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """MoMo-Adam: Adam with steps bounded by a model of the loss.
@@ -329,7 +333,10 @@ def momo_adam(
             and to halve it if the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     b1, b2 = check.fraction("momo_adam", b1=b1, b2=b2)
     (eps,) = check.nonnegative("momo_adam", eps=eps)

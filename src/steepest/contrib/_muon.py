@@ -9,11 +9,12 @@ Liu et al., Muon is scalable for LLM training, 2025, arXiv:2502.16982 (`consiste
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import check
 from ..combine import chain, partition
@@ -22,6 +23,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     Matrix,
+    Param,
     Params,
     Real,
     Rule,
@@ -32,6 +34,8 @@ from ..core import (
 from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     COEFFICIENTS,
+    Coefficients,
+    coefficients_of,
     debias,
     ema,
     first_moment,
@@ -47,8 +51,6 @@ from ..transforms import add_decayed_weights, scale_by_learning_rate
 from ._dimension_numbers import map_numbers, NumbersOrFn, of_matrices
 
 Preconditioning: TypeAlias = Literal["frobenius", "spectral", "aol", "schatten"]
-Coefficients: TypeAlias = Any  # a name, three numbers, or three for each step
-STANDARD = (3.4445, -4.7750, 2.0315)
 
 
 @like_optax
@@ -68,13 +70,15 @@ class MuonState(NamedTuple):
     ns_coeffs: Float[Array, "3"] | Float[Array, "k 3"]
 
 
-def begin_coefficients(*, coefficients: Any) -> Array:
+def begin_coefficients(*, coefficients: Coefficients) -> Array:
     """The polynomials, as an array."""
     return jnp.asarray(coefficients, float)
 
 
 @gives("c1", "next_c1", "ns_coeffs")
-def corrections(count: Array, ns_coeffs: Array, *, beta: Real) -> Any:
+def corrections(
+    count: Array, ns_coeffs: Array, *, beta: Real
+) -> tuple[dict[str, Array], Array, Array]:
     """`c1 = 1 - beta^t`, `next_c1 = 1 - beta^(t+1)`, and the polynomials."""
     t = increment(count)
     c1, next_c1 = debias(beta, t), debias(beta, increment(t))
@@ -99,7 +103,7 @@ def matrix_formula(
     g: Array,
     *,
     ns_coeffs: Array,
-    ns_steps: Any,
+    ns_steps: Real,
     preconditioning: str,
     eps: Real,
     adaptive: bool,
@@ -117,7 +121,7 @@ def adaptive_formula(
     c1: Array,
     next_c1: Array,
     ns_coeffs: Array,
-    ns_steps: Any,
+    ns_steps: Real,
     preconditioning: str,
     eps: Real,
     nesterov: bool,
@@ -131,11 +135,11 @@ def adaptive_formula(
 
 @transformation
 def scale_by_muon(
-    ns_coeffs: Coefficients = STANDARD,
-    ns_steps: Any = 5,
+    ns_coeffs: Coefficients = COEFFICIENTS["standard"],
+    ns_steps: Real = 5,
     beta: Real = 0.95,
     eps: Real = 1e-8,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = True,
     adaptive: bool = False,
@@ -156,7 +160,7 @@ def scale_by_muon(
 
     Args:
         ns_coeffs: the polynomial `(a, b, c)` for all steps; or one for each step; or a
-            name: `standard` or `dion`.
+            name: `standard`, `dion`, `polar_express`, `cans` or `deepseek` (ten steps).
         ns_steps: the number of steps, at least the number of polynomials; if there are
             several, each is used once.
         beta: decay rate of `mu`, in [0, 1).
@@ -212,13 +216,13 @@ def scale_by_muon(
 @optimizer
 def muon(
     learning_rate: ScalarOrSchedule,
-    ns_coeffs: Coefficients = STANDARD,
-    ns_steps: Any = 5,
+    ns_coeffs: Coefficients = COEFFICIENTS["standard"],
+    ns_steps: Real = 5,
     beta: Real = 0.95,
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: MaskOrFn | None = None,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = True,
     adaptive: bool = False,
@@ -230,7 +234,7 @@ def muon(
     adam_learning_rate: ScalarOrSchedule | None = None,
     muon_weight_dimension_numbers: NumbersOrFn | None = None,
     consistent_rms: Real | None = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Muon for the matrices, AdamW for the rest.
@@ -246,15 +250,23 @@ def muon(
 
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
-        ns_coeffs, ns_steps, adaptive, preconditioning: as for `scale_by_muon`.
+        ns_coeffs: the polynomial `(a, b, c)` for all steps; or one for each step; or a
+            name: `standard`, `dion`, `polar_express`, `cans` or `deepseek` (ten steps).
+        ns_steps: the number of steps, at least the number of polynomials; if there are
+            several, each is used once.
         beta: decay rate of the mean of the gradients, in [0, 1).
         eps: keeps `u` finite where the gradient is zero; also for AdamW.
         weight_decay: weight decay coefficient of the matrices, multiplied by the
             learning rate.
-        weight_decay_mask: the matrices to decay, as a tree of booleans or a function of
-            the params that returns one; by default all.
+        weight_decay_mask: the matrices to decay: a tree of booleans, a function of the
+            params that returns one, or a regular expression for their paths; by
+            default all.
         mu_dtype: dtype of the mean; by default that of the params; also for AdamW.
         nesterov: whether to use Nesterov momentum; also for AdamW.
+        adaptive: whether to scale `u` by the dual norm of the mean.
+        preconditioning: the divisor of the mean before the first step: `frobenius`, its
+            Frobenius norm; `spectral`, its largest singular value; `schatten`, its
+            Schatten-4 norm; `aol`, a separate bound for each row.
         adam_b1: decay rate of AdamW's mean of the gradients, in [0, 1).
         adam_b2: decay rate of AdamW's mean of their squares, in [0, 1).
         adam_eps_root: `eps_root` of AdamW.
@@ -264,7 +276,10 @@ def muon(
             params, with `None` for AdamW, or a function of the params that returns
             them. By default every leaf with two axes is a matrix.
         consistent_rms: root mean square of `c u`, for all shapes; see above.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.contrib.muon(learning_rate=0.1)
@@ -316,7 +331,7 @@ def muon(
     return partition(groups, partial(_labels, numbers))
 
 
-def _no_matrix(ndim: int, g: Any) -> str | None:
+def _no_matrix(ndim: int, g: Param) -> str | None:
     """The error message for a leaf that is not a matrix or stack, or `None`."""
     if g.ndim == ndim:
         return None
@@ -326,7 +341,7 @@ def _no_matrix(ndim: int, g: Any) -> str | None:
     )
 
 
-def _labels(numbers: NumbersOrFn | None, params: Params) -> Any:
+def _labels(numbers: NumbersOrFn | None, params: Params) -> PyTree:
     """The group of each leaf."""
     if numbers is None:
         ndim = lambda x: getattr(x, "ndim", 0)
@@ -353,24 +368,14 @@ def _scale_by_shape(
     return tx if numbers is None else of_matrices("muon", tx, numbers)
 
 
-def _coefficients(name: str, ns_coeffs: Coefficients, ns_steps: Any) -> Any:
-    """The polynomials, looked up by name if necessary, after checking the shape."""
-    if isinstance(ns_coeffs, str):
-        if ns_coeffs not in COEFFICIENTS:
-            raise ValueError(
-                f"{name}: ns_coeffs is {ns_coeffs!r}, expected one of: "
-                f"{', '.join(COEFFICIENTS)}; or three numbers."
-            )
-        ns_coeffs = COEFFICIENTS[ns_coeffs]
-    shape = check.array(name, ns_coeffs=ns_coeffs)[0].shape
-    if len(shape) not in (1, 2) or shape[-1] != 3:
+def _coefficients(name: str, ns_coeffs: Coefficients, ns_steps: Real) -> object:
+    """The polynomials, if there are not more of them than steps."""
+    rows = coefficients_of(name, ns_coeffs=ns_coeffs)
+    shape = check.array(name, ns_coeffs=rows)[0].shape
+    count = shape[0] if len(shape) == 2 else 1
+    if isinstance(ns_steps, int) and count > ns_steps:
         raise ValueError(
-            f"{name}: ns_coeffs has shape {shape}, expected (3,), or (steps, 3) with "
-            "one polynomial for each step."
+            f"{name}: ns_coeffs has {count} polynomials and ns_steps is {ns_steps}. "
+            f"Set ns_steps to {count}."
         )
-    if len(shape) == 2 and isinstance(ns_steps, int) and shape[0] > ns_steps:
-        raise ValueError(
-            f"{name}: ns_coeffs has {shape[0]} polynomials and ns_steps is {ns_steps}. "
-            f"Set ns_steps to {shape[0]}."
-        )
-    return ns_coeffs
+    return rows

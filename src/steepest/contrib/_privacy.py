@@ -3,10 +3,11 @@
 Abadi et al., Deep learning with differential privacy, 2016, arXiv:1607.00133
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -37,7 +38,7 @@ class DifferentiallyPrivateAggregateState(NamedTuple):
 def differentially_private_aggregate(
     l2_norm_clip: Real,
     noise_multiplier: Real,
-    key: Any = None,
+    key: ArrayLike | None = None,
     *,
     seed: int | None = None,
 ) -> GradientTransformationExtraArgs:
@@ -71,21 +72,13 @@ def differentially_private_aggregate(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, DifferentiallyPrivateAggregateState]:
         del params, extra_args
         state = check.state_of(name, DifferentiallyPrivateAggregateState, state)
         Leaves(updates).check(name)
         leaves, treedef = jax.tree.flatten(updates)
-        shapes = [jnp.shape(g) for g in leaves]
-        if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
-            raise ValueError(
-                f"{name}: the gradients have shapes {shapes}, expected a leading axis "
-                "of examples, of the same size in all. Compute the gradient of each "
-                "example with `jax.vmap(jax.grad(loss), (None, 0))`."
-            )
-        if (0,) in [shape[:1] for shape in shapes]:
-            raise ValueError(f"{name}: got no examples, expected one or more.")
+        _check_examples(name, [jnp.shape(g) for g in leaves])
         rng, *keys = jax.random.split(state.rng_key, len(leaves) + 1)
         real = wide_dtype(leaves)
         gs = [widen(jnp.asarray(g), real, integers=True) for g in leaves]
@@ -109,11 +102,11 @@ def dpsgd(
     learning_rate: ScalarOrSchedule,
     l2_norm_clip: Real,
     noise_multiplier: Real,
-    seed: Any,
+    seed: ArrayLike,
     momentum: Real | None = None,
     nesterov: bool = False,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Private SGD: `sgd` after `differentially_private_aggregate`.
@@ -128,7 +121,10 @@ def dpsgd(
         seed: a `jax.random` key, or an integer seed.
         momentum: decay rate of the momentum; `None` for no momentum.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.contrib.dpsgd(0.1, l2_norm_clip=1.0, noise_multiplier=0.0, seed=0)
@@ -150,7 +146,19 @@ def dpsgd(
     )
 
 
-def _checked(name: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Any]:
+def _check_examples(name: str, shapes: list[tuple[int, ...]]) -> None:
+    """Check that the first axes of all gradients have the same size, above 0."""
+    if len({shape[:1] or None for shape in shapes}) > 1 or () in shapes:
+        raise ValueError(
+            f"{name}: the gradients have shapes {shapes}, expected a leading axis of "
+            "examples, of the same size in all. Compute the gradient of each example "
+            "with `jax.vmap(jax.grad(loss), (None, 0))`."
+        )
+    if (0,) in [shape[:1] for shape in shapes]:
+        raise ValueError(f"{name}: got no examples, expected one or more.")
+
+
+def _checked(name: str, l2_norm_clip: Real, noise_multiplier: Real) -> list[Real]:
     """The two numbers, after checking that they are finite and not negative."""
     numbers = {"l2_norm_clip": l2_norm_clip, "noise_multiplier": noise_multiplier}
     check.finite(name, **numbers)

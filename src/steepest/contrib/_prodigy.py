@@ -5,9 +5,10 @@ arXiv:2306.06101
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from .. import check
@@ -139,7 +140,7 @@ def prodigy(
     safeguard_warmup: bool = False,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdamW that estimates its learning rate: the distance `d` to the solution.
@@ -168,7 +169,10 @@ def prodigy(
             of `s`, so that `d` does not grow too much while they are small.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> tx = contrib.prodigy(estim_lr0=0.1)

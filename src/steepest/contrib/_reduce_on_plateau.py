@@ -1,8 +1,9 @@
 """Reduce the learning rate when the loss stops improving."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from .. import check
@@ -46,8 +47,8 @@ def plateau_scale(
     cooldown: Real,
     accumulation_size: Real,
     min_scale: Real,
-    value: Any,
-) -> tuple[Any, ...]:
+    value: ArrayLike,
+) -> tuple[dict[str, Array] | Array, ...]:
     """The `scale` of this step, from the loss `value` and the state."""
     now = increment(count)
     (value,) = check.loss("reduce_on_plateau", value=value)

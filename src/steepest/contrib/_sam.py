@@ -5,7 +5,7 @@ Foret et al., Sharpness-aware minimization for efficiently improving generalizat
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -58,7 +58,7 @@ class SAMState(NamedTuple):
 
 
 @gives("factor")
-def normalizing_factor(*, total: Array) -> dict[str, Any]:
+def normalizing_factor(*, total: Array) -> dict[str, Array]:
     """`1 / |g|`, or 0 if `g` is zero; `total` is the sum of squares of all leaves."""
     norm = jnp.where(total > 0, root(total), 0)
     return {"factor": quotient(jnp.ones_like(norm), norm)}
@@ -142,12 +142,15 @@ def sam(
     )
 
 
+Turn = tuple[Updates, OptState, OptState]  # the updates, and both new states
+
+
 class _Parts(NamedTuple):
     """The options of `sam`."""
 
     down: GradientTransformationExtraArgs
     up: GradientTransformationExtraArgs
-    sync_period: Any
+    sync_period: Real
     reset_state: bool
 
     def after_climb(self, params: Params, adv_state: OptState) -> OptState:
@@ -162,7 +165,7 @@ def _update_by_steps(parts: _Parts) -> Callable[..., tuple[Updates, SAMState]]:
         updates: Updates,
         state: SAMState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, SAMState]:
         if params is None:
             raise missing("sam", "params")
@@ -170,19 +173,19 @@ def _update_by_steps(parts: _Parts) -> Callable[..., tuple[Updates, SAMState]]:
         here = state.steps_since_sync == 0
         cache = map_wide("sam", _choose, [here], params=params, cache=state.cache)
 
-        def descend() -> tuple[Any, ...]:
+        def descend() -> Turn:
             u, opt_state = down.update(updates, state.opt_state, cache, **extra_args)
             trees = {"cache": cache, "params": params, "updates": u}
             back = map_wide("sam", _return, [], **trees)
             return back, opt_state, parts.after_climb(params, state.adv_state)
 
-        def climb() -> tuple[Any, ...]:
+        def climb() -> Turn:
             u, adv_state = up.update(updates, state.adv_state, params, **extra_args)
             return _backwards(u), state.opt_state, adv_state
 
         last = state.steps_since_sync == sync_period - 1
 
-        def climb_alike() -> tuple[Any, ...]:
+        def climb_alike() -> Turn:
             """`climb` in the dtypes of `descend`, as the branches of a `cond` need."""
             cast = lambda x, like: x.astype(like.dtype)
             return jax.tree.map(cast, climb(), jax.eval_shape(descend))
@@ -209,7 +212,7 @@ def _update_by_rounds(
         params: Params | None = None,
         *,
         grad_fn: Callable[[Params, int], Updates] | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, SAMState]:
         if params is None:
             raise missing("sam", "params")

@@ -4,10 +4,11 @@ Defazio et al., The road less scheduled, 2024, arXiv:2405.15682
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -19,6 +20,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
+    Param,
     Params,
     Real,
     Rule,
@@ -80,7 +82,7 @@ def averaging_weight(
     *,
     rate: Real,
     weight_lr_power: Real,
-) -> tuple[dict[str, Any], Array, Array, Array]:
+) -> tuple[dict[str, Array], Array, Array, Array]:
     """`c`, the weight of the new `z` in the average. `rate` is the learning rate."""
     max_lr = jnp.maximum(max_lr, jnp.asarray(rate))
     weight = max_lr**weight_lr_power
@@ -106,7 +108,7 @@ def schedule_free(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
     weight_lr_power: Real = 2.0,
-    state_dtype: Any = None,
+    state_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Average the iterates of `base_optimizer`, and train at a point in between.
 
@@ -228,9 +230,9 @@ def schedule_free_adamw(
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 0.0,
     weight_lr_power: Real = 2.0,
-    state_dtype: Any = None,
+    state_dtype: DTypeLike | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Schedule-Free AdamW: `schedule_free` of RMSProp with weight decay.
@@ -244,8 +246,14 @@ def schedule_free_adamw(
         b2: decay rate of the mean square of the gradients, in [0, 1).
         eps: keeps a step finite where the gradient is zero.
         weight_decay: weight decay coefficient, applied at the params in training.
-        weight_lr_power, state_dtype: as for `schedule_free`.
-        memory_dtype, keep_count: as for `keeping`.
+        weight_lr_power: power of the learning rate in the weights of the average;
+            larger values give warm-up steps less weight.
+        state_dtype: dtype of `z`, the iterate of the base optimizer; by default that of
+            the params.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     name = "schedule_free_adamw"
     rate = _warmed_up(name, learning_rate, warmup_steps)
@@ -266,9 +274,9 @@ def schedule_free_sgd(
     b1: Real = 0.9,
     weight_decay: ScalarOrSchedule | None = None,
     weight_lr_power: Real = 2.0,
-    state_dtype: Any = None,
+    state_dtype: DTypeLike | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Schedule-Free gradient descent: `schedule_free` of `sgd`.
@@ -281,8 +289,14 @@ def schedule_free_sgd(
             momentum.
         weight_decay: weight decay coefficient, applied at the params in training;
             `None` for no decay.
-        weight_lr_power, state_dtype: as for `schedule_free`.
-        memory_dtype, keep_count: as for `keeping`.
+        weight_lr_power: power of the learning rate in the weights of the average;
+            larger values give warm-up steps less weight.
+        state_dtype: dtype of `z`, the iterate of the base optimizer; by default that of
+            the params.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     rate = _warmed_up("schedule_free_sgd", learning_rate, warmup_steps)
     base = sgd(rate)
@@ -291,7 +305,9 @@ def schedule_free_sgd(
     return schedule_free(base, rate, b1, weight_lr_power, state_dtype)
 
 
-def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
+def _warmed_up(
+    name: str, learning_rate: ScalarOrSchedule, warmup_steps: int | None
+) -> ScalarOrSchedule:
     """The learning rate, with a linear warm-up from zero."""
     if not callable(learning_rate):
         check.finite(name, learning_rate=learning_rate)
@@ -308,7 +324,7 @@ def _warmed_up(name: str, learning_rate: Any, warmup_steps: int | None) -> Any:
     return linear_schedule(0.0, learning_rate, steps)
 
 
-def _first_z(p: Any, *, dtype: Any) -> Array:
+def _first_z(p: Param, *, dtype: DTypeLike | None) -> Array:
     """The initial `z`: the params."""
     return copy_of(p).astype(dtype or p.dtype)
 
@@ -323,7 +339,7 @@ def _first_count() -> Array:
     return increment(zero_count())
 
 
-def _average(b1: Any, y: Array, z: Array) -> Array:
+def _average(b1: ArrayLike, y: Array, z: Array) -> Array:
     """`x`, in the wider dtype of `y` and `z`."""
     dtype = update_dtype(y, z)
     wide = wide_dtype([y, z])
@@ -334,5 +350,5 @@ def _average(b1: Any, y: Array, z: Array) -> Array:
     )
 
 
-def _is_schedule_free(x: Any) -> bool:
+def _is_schedule_free(x: object) -> bool:
     return hasattr(x, "b1") and hasattr(x, "z")

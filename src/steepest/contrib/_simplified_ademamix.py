@@ -4,8 +4,9 @@ Morwani, Vyas, Zhang and Kakade, Connections between Schedule-Free optimizers, A
 and accelerated SGD variants, 2025, arXiv:2502.02431
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -123,7 +124,7 @@ def simplified_ademamix(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Simplified AdEMAMix: `p <- p - learning_rate (u + weight_decay p)`.
@@ -138,9 +139,12 @@ def simplified_ademamix(
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, added under the square root.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp
     >>> from steepest import contrib

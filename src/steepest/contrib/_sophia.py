@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -50,7 +51,7 @@ from ..tree import random_like, size
 class HutchinsonState(NamedTuple):
     """State: the random key for the next step."""
 
-    key: Any
+    key: Array
 
 
 @like_optax
@@ -65,7 +66,7 @@ class SophiaState(NamedTuple):
 
 @transformation
 def hutchinson_estimator_diag_hessian(
-    random_seed: Any = None,
+    random_seed: ArrayLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Estimate the diagonal of the Hessian: `u = z * (H z)`.
 
@@ -92,8 +93,8 @@ def hutchinson_estimator_diag_hessian(
         updates: Updates,
         state: HutchinsonState,
         params: Params | None = None,
-        obj_fn: Callable[[Params], Any] | None = None,
-        **extra_args: Any,
+        obj_fn: Callable[[Params], ArrayLike] | None = None,
+        **extra_args: object,
     ) -> tuple[Updates, HutchinsonState]:
         del updates, extra_args
         if params is None:
@@ -119,7 +120,7 @@ def hutchinson_estimator_diag_hessian(
 
 
 @gives("c1")
-def mu_correction(count: Array, *, b1: Real) -> tuple[dict[str, Any], Array]:
+def mu_correction(count: Array, *, b1: Real) -> tuple[dict[str, Array], Array]:
     """`c1 = 1 - b1^t`."""
     t = increment(count)
     return {"c1": debias(b1, t)}, t
@@ -157,11 +158,11 @@ def sophia(
     clip_threshold: Real | None = 1.0,
     update_interval: Real = 10,
     hessian_diagonal_fn: AnyTransformation = hutchinson_estimator_diag_hessian(),  # noqa: B008
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     verbose: bool = False,
     print_win_rate_every_n_steps: Real = 0,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Sophia: divide the mean of the gradients by the curvature, and clip the result.
@@ -182,8 +183,9 @@ def sophia(
         b2: decay rate of `nu`, in [0, 1).
         eps: the smallest divisor.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
-            the params that returns one; by default all.
+        weight_decay_mask: the leaves to decay: a tree of booleans, a function of the
+            params that returns one, or a regular expression for their paths; by
+            default all.
         gamma: scales the curvature. Choose it so that 10% to 50% of the weights are not
             clipped.
         clip_threshold: the largest `u`; `None` for no clipping.
@@ -194,7 +196,10 @@ def sophia(
         verbose: whether to print the fraction of weights that are not clipped.
         print_win_rate_every_n_steps: print every this many steps; by default every
             step.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> from steepest import contrib
     >>> def loss(p):
@@ -224,7 +229,7 @@ def sophia(
         updates: Updates,
         state: SophiaState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, SophiaState]:
         if params is None:
             raise missing("sophia", "params")
@@ -255,13 +260,17 @@ def sophia(
 
 
 class _Direction(NamedTuple):
-    count: Any
-    mu: Any
-    nu: Any
+    count: Array
+    mu: Updates
+    nu: Updates
 
 
 def _direction(
-    b1: Real, eps: Real, gamma: Real, clip_threshold: Real | None, mu_dtype: Any
+    b1: Real,
+    eps: Real,
+    gamma: Real,
+    clip_threshold: Real | None,
+    mu_dtype: DTypeLike | None,
 ) -> GradientTransformationExtraArgs:
     """The rule that computes `u` from the latest `nu`."""
     (b1,) = check.fraction("sophia", b1=b1)
@@ -288,7 +297,7 @@ def _direction(
 _follow = wide(lambda b2, g, h, nu: ema(nu, h, b2))
 
 
-def _print_win_rate(u: Updates, top: Real, t: Array, every: Any) -> None:
+def _print_win_rate(u: Updates, top: Real, t: Array, every: Real) -> None:
     inside = [jnp.sum(jnp.abs(x) < top, dtype=float) for x in jax.tree.leaves(u)]
     rate = sum(inside, jnp.zeros(())) / max(size(u), 1)
 

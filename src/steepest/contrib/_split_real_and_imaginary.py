@@ -12,6 +12,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
+    Param,
     Params,
     Transformation,
     transformation,
@@ -24,8 +25,8 @@ from ..engine import Leaves, WrapperInfo
 class SplitRealAndImaginaryArrays(NamedTuple):
     """A complex array as two real ones."""
 
-    real: Any
-    imaginary: Any
+    real: Param
+    imaginary: Param
 
 
 @like_optax
@@ -65,7 +66,7 @@ def split_real_and_imaginary(
         updates: Updates,
         state: SplitRealAndImaginaryState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, SplitRealAndImaginaryState]:
         state = check.state_of(name, SplitRealAndImaginaryState, state)
         Leaves(updates).check(name)
@@ -95,5 +96,5 @@ def _join(x: Any) -> Any:
     return jax.lax.complex(x.real, x.imaginary) if _is_split(x) else x
 
 
-def _is_split(x: Any) -> bool:
+def _is_split(x: object) -> bool:
     return isinstance(x, SplitRealAndImaginaryArrays)

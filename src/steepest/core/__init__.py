@@ -55,6 +55,7 @@ from ._transformation import (
 )
 from ._types import (
     OptState as OptState,
+    Param as Param,
     Params as Params,
     Real as Real,
     ScalarOrSchedule as ScalarOrSchedule,

@@ -251,7 +251,11 @@ class EmptyState(NamedTuple):
 
 
 def init_empty_state(params: Params) -> EmptyState:
-    """The `init` of a transformation without memory."""
+    """The `init` of a transformation without memory.
+
+    Args:
+        params: the params, which are ignored.
+    """
     del params
     return EmptyState()
 

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable, TypeAlias
 
+import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
 Params: TypeAlias = PyTree  # arrays, or their shapes; `None` where there is none
 Updates: TypeAlias = PyTree  # like the params
+# One leaf of the params, or its shape.
+Param: TypeAlias = Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 OptState: TypeAlias = Any  # a pytree of arrays
 Real: TypeAlias = int | float | np.number | Array  # a hyperparameter, maybe traced
 Schedule: TypeAlias = Callable[[Any], Any]  # step -> number

@@ -78,8 +78,14 @@ def ctc_loss_with_forward_probs(
     blank.
 
     Args:
-        logits, logit_paddings, labels, label_paddings, blank_id, log_epsilon: as for
-            `ctc_loss`.
+        logits: `[batch, times, classes]`.
+        logit_paddings: `[batch, times]`; 1 for padding, 0 elsewhere.
+        labels: `[batch, labels]`, class indices.
+        label_paddings: `[batch, labels]`; 1 for padding, 0 elsewhere. Padding comes
+            after the labels.
+        blank_id: the class of blanks.
+        log_epsilon: used as the logarithm of zero, below 0. Labels that do not fit into
+            the available times have a loss of about `-log_epsilon`.
 
     Returns the loss `[batch]`; `rest` `[times, batch, labels + 1]`, of having emitted
     the first `n` labels, now at a blank; and `said` `[times, batch, labels]`, of

@@ -91,7 +91,10 @@ def generalized_kl_divergence(
     Lee and Seung, Algorithms for non-negative matrix factorization, 2000
 
     Args:
-        log_predictions, targets, axis, where: as for `convex_kl_divergence`.
+        log_predictions: logarithms of non-negative numbers.
+        targets: non-negative numbers, of a shape that broadcasts.
+        axis: the axis or axes of the classes; `None` is all.
+        where: mask of the classes that count.
     """
     return _convex("generalized_kl_divergence", log_predictions, targets, axis, where)
 

@@ -132,7 +132,12 @@ def cosine_distance(
     """`1 - cosine_similarity`: 0 for the same direction, 2 for the opposite.
 
     Args:
-        predictions, targets, epsilon, axis, where: as for `cosine_similarity`.
+        predictions: real numbers.
+        targets: real numbers, of a shape that broadcasts.
+        epsilon: lower bound of the squared norms, at least 0; a number, or an array
+            with one number for each vector.
+        axis: the axis or axes of the vectors; `None` is all.
+        where: mask of the entries that count; vectors without any have distance 1.
     """
     dtype, cosine = _cosine(
         "cosine_distance", predictions, targets, epsilon, axis, where

@@ -102,8 +102,11 @@ def multiclass_generalized_dice_loss(
     Args:
         predictions: `[examples, ..., classes]`.
         targets: of the same shape: one-hot, or probabilities.
-        smooth, apply_softmax, ignore_background: as for `dice_loss`. An ignored
-            background still counts when weights are scaled.
+        smooth: added to numerator and denominator, at least 0.
+        apply_softmax: whether predictions are logits. If not, they are probabilities,
+            and must sum to 1 over the classes; that is checked unless they are traced.
+        ignore_background: whether to leave out class 0, if there are others. It still
+            counts when weights are scaled.
     """
     name = "multiclass_generalized_dice_loss"
     p, t = array(name, "predictions", predictions), array(name, "targets", targets)

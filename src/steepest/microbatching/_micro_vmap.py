@@ -38,7 +38,9 @@ def micro_vmap(
 
     Args:
         fun: a function of one example. Keyword arguments are mapped over axis 0.
-        in_axes: as for `jax.vmap`.
+        in_axes: the axis of the examples: one number for all positional arguments, or a
+            tuple with one entry for each. An entry is a number, `None` for an argument
+            without examples, or a tree of these that is a prefix of the argument.
         out_axes: 0; other values are not supported.
         microbatch_size: number of examples at a time; `None` for all.
         vmap_fn: maps over the examples: `(fun, in_axes, out_axes) -> function`.

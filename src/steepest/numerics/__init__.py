@@ -70,6 +70,8 @@ from ._polar import (
 )
 from ._polynomials import (
     COEFFICIENTS as COEFFICIENTS,
+    Coefficients as Coefficients,
+    coefficients_of as coefficients_of,
     Polynomials as Polynomials,
     polynomials as polynomials,
 )

@@ -28,7 +28,7 @@ def nnls(
         A: a matrix, `m x n`.
         b: a vector of length `m`, or `m x k` for `k` problems at once.
         iters: number of steps, at least 0.
-        unroll: number of steps to unroll, as for `jax.lax.scan`.
+        unroll: number of steps in one iteration of the compiled loop.
         L: an upper bound of the largest eigenvalue of `A^T A`; by default the Frobenius
             norm of `A^T A`.
 

@@ -10,14 +10,20 @@ Grishina et al., Accelerating Newton-Schulz iteration for orthogonalization via
 Chebyshev-type polynomials, 2025, arXiv:2506.10935 (`cans`)
 """
 
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from .. import check
+from ..core import Real
 
 Triple: TypeAlias = tuple[float, float, float]
 Polynomials: TypeAlias = tuple[Triple, ...]
+# `(a, b, c)`, or one triple for each step.
+Rows: TypeAlias = ArrayLike | Sequence[Real] | Sequence[Sequence[Real]]
+Coefficients: TypeAlias = str | Rows  # a name in `COEFFICIENTS`, or the numbers
 
 # The classical Newton-Schulz: converges to one from wherever the others stop.
 _LAST = (1.875, -1.25, 0.375)
@@ -38,7 +44,7 @@ def _safer(*rows: Triple, by: float = 1.05) -> Polynomials:
 # name -> (a, b, c), the same in every step, or one triple for each step.
 # The set of Turbo-Muon is left out. It turns singular values above 0.88 negative, and
 # is for matrices rescaled row by row (`aol`), never by their norm alone.
-COEFFICIENTS: dict[str, Any] = {
+COEFFICIENTS: dict[str, Triple | Polynomials] = {
     "standard": _STANDARD,
     "dion": (
         (4.0848, -6.8946, 2.9270),
@@ -66,7 +72,35 @@ COEFFICIENTS: dict[str, Any] = {
 }
 
 
-def polynomials(name: str, coefficients: Any, steps: Any = None) -> Polynomials:
+def coefficients_of(name: str, **coefficients: Coefficients) -> Rows:
+    """The value of one keyword argument, looked up if it is a name, and checked.
+
+    Args:
+        name: name used in error messages.
+        coefficients: a name in `COEFFICIENTS`; or `(a, b, c)`; or one triple for each
+            step.
+    """
+    ((argument, rows),) = coefficients.items()
+    known = ", ".join(COEFFICIENTS)
+    if isinstance(rows, str):
+        if rows not in COEFFICIENTS:
+            raise ValueError(
+                f"{name}: {argument} is {rows!r}, expected one of: {known}, or three "
+                "numbers."
+            )
+        rows = COEFFICIENTS[rows]
+    shape = check.array(name, **{argument: rows})[0].shape
+    if len(shape) not in (1, 2) or shape[-1] != 3 or 0 in shape:
+        raise ValueError(
+            f"{name}: {argument} has shape {shape}, expected (3,), or (steps, 3) with "
+            f"one polynomial for each step, or one of: {known}."
+        )
+    return rows
+
+
+def polynomials(
+    name: str, coefficients: Coefficients, steps: int | None = None
+) -> Polynomials:
     """The polynomial of each step.
 
     Args:
@@ -79,24 +113,9 @@ def polynomials(name: str, coefficients: Any, steps: Any = None) -> Polynomials:
     >>> polynomials("muon", (3.0, -3.2, 1.2), 2)
     ((3.0, -3.2, 1.2), (3.0, -3.2, 1.2))
     """
-    known = ", ".join(COEFFICIENTS)
-    if isinstance(coefficients, str):
-        if coefficients not in COEFFICIENTS:
-            raise ValueError(
-                f"{name}: coefficients is {coefficients!r}, expected one of: {known}, "
-                "or three numbers."
-            )
-        coefficients = COEFFICIENTS[coefficients]
-    check.array(name, coefficients=coefficients)
-    rows = np.asarray(coefficients, float)
-    if rows.ndim not in (1, 2) or rows.shape[-1] != 3 or rows.size == 0:
-        raise ValueError(
-            f"{name}: coefficients has shape {rows.shape}, expected (3,), or (steps, "
-            f"3) with one polynomial for each step, or one of: {known}."
-        )
+    rows = np.asarray(coefficients_of(name, coefficients=coefficients), float)
     last = tuple(rows.tolist()) if rows.ndim == 1 else _LAST
     first = [] if rows.ndim == 1 else [tuple(row) for row in rows.tolist()]
-    if steps is None:
-        steps = len(first) or _STEPS
-    (steps,) = check.period(name, steps=steps)
-    return tuple([*first, *[last] * (steps - len(first))][:steps])
+    usual = len(first) or _STEPS
+    (n,) = check.period(name, steps=usual if steps is None else steps)
+    return tuple([*first, *[last] * (n - len(first))][:n])

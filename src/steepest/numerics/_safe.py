@@ -30,8 +30,10 @@ def safe_norm(
     Args:
         x: an array.
         min_norm: the smallest norm that is returned.
-        ord: the order of the norm, as for `jax.numpy.linalg.norm`.
-        axis: the axes of the norm, as for `jax.numpy.linalg.norm`.
+        ord: the order of the norm, such as 1, `inf` or `"nuc"`; by default 2 for
+            vectors, and the Frobenius norm for matrices.
+        axis: the axis of vectors, or the two axes of matrices, whose norms are taken;
+            by default all axes.
         keepdims: whether to keep the axes, with size one.
     """
     name = "safe_norm"
@@ -100,7 +102,7 @@ def safe_int32_increment(count: Any) -> Num[Array, "..."]:
     """`safe_increment` under its former name, for any dtype.
 
     Args:
-        count: as for `safe_increment`.
+        count: an integer or real number, or an array of them.
     """
     return _increment("safe_int32_increment", count)
 

@@ -4,8 +4,9 @@ Zhuang et al., AdaBelief optimizer: adapting stepsizes by the belief in observed
 gradients, 2020, arXiv:2010.07468
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -133,7 +134,7 @@ def adabelief(
     eps_root: Real = 1e-16,
     *,
     nesterov: bool = False,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaBelief: `p <- p - learning_rate u`, with `u` from `scale_by_belief`.
@@ -145,7 +146,10 @@ def adabelief(
         eps: keeps `u` finite where all gradients equal their mean.
         eps_root: the same, added to the mean squared deviation at every step.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adabelief(learning_rate=0.1)

@@ -3,8 +3,9 @@
 Zeiler, ADADELTA: an adaptive learning rate method, 2012, arXiv:1212.5701
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -76,7 +77,7 @@ def adadelta(
     weight_decay: ScalarOrSchedule = 0.0,
     weight_decay_mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaDelta: `p <- p - learning_rate u`, with `u` from `scale_by_adadelta`.
@@ -89,9 +90,13 @@ def adadelta(
         rho: decay rate of the mean squares of gradients and updates, in [0, 1).
         eps: its square root is the size of the first updates.
         weight_decay: weight decay coefficient, added to the gradient before scaling.
-        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
-            the params that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        weight_decay_mask: the leaves to decay: a tree of booleans, a function of the
+            params that returns one, or a regular expression for their paths; by
+            default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adadelta(learning_rate=1.0)

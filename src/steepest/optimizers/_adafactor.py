@@ -6,10 +6,11 @@ arXiv:1804.04235
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -18,6 +19,7 @@ from ..core import (
     gives,
     GradientTransformationExtraArgs,
     like_optax,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -49,14 +51,14 @@ class FactoredState(NamedTuple):
     v: Updates  # mean of |g|^2, for each element
 
 
-def _decay_rate_pow(i: Any, exponent: Real = 0.8) -> Array:
+def _decay_rate_pow(i: ArrayLike, exponent: Real = 0.8) -> Array:
     """`1 - (i + 1)^-exponent`, and 0 for negative `i`."""
     t = jnp.maximum(jnp.asarray(i).astype(float) + 1, 1)
     return 1 - t**-exponent
 
 
 def _decay(
-    decay_rate_fn: Callable[[Any, Any], Any],
+    decay_rate_fn: Callable[[Array, Real], ArrayLike],
     count: Array,
     *,
     decay_rate: Real,
@@ -84,24 +86,24 @@ def factored_axes(
     return (d1, d0) if shape[d1] >= min_dim_size_to_factor else None
 
 
-def begin_row(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Array:
+def begin_row(p: Param, *, factored: bool, min_dim_size_to_factor: int) -> Array:
     """Zeros like a leaf without its longest axis."""
     return _without(1, p, factored_axes(p.shape, factored, min_dim_size_to_factor))
 
 
-def begin_column(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Array:
+def begin_column(p: Param, *, factored: bool, min_dim_size_to_factor: int) -> Array:
     """Zeros like a leaf without its second longest axis."""
     return _without(0, p, factored_axes(p.shape, factored, min_dim_size_to_factor))
 
 
-def _without(place: int, p: Any, axes: tuple[int, int] | None) -> Array:
+def _without(place: int, p: Param, axes: tuple[int, int] | None) -> Array:
     if axes is None:
         return jnp.zeros((1,), wide_dtype([p]))
     # A sum gives it the same sharding as the mean of the gradients will have.
     return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axis=axes[place])
 
 
-def begin_whole(p: Any, *, factored: bool, min_dim_size_to_factor: int) -> Array:
+def begin_whole(p: Param, *, factored: bool, min_dim_size_to_factor: int) -> Array:
     """Zeros like the leaf if it is not factored, else of shape (1,)."""
     if factored_axes(p.shape, factored, min_dim_size_to_factor) is None:
         return jnp.zeros_like(p, dtype=wide_dtype([p]))
@@ -141,7 +143,7 @@ def scale_by_factored_rms(
     step_offset: Real = 0,
     min_dim_size_to_factor: int = 128,
     epsilon: Real = 1e-30,
-    decay_rate_fn: Callable[[Any, Any], Any] = _decay_rate_pow,
+    decay_rate_fn: Callable[[Array, Real], ArrayLike] = _decay_rate_pow,
 ) -> GradientTransformationExtraArgs:
     """Divide by the root mean square, factored into row and column means.
 
@@ -201,13 +203,13 @@ def adafactor(
     multiply_by_parameter_scale: bool = True,
     clipping_threshold: Real | None = 1.0,
     momentum: Real | None = None,
-    dtype_momentum: Any = jnp.float32,
+    dtype_momentum: DTypeLike = jnp.float32,
     weight_decay_rate: ScalarOrSchedule | None = None,
     eps: Real = 1e-30,
     factored: bool = True,
     weight_decay_mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adafactor: `p <- p - (learning_rate rms(p) clipped(u) + weight_decay_rate p)`.
@@ -231,9 +233,13 @@ def adafactor(
             rate; `None` for no decay.
         eps: keeps `u` finite where the gradient is zero.
         factored: whether to factor at all.
-        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
-            the params that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        weight_decay_mask: the leaves to decay: a tree of booleans, a function of the
+            params that returns one, or a regular expression for their paths; by
+            default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.adafactor(learning_rate=0.1)

@@ -4,9 +4,10 @@ Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and st
 optimization, 2011, jmlr.org/papers/v12/duchi11a
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -14,6 +15,7 @@ from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -32,7 +34,7 @@ class ScaleByRssState(NamedTuple):
     sum_of_squares: Updates  # sum of |g|^2 over all steps
 
 
-def initial_sum(p: Any, *, initial_accumulator_value: Real) -> Array:
+def initial_sum(p: Param, *, initial_accumulator_value: Real) -> Array:
     """The sum of squares before the first step."""
     return second_moment()(p) + initial_accumulator_value
 
@@ -79,7 +81,7 @@ def adagrad(
     initial_accumulator_value: Real = 0.1,
     eps: Real = 1e-7,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaGrad: `p <- p - learning_rate u`, with `u` from `scale_by_rss`.
@@ -89,7 +91,10 @@ def adagrad(
             never shrinks, so the steps get smaller even without a schedule.
         initial_accumulator_value: the sum of squares before the first step.
         eps: keeps `u` finite where all gradients have been zero.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adagrad(learning_rate=0.1)

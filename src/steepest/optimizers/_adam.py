@@ -5,8 +5,9 @@ Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.0
 Dozat, Incorporating Nesterov momentum into Adam, 2016, openreview OM0jvwB8jIp57ZJjtNEZ
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -89,10 +90,10 @@ def scale_by_adam(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
-    nu_dtype: Any = None,
+    nu_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Divide the mean of the gradients by their root mean square.
 
@@ -139,11 +140,11 @@ def adam(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = False,
-    nu_dtype: Any = None,
-    memory_dtype: Any = None,
+    nu_dtype: DTypeLike | None = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adam: `p <- p - learning_rate u`, with `u` from `scale_by_adam`.
@@ -158,7 +159,10 @@ def adam(
         nesterov: whether to use Nesterov momentum.
         nu_dtype: dtype of the mean square; by default that of the params, or float32 if
             they are in half precision.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adam(learning_rate=0.1)
@@ -182,13 +186,13 @@ def adamw(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: MaskOrFn | None = None,
     *,
     nesterov: bool = False,
-    nu_dtype: Any = None,
-    memory_dtype: Any = None,
+    nu_dtype: DTypeLike | None = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdamW: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_adam`.
@@ -204,9 +208,12 @@ def adamw(
         nu_dtype: dtype of the mean square; by default that of the params, or float32 if
             they are in half precision.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     return chain(
         scale_by_adam(
@@ -224,11 +231,11 @@ def nadam(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = True,
-    nu_dtype: Any = None,
-    memory_dtype: Any = None,
+    nu_dtype: DTypeLike | None = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NAdam: `adam` with Nesterov momentum.
@@ -243,7 +250,10 @@ def nadam(
         nesterov: whether to use Nesterov momentum.
         nu_dtype: dtype of the mean square; by default that of the params, or float32 if
             they are in half precision.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     return adam(
         learning_rate,
@@ -264,13 +274,13 @@ def nadamw(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: MaskOrFn | None = None,
     *,
     nesterov: bool = True,
-    nu_dtype: Any = None,
-    memory_dtype: Any = None,
+    nu_dtype: DTypeLike | None = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NAdamW: `adamw` with Nesterov momentum.
@@ -286,9 +296,12 @@ def nadamw(
         nu_dtype: dtype of the mean square; by default that of the params, or float32 if
             they are in half precision.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     return adamw(
         learning_rate,

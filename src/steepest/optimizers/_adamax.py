@@ -4,9 +4,8 @@ Kingma and Ba, Adam: a method for stochastic optimization, 2015, arXiv:1412.6980
 Loshchilov and Hutter, Decoupled weight decay regularization, 2019, arXiv:1711.05101
 """
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -73,7 +72,7 @@ def adamax(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaMax: `p <- p - learning_rate u`, with `u` from `scale_by_adamax`.
@@ -83,7 +82,10 @@ def adamax(
         b1: decay rate of the mean of the gradients, in [0, 1).
         b2: decay rate of their maximum, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.adamax(learning_rate=0.1)
@@ -107,7 +109,7 @@ def adamaxw(
     weight_decay: ScalarOrSchedule = 1e-4,
     mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AdaMaxW: `adamax` with decoupled weight decay.
@@ -120,9 +122,12 @@ def adamaxw(
         b2: decay rate of their maximum, in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     return chain(
         scale_by_adamax(b1, b2, eps),

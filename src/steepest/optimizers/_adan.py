@@ -4,9 +4,10 @@ Xie et al., Adan: adaptive Nesterov momentum algorithm for faster optimizing dee
 models, 2022, arXiv:2208.06677
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -49,7 +50,9 @@ class ScaleByAdanState(NamedTuple):
 
 
 @gives("first", "c1", "c2", "c3")
-def adan_corrections(t: Array, *, b1: Real, b2: Real, b3: Real) -> Any:
+def adan_corrections(
+    t: Array, *, b1: Real, b2: Real, b3: Real
+) -> tuple[dict[str, Array], Array]:
     """Whether this is the first step, and `c = 1 - b^t` for all three averages."""
     first, t = t == 0, increment(t)
     c1, c2, c3 = debias(b1, t), debias(b2, t), debias(b3, t)
@@ -142,7 +145,7 @@ def adan(
     weight_decay: ScalarOrSchedule = 0.0,
     mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Adan: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_adan`.
@@ -155,9 +158,12 @@ def adan(
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, added under the square root.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.adan(learning_rate=0.1)

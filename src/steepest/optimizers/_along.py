@@ -8,11 +8,12 @@ where `p` are the params and `u` the incoming updates.
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float
 
 from .. import check
@@ -28,7 +29,10 @@ from ..numerics import (
 )
 from ..tree import leaf_paths, map_trees
 
-ValueFn = Callable[..., Any]  # (params, **some of the extra arguments) -> a number
+ValueFn = Callable[
+    ..., ArrayLike
+]  # (params, **some of the extra arguments) -> a number
+Stored = Array | np.ndarray | None  # a leaf of a state, maybe read from a file
 
 
 class Line:
@@ -40,7 +44,7 @@ class Line:
         updates: Updates,
         params: Params | None,
         value_fn: ValueFn,
-        extra_args: Mapping[str, Any],
+        extra_args: Mapping[str, object],
         axes: MeshAxes | None = None,
     ):
         """Define the line.
@@ -107,7 +111,7 @@ def nothing_yet(params: Params) -> Params:
     return jax.tree.map(lambda p: jnp.zeros_like(p, jnp.result_type(p)), params)
 
 
-def number_dtype(params: Params) -> Any:
+def number_dtype(params: Params) -> DTypeLike:
     """The real dtype of values and steps: float64 if any param has it, else float32."""
     leaves = jax.tree.leaves(params)
     return wide_dtype([x if hasattr(x, "dtype") else jnp.asarray(x) for x in leaves])
@@ -124,13 +128,13 @@ def dot(
         y: a tree of the same structure.
         axes: the mesh axes over which they are sharded.
     """
-    pairs: list[tuple[Any, Any]] = []
+    pairs: list[tuple[ArrayLike, ArrayLike]] = []
 
-    def leaf(x: Any, y: Any) -> None:
+    def leaf(x: ArrayLike | None, y: ArrayLike | None) -> None:
         if x is not None and y is not None:
             pairs.append((x, y))
 
-    def multiply(pair: tuple[Any, Any]) -> Array:
+    def multiply(pair: tuple[ArrayLike, ArrayLike]) -> Array:
         dtype = promoted(*map(at_least_float32, pair))
         x, y = (jnp.asarray(x, dtype) for x in pair)
         return inner(x, y).astype(float)
@@ -140,7 +144,7 @@ def dot(
 
 
 def asked(
-    name: str, updates: Updates, params: Params | None, **arguments: Any
+    name: str, updates: Updates, params: Params | None, **arguments: object
 ) -> Float[Array, ""]:
     """The `value` passed to `update`, after checking all arguments of a line search.
 
@@ -159,11 +163,11 @@ def asked(
     return one_number(name, value=arguments["value"])
 
 
-def returned(name: str, x: Any) -> Float[Array, ""]:
+def returned(name: str, x: object) -> Float[Array, ""]:
     """The result of `value_fn`; an error unless it is one real number."""
     dtype = getattr(x, "dtype", jnp.result_type(float))
-    floating = _is_number(x) and jnp.issubdtype(dtype, jnp.floating)
-    if not floating or np.shape(x) != ():
+    floating = jnp.issubdtype(dtype, jnp.floating)
+    if not _is_number(x) or not floating or np.shape(x) != ():
         raise TypeError(
             f"{name}: value_fn returned {_described(x)}, expected one real number. "
             "Return only the value, summed or averaged over its axes."
@@ -184,7 +188,7 @@ def differentiable(name: str, params: Params) -> None:
         )
 
 
-def one_number(name: str, **value: Any) -> Float[Array, ""]:
+def one_number(name: str, **value: object) -> Float[Array, ""]:
     """The value of one keyword argument, as a real number."""
     ((argument, x),) = value.items()
     if not _is_number(x) or math.prod(np.shape(x)) != 1 or jnp.iscomplexobj(x):
@@ -211,7 +215,7 @@ def line_formula(g: Array, *, a: Array) -> Array:
 _times = lift(Rule("line search", line_formula, extra=("a",)))
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> TypeGuard[Array | int | float]:
     return hasattr(x, "dtype") or isinstance(x, int | float)
 
 
@@ -222,8 +226,8 @@ def _described(x: Any) -> str:
 
 
 def _accepted_by(
-    name: str, value_fn: ValueFn, extra_args: Mapping[str, Any]
-) -> Mapping[str, Any]:
+    name: str, value_fn: ValueFn, extra_args: Mapping[str, object]
+) -> Mapping[str, object]:
     """The extra arguments for `value_fn`; an error if it does not accept them all."""
     try:
         signature = inspect.signature(value_fn)

@@ -3,9 +3,10 @@
 Reddi, Kale and Kumar, On the convergence of Adam and beyond, 2018, arXiv:1904.09237
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -72,7 +73,7 @@ def scale_by_amsgrad(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
 ) -> GradientTransformationExtraArgs:
@@ -134,11 +135,11 @@ def amsgrad(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     bias_correction_mu: bool = True,
     bias_correction_nu: bool = True,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """AMSGrad: `p <- p - learning_rate u`, with `u` from `scale_by_amsgrad`.
@@ -152,7 +153,10 @@ def amsgrad(
         mu_dtype: dtype of the mean; by default that of the params.
         bias_correction_mu: whether to correct the bias of the mean.
         bias_correction_nu: whether to correct the bias of the mean square.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.amsgrad(learning_rate=0.1)

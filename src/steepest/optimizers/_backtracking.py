@@ -8,10 +8,11 @@ step)
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from .. import check
@@ -137,10 +138,10 @@ def scale_by_backtracking_linesearch(
         state: ScaleByBacktrackingLinesearchState,
         params: Params | None = None,
         *,
-        value: Any = None,
+        value: ArrayLike | None = None,
         grad: Updates = None,
         value_fn: ValueFn | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, ScaleByBacktrackingLinesearchState]:
         check.state_of(name, ScaleByBacktrackingLinesearchState, state)
         f0 = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)

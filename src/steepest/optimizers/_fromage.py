@@ -6,9 +6,9 @@ learning, 2020, arXiv:2002.03432
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -36,7 +36,7 @@ def fromage(
     min_norm: Real = 1e-6,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Fromage: `p <- (p - learning_rate |p| g / |g|) / sqrt(1 + learning_rate^2)`.
@@ -49,7 +49,10 @@ def fromage(
         min_norm: lower bound on `|p|` in the step, so that a leaf can leave zero.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.fromage(learning_rate=1.0)
@@ -67,17 +70,17 @@ def fromage(
     return chain(scale_by_trust_ratio(min_norm, axis_name=axis_name), along, back)
 
 
-def _at(schedule: Schedule, f: Callable[[Any], Any], count: Any) -> Any:
+def _at(schedule: Schedule, f: Callable[[Real], Real], count: Array) -> Real:
     """`f(schedule(count))`."""
     return f(jnp.asarray(schedule(count), float))
 
 
-def _shorter(eta: Any) -> Any:
+def _shorter(eta: Real) -> Real:
     """`eta / sqrt(1 + eta^2)`."""
     return eta / (1 + eta * eta) ** 0.5
 
 
-def _growth(eta: Any) -> Any:
+def _growth(eta: Real) -> Real:
     """`1 / sqrt(1 + eta^2) - 1`, written to avoid cancellation for small `eta`."""
     r = (1 + eta * eta) ** 0.5
     return -(eta * eta) / (r * (1 + r))
@@ -88,7 +91,7 @@ def growth_formula(g: Array, p: Array, *, weight_decay: Real) -> Array:
     return g + weight_decay * p
 
 
-def _add(growth: Any) -> GradientTransformationExtraArgs:
+def _add(growth: Real) -> GradientTransformationExtraArgs:
     """`u = g + growth p`, without a warning that `growth` is negative."""
     numbers, counted = {"weight_decay": growth}, WeightDecaySchedule
     return lift(Rule("fromage", growth_formula, numbers=numbers, counted=counted))

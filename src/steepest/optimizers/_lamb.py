@@ -4,7 +4,7 @@ You et al., Large batch optimization for deep learning: training BERT in 76 minu
 2020, arXiv:1904.00962
 """
 
-from typing import Any
+from jax.typing import DTypeLike
 
 from ..combine import chain
 from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
@@ -28,7 +28,7 @@ def lamb(
     mask: MaskOrFn | None = None,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """LAMB: AdamW with the step of each leaf scaled to the norm of the leaf.
@@ -43,11 +43,14 @@ def lamb(
         eps: keeps `u` finite where the gradient is zero.
         eps_root: the same, added under the square root.
         weight_decay: weight decay coefficient.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lamb(learning_rate=0.1)

@@ -4,7 +4,7 @@ You, Gitman and Ginsburg, Large batch training of convolutional networks, 2017,
 arXiv:1708.03888
 """
 
-from typing import Any
+from jax.typing import DTypeLike
 
 from ..combine import chain, masked
 from ..core import AxisName, GradientTransformationExtraArgs, Real, ScalarOrSchedule
@@ -29,7 +29,7 @@ def lars(
     nesterov: bool = False,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """LARS: momentum with the step of each leaf proportional to its norm.
@@ -41,8 +41,9 @@ def lars(
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
         weight_decay: weight decay coefficient; the decay is added to the gradient.
-        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
-            the params that returns one; by default all.
+        weight_decay_mask: the leaves to decay: a tree of booleans, a function of the
+            params that returns one, or a regular expression for their paths; by
+            default all.
         trust_coefficient: ratio of the norm of a step to the norm of the leaf.
         eps: added to `|d|` in the denominator.
         trust_ratio_mask: which leaves are scaled by the ratio; by default all.
@@ -50,7 +51,10 @@ def lars(
         nesterov: whether to use Nesterov momentum.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lars(learning_rate=1.0)

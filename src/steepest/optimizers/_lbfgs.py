@@ -9,10 +9,11 @@ doi:10.1007/978-0-387-40065-5
 from collections.abc import Callable
 from functools import partial
 from operator import index
-from typing import Any, NamedTuple
+from typing import NamedTuple, SupportsIndex
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Float, Int
 
 from .. import check
@@ -37,7 +38,7 @@ from ..engine import keeping, restore, same_shapes, update_dtype
 from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
 from ..transforms import identity, scale, scale_by_learning_rate
 from ..tree import map_trees
-from ._along import differentiable, dot, nothing_yet
+from ._along import differentiable, dot, nothing_yet, Stored
 from ._zoom import scale_by_zoom_linesearch
 
 _NAME = "scale_by_lbfgs"
@@ -117,7 +118,7 @@ def scale_by_lbfgs(
         updates: Updates,
         state: ScaleByLBFGSState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, ScaleByLBFGSState]:
         del extra_args
         if params is None:
@@ -139,7 +140,7 @@ def lbfgs(
     linesearch: AnyTransformation | None = _ZOOM,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """L-BFGS: `p <- p - a learning_rate u`, with `u` from `scale_by_lbfgs`.
@@ -160,7 +161,10 @@ def lbfgs(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. The default line search uses them too; any other needs its own
             `axis_name`. `value` and `value_fn` must give the loss over all devices.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> f = lambda p: jnp.sum((p - 1.0) ** 4)
     >>> tx, params = lbfgs(), jnp.array([3.0, -2.0])
@@ -234,8 +238,8 @@ def _step(
 def _written(begun: Array, k: Array, memory: Updates, new: Updates) -> Updates:
     """`memory` with `new` at index `k`, or with zeros at the first step."""
 
-    def leaf(kept: Any, x: Any) -> Any:
-        if x is None:
+    def leaf(kept: Stored, x: Array | None) -> Stored:
+        if kept is None or x is None:
             return kept
         # The first step has no differences.
         x = jnp.where(begun, restore(x, kept.dtype), 0)
@@ -244,7 +248,7 @@ def _written(begun: Array, k: Array, memory: Updates, new: Updates) -> Updates:
     return map_trees(_NAME, leaf, none_is_leaf=True, state=memory, updates=new)
 
 
-def _whole(memory_size: Any) -> int:
+def _whole(memory_size: SupportsIndex) -> int:
     try:
         memory_size = index(memory_size)
     except TypeError:
@@ -289,10 +293,10 @@ def _two_loops(
     return jax.lax.scan(up, q, (back, alphas), reverse=True)[0]
 
 
-def _wide(updates: Updates, tree: Any) -> Any:
+def _wide(updates: Updates, tree: Updates) -> Updates:
     """The leaves of `tree` that have an update, in float32 or wider."""
 
-    def leaf(g: Any, x: Any) -> Any:
+    def leaf(g: ArrayLike | None, x: ArrayLike | None) -> Array | None:
         return None if g is None or x is None else at_least_float32(x)
 
     return map_trees(_NAME, leaf, none_is_leaf=True, updates=updates, params=tree)
@@ -319,8 +323,8 @@ def _in_step(f: Callable[[Array, Array], Array], x: Updates, y: Updates) -> Upda
 def _kept(old: OptState, new: Updates) -> Updates:
     """`new` in the dtypes of `old`; `old` where `new` is `None`."""
 
-    def leaf(old: Any, x: Any) -> Any:
-        return old if x is None else restore(x, old.dtype)
+    def leaf(old: Stored, x: Array | None) -> Stored:
+        return old if old is None or x is None else restore(x, old.dtype)
 
     return map_trees(_NAME, leaf, none_is_leaf=True, state=old, updates=new)
 
@@ -328,7 +332,7 @@ def _kept(old: OptState, new: Updates) -> Updates:
 def _out(u: Updates, updates: Updates, params: Params) -> Updates:
     """`u` in the dtype of the gradient, or of the param if it is wider."""
 
-    def leaf(g: Any, u: Any, p: Any) -> Any:
+    def leaf(g: ArrayLike | None, u: Array | None, p: ArrayLike | None) -> Array | None:
         return None if u is None else restore(u, update_dtype(g, p))
 
     trees = {"updates": updates, "u": u, "params": params}

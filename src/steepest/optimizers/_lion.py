@@ -3,9 +3,10 @@
 Chen et al., Symbolic discovery of optimization algorithms, 2023, arXiv:2302.06675
 """
 
-from typing import Any, get_args, Literal, NamedTuple
+from typing import get_args, Literal, NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -68,7 +69,7 @@ def sign(c: Array, mode: Mode, smooth_beta: Real) -> Array:
 def scale_by_lion(
     b1: Real = 0.9,
     b2: Real = 0.99,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     mode: Mode = "hard",
     smooth_beta: Real = 1.0,
@@ -113,11 +114,11 @@ def lion(
     learning_rate: ScalarOrSchedule,
     b1: Real = 0.9,
     b2: Real = 0.99,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     weight_decay: ScalarOrSchedule = 1e-3,
     mask: MaskOrFn | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Lion: `p <- p - learning_rate (u + weight_decay p)`, `u` from `scale_by_lion`.
@@ -131,9 +132,12 @@ def lion(
         b2: decay rate of the mean of the gradients, in [0, 1).
         mu_dtype: dtype of the mean; by default that of the params.
         weight_decay: weight decay coefficient, multiplied by the learning rate.
-        mask: the leaves to decay, as a tree of booleans or a function of the params
-            that returns one; by default all.
-        memory_dtype, keep_count: as for `keeping`.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.lion(learning_rate=0.1, weight_decay=0.0)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -141,7 +141,7 @@ def _label(words: tuple[str, ...]) -> str:
     return MUON if words == PLAIN else " ".join(words)
 
 
-def _words(name: str, pattern: str, said: Any) -> tuple[str, ...]:
+def _words(name: str, pattern: str, said: object) -> tuple[str, ...]:
     """The words for the axes in one entry of `routes`; empty for Adam."""
     if said == ADAM:
         return ()

@@ -10,9 +10,10 @@ Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.
 from collections.abc import Mapping
 from functools import partial
 from math import prod
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -20,6 +21,7 @@ from ..combine import chain, partition
 from ..core import (
     GradientTransformationExtraArgs,
     Matrix,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -28,6 +30,7 @@ from ..core import (
 )
 from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
+    Coefficients,
     ema,
     first_moment,
     orthogonal,
@@ -63,7 +66,7 @@ def nesterov_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
 
 
 def polar_formula(
-    g: Array, *, eps: Real, polynomials: Polynomials, dtype: Any
+    g: Array, *, eps: Real, polynomials: Polynomials, dtype: DTypeLike | None
 ) -> Array:
     """`U V^T` for one matrix `g = U S V^T`."""
     return orthogonal(g, polynomials, dtype=dtype or quick_dtype(g), eps=eps)
@@ -85,12 +88,12 @@ def folded(shape: tuple[int, ...], *, words: Words) -> tuple[int, ...]:
 def scale_by_polar(
     beta: Real = 0.95,
     eps: Real = 1e-8,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = True,
-    coefficients: Any = "polar_express",
+    coefficients: Coefficients = "polar_express",
     steps: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """Orthogonalize the mean of the gradients: take its polar factor.
 
@@ -127,13 +130,13 @@ def muon(
     beta: Real = 0.95,
     weight_decay: ScalarOrSchedule = 0.1,
     weight_decay_mask: MaskOrFn | None = None,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = True,
     eps: Real = 1e-8,
-    coefficients: Any = "polar_express",
+    coefficients: Coefficients = "polar_express",
     steps: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     scale: Scale = "rms",
     rms: Real = 0.2,
     stacked: str | None = None,
@@ -143,7 +146,7 @@ def muon(
     adam_b2: Real = 0.95,
     adam_eps: Real = 1e-8,
     adam_weight_decay: ScalarOrSchedule | None = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Muon for the matrices of hidden layers, AdamW for all other leaves.
@@ -177,27 +180,37 @@ def muon(
         beta: decay rate of the mean of the gradients, in [0, 1).
         weight_decay: weight decay coefficient of the matrices, multiplied by the
             learning rate.
-        weight_decay_mask: the leaves to decay, as a tree of booleans or a function of
-            the params that returns one; by default all but vectors, norms and biases.
+        weight_decay_mask: the leaves to decay: a tree of booleans, a function of the
+            params that returns one, or a regular expression for their paths; by
+            default all but vectors, norms and biases.
         mu_dtype: dtype of the mean; by default that of the params.
         nesterov: whether to use Nesterov momentum.
         eps: added to the Frobenius norm, which the matrix is divided by first.
-        coefficients, steps, dtype: as for `scale_by_polar`.
+        coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
+            `standard` (the original ones) or `deepseek` (ten steps, closest to 1); or
+            one triple `(a, b, c)` for all steps; or one triple for each step.
+        steps: the number of steps; by default the number of polynomials. Extra steps
+            bring the singular values closer to 1.
+        dtype: dtype of the polynomials. By default float16 on a GPU, bfloat16 on a TPU
+            and float32 elsewhere; float64 and complex matrices keep their dtype.
         scale: how `c` is computed: `rms`, as above; `original`,
             `sqrt(max(1, out / in))`; `spectral`, `sqrt(out / in)`, where `in` is the
             size of the axes that the layer sums over.
         rms: root mean square of `c u`, for `scale="rms"`.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to `"muon"`, `"adam"`, or a word for each of the last
-            axes; the axes before those index a stack of matrices. The first pattern
-            found in a path decides, and overrides all rules above. Patterns are as for
-            `route`.
+            axes; the axes before those index a stack of matrices. Patterns are regular
+            expressions that may match anywhere in a path, such as `encoder/0/kernel`;
+            the first that does decides, and overrides all rules above.
         adam_learning_rate: learning rate of AdamW; by default `learning_rate`.
         adam_b1: decay rate of AdamW's mean of the gradients, in [0, 1).
         adam_b2: decay rate of AdamW's mean of their squares, in [0, 1).
         adam_eps: `eps` of AdamW.
         adam_weight_decay: weight decay of AdamW; by default `weight_decay`.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax, jax.numpy as jnp, steepest
     >>> tx = steepest.muon(learning_rate=1e-3, stacked="layers")
@@ -252,11 +265,11 @@ def muon(
 def _polar(
     beta: Real,
     eps: Real,
-    mu_dtype: Any,
+    mu_dtype: DTypeLike | None,
     nesterov: bool,
-    coefficients: Any,
-    steps: Any,
-    dtype: Any,
+    coefficients: Coefficients,
+    steps: int | None,
+    dtype: DTypeLike | None,
     words: Words = PLAIN,
 ) -> GradientTransformationExtraArgs:
     """`scale_by_polar` for tensors whose last axes have these words."""
@@ -284,7 +297,7 @@ def _polar(
     )
 
 
-def _no_matrix(ndim: int, g: Any) -> str | None:
+def _no_matrix(ndim: int, g: Param) -> str | None:
     """The error message for a leaf with too few axes, or `None`."""
     if g.ndim >= ndim:
         return None

@@ -4,9 +4,10 @@ Nesterov, A method for solving the convex programming problem with convergence r
 O(1/k^2), 1983
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Num
 
 from .. import check
@@ -30,7 +31,9 @@ class NagState(NamedTuple):
 
 
 @gives("carry")
-def momentum_after_the_first(count: Array, *, momentum: Real) -> Any:
+def momentum_after_the_first(
+    count: Array, *, momentum: Real
+) -> tuple[dict[str, Array], Array]:
     """The momentum, or 0 at the first step, which has no earlier `phi`."""
     carry = jnp.where(count > 0, jnp.asarray(momentum, float), 0)
     return {"carry": carry}, increment(count)
@@ -49,7 +52,7 @@ def nag(
     learning_rate: ScalarOrSchedule,
     momentum: ScalarOrSchedule = 0.9,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NAG: take a gradient step to `phi`, then extrapolate from the previous `phi`.
@@ -64,7 +67,10 @@ def nag(
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
         momentum: a number in [0, 1), or a schedule.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx, p = steepest.nag(0.01), jnp.array([3.0])

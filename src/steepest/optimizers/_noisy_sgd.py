@@ -4,7 +4,7 @@ Neelakantan et al., Adding gradient noise improves learning for very deep networ
 2015, arXiv:1511.06807
 """
 
-from typing import Any
+from jax.typing import ArrayLike, DTypeLike
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
@@ -18,10 +18,10 @@ def noisy_sgd(
     learning_rate: ScalarOrSchedule,
     eta: Real = 0.01,
     gamma: Real = 0.55,
-    key: Any = None,
+    key: ArrayLike | None = None,
     *,
     seed: int | None = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Noisy gradient descent: `p <- p - learning_rate u`, with `u` from `add_noise`.
@@ -32,7 +32,10 @@ def noisy_sgd(
         gamma: how fast the noise decays: the variance is `eta / t^gamma`.
         key: a `jax.random` key, or an integer seed.
         seed: an integer `key`; deprecated, as in Optax.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.noisy_sgd(learning_rate=0.1, key=0)

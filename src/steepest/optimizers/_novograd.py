@@ -4,9 +4,10 @@ Ginsburg et al., Stochastic gradient methods with layer-wise adaptive moments fo
 training of deep networks, 2019, arXiv:1905.11286
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -18,6 +19,7 @@ from ..core import (
     like_optax,
     mesh_axes,
     MeshAxes,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -46,7 +48,7 @@ class ScaleByNovogradState(NamedTuple):
     nu: Updates  # mean of |g|^2, one number per leaf
 
 
-def begin_nu(p: Any) -> Array:
+def begin_nu(p: Param) -> Array:
     """`nu` before the first step: one number."""
     return jnp.zeros((), wide_dtype([p]))
 
@@ -86,7 +88,7 @@ def scale_by_novograd(
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
     weight_decay: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     axis_name: AxisName = None,
 ) -> GradientTransformationExtraArgs:
@@ -145,7 +147,7 @@ def novograd(
     weight_decay: Real = 0.0,
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NovoGrad: `p <- p - learning_rate u`, with `u` from `scale_by_novograd`.
@@ -159,7 +161,10 @@ def novograd(
         weight_decay: weight decay coefficient; the decay is part of the momentum.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.novograd(learning_rate=0.1)

@@ -5,9 +5,10 @@ gradient methods for saddle point problems, 2020, arXiv:1901.08511
 Daskalakis et al., Training GANs with optimism, 2018, arXiv:1711.00141
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool
 
 from .. import check
@@ -42,7 +43,9 @@ def yes() -> Bool[Array, ""]:
 
 
 @gives("first", "now", "before")
-def optimistic_weights(is_initial_step: Array, *, alpha: Real, beta: Real) -> Any:
+def optimistic_weights(
+    is_initial_step: Array, *, alpha: Real, beta: Real
+) -> tuple[dict[str, Array], Array]:
     """Whether this is the first step, and the weights of this and the last gradient.
 
     The weights are arrays because both depend on the learning rate of
@@ -93,7 +96,7 @@ def optimistic_gradient_descent(
     alpha: Real = 1.0,
     beta: Real = 1.0,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Optimistic gradient descent: `p <- p - learning_rate u`.
@@ -105,7 +108,10 @@ def optimistic_gradient_descent(
         learning_rate: a number, or a schedule (a function of the step count).
         alpha: weight of the gradient.
         beta: weight of its change.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.optimistic_gradient_descent(learning_rate=0.1)
@@ -129,10 +135,10 @@ def optimistic_adam(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     *,
     nesterov: bool = True,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Optimistic Adam, with `u` from `scale_by_adam`.
@@ -148,7 +154,10 @@ def optimistic_adam(
         eps_root: the same, added under the square root.
         mu_dtype: dtype of the mean; by default that of the params.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     if callable(learning_rate):
         raise ValueError(
@@ -179,9 +188,9 @@ def optimistic_adam_v2(
     b2: Real = 0.999,
     eps: Real = 1e-8,
     eps_root: Real = 0.0,
-    mu_dtype: Any = None,
+    mu_dtype: DTypeLike | None = None,
     nesterov: bool = True,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Optimistic Adam, with `u` from `scale_by_adam`.
@@ -198,7 +207,10 @@ def optimistic_adam_v2(
         eps_root: the same, added under the square root.
         mu_dtype: dtype of the mean; by default that of the params.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
     """
     return chain(
         scale_by_adam(b1, b2, eps, eps_root, mu_dtype, nesterov=nesterov),

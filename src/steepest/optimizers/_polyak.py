@@ -7,9 +7,10 @@ Garrigos, Gower and Schaipp, Function value learning: adaptive learning rates ba
 the Polyak stepsize and function splitting in ERM, 2023, arXiv:2307.14528 (SPS+)
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -37,7 +38,7 @@ _NAME = "scale_by_polyak"
 def polyak_step(
     *,
     total: Array,
-    value: Any,
+    value: ArrayLike,
     f_min: Real,
     max_learning_rate: Real,
     eps: Real,
@@ -108,7 +109,7 @@ def polyak_sgd(
     variant: Literal["sps", "sps+"] = "sps",
     *,
     axis_name: AxisName = None,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SGD with the Polyak step: `p <- p - u`, `u = scale_by_polyak(scaling g)`.
@@ -123,7 +124,10 @@ def polyak_sgd(
             move.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.polyak_sgd()

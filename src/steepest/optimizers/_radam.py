@@ -4,9 +4,8 @@ Liu et al., On the variance of the adaptive learning rate and beyond, 2020,
 arXiv:1908.03265
 """
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -36,7 +35,9 @@ from ._descend import descend
 
 
 @gives("c1", "c2", "trusted", "r")
-def radam_corrections(count: Array, *, b1: Real, b2: Real, threshold: Real) -> Any:
+def radam_corrections(
+    count: Array, *, b1: Real, b2: Real, threshold: Real
+) -> tuple[dict[str, Array], Array]:
     """`c = 1 - b^t`, whether to use `v`, and the factor `r`."""
     corrections, t = bias_corrections.function(count, b1=b1, b2=b2)
     return {**corrections, **rectification(t, b2, threshold)}, t
@@ -45,7 +46,7 @@ def radam_corrections(count: Array, *, b1: Real, b2: Real, threshold: Real) -> A
 @gives("c1", "c2", "next_c1", "trusted", "r")
 def nesterov_radam_corrections(
     count: Array, *, b1: Real, b2: Real, threshold: Real
-) -> Any:
+) -> tuple[dict[str, Array], Array]:
     """The same, and `next_c1 = 1 - b1^(t+1)`."""
     corrections, t = nesterov_corrections.function(count, b1=b1, b2=b2)
     return {**corrections, **rectification(t, b2, threshold)}, t
@@ -178,7 +179,7 @@ def radam(
     threshold: Real = 5.0,
     *,
     nesterov: bool = False,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """RAdam: `p <- p - learning_rate u`, with `u` from `scale_by_radam`.
@@ -192,7 +193,10 @@ def radam(
         threshold: how many gradients the mean square needs before it is used, as the
             effective number `rho` of `scale_by_radam`.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.radam(learning_rate=0.1)

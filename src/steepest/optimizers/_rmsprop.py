@@ -6,9 +6,10 @@ Graves, Generating sequences with recurrent neural networks, 2013, arXiv:1308.08
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -17,6 +18,7 @@ from ..core import (
     gives,
     GradientTransformationExtraArgs,
     like_optax,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -70,13 +72,13 @@ class ScaleByRStdDevWithCountState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
-def initial_mean_square(p: Any, *, initial_scale: Real) -> Array:
+def initial_mean_square(p: Param, *, initial_scale: Real) -> Array:
     """`nu` before the first step."""
     return second_moment()(p) + initial_scale
 
 
 @gives("c")
-def rms_correction(count: Array, *, decay: Real) -> Any:
+def rms_correction(count: Array, *, decay: Real) -> tuple[dict[str, Array], Array]:
     """`c = 1 - decay^t`."""
     t = increment(count)
     return {"c": debias(decay, t)}, t
@@ -181,8 +183,8 @@ def scale_by_stddev(
 
 def _divided(
     name: str,
-    formula: Callable[..., Any],
-    States: tuple[Any, Any],
+    formula: Callable[..., tuple[Array, ...]],
+    States: tuple[type, type],
     decay: Real,
     eps: Real,
     initial_scale: Real,
@@ -197,7 +199,7 @@ def _divided(
     (start,) = check.amount(name, initial_scale=initial_scale)
     check.flag(name, eps_in_sqrt=eps_in_sqrt, bias_correction=bias_correction)
     State = States[bool(bias_correction)]
-    memory: dict[str, Any] = {"nu": initial_mean_square}
+    memory: dict[str, Callable[..., Array]] = {"nu": initial_mean_square}
     if "mu" in State._fields:
         memory["mu"] = first_moment()
     return lift(
@@ -230,7 +232,7 @@ def rmsprop(
     nesterov: bool = False,
     bias_correction: bool = False,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """RMSProp: `p <- p - learning_rate u`, with `u` from `scale_by_rms`.
@@ -246,7 +248,10 @@ def rmsprop(
             learning rate; `None` for no momentum.
         nesterov: whether to use Nesterov momentum; no effect without `momentum`.
         bias_correction: whether to correct for the mean square starting at zero.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.rmsprop(learning_rate=0.1)

@@ -6,9 +6,10 @@ Igel and Huesken, Empirical evaluation of the improved Rprop learning algorithms
 doi:10.1016/S0925-2312(01)00700-7
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -17,6 +18,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
     only_real,
+    Param,
     Real,
     Rule,
     transformation,
@@ -36,7 +38,7 @@ class ScaleByRpropState(NamedTuple):
     prev_updates: Updates  # the next step, if the sign does not change
 
 
-def initial_steps(p: Any, *, initial_step_size: Real) -> Array:
+def initial_steps(p: Param, *, initial_step_size: Real) -> Array:
     """The step sizes before the first step.
 
     In float32 or wider, like a mean square: the smallest normal float16 is 60 times the
@@ -128,7 +130,7 @@ def rprop(
     min_step_size: Real = 1e-6,
     max_step_size: Real = 50.0,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Rprop: `p <- p - u`, with `u` from `scale_by_rprop`. Use it with full batches.
@@ -139,7 +141,10 @@ def rprop(
         eta_plus: factor for a step size while the sign stays.
         min_step_size: the smallest step size.
         max_step_size: the largest step size.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.rprop(learning_rate=0.1)

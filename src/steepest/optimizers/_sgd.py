@@ -4,7 +4,7 @@ Robbins and Monro, A stochastic approximation method, 1951,
 doi:10.1214/aoms/1177729586
 """
 
-from typing import Any
+from jax.typing import DTypeLike
 
 from .. import check
 from ..combine import chain
@@ -19,9 +19,9 @@ def sgd(
     learning_rate: ScalarOrSchedule,
     momentum: Real | None = None,
     nesterov: bool = False,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Gradient descent: `p <- p - learning_rate u`.
@@ -34,7 +34,10 @@ def sgd(
             momentum and no state.
         nesterov: whether to use Nesterov momentum.
         accumulator_dtype: dtype of the momentum; by default that of the params.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.sgd(learning_rate=0.1)

@@ -4,9 +4,8 @@ Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018
 arXiv:1802.04434
 """
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from ..combine import chain
@@ -35,14 +34,17 @@ def scale_by_sign() -> GradientTransformationExtraArgs:
 def sign_sgd(
     learning_rate: ScalarOrSchedule,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SignSGD: `p <- p - learning_rate sign(g)`.
 
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.sign_sgd(learning_rate=0.1)

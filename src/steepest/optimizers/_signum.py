@@ -4,7 +4,7 @@ Bernstein et al., signSGD: compressed optimisation for non-convex problems, 2018
 arXiv:1802.04434
 """
 
-from typing import Any
+from jax.typing import DTypeLike
 
 from ..combine import chain
 from ..core import GradientTransformationExtraArgs, Real, ScalarOrSchedule
@@ -18,9 +18,9 @@ from ._sign_sgd import scale_by_sign
 def signum(
     learning_rate: ScalarOrSchedule,
     beta: Real = 0.9,
-    accumulator_dtype: Any = None,
+    accumulator_dtype: DTypeLike | None = None,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Signum: `p <- p - learning_rate sign(m)`, where `m` is the mean of the gradients.
@@ -29,7 +29,10 @@ def signum(
         learning_rate: a number, or a schedule (a function of the step count).
         beta: decay rate of `m`, in [0, 1): the `decay` of `ema`.
         accumulator_dtype: dtype of `m`; by default that of the params.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.signum(learning_rate=0.1)

@@ -4,9 +4,10 @@ Anil, Gupta, Koren and Singer, Memory-efficient adaptive optimization, 2019,
 arXiv:1901.11150
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -14,6 +15,7 @@ from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
     like_optax,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -33,7 +35,7 @@ class ScaleBySM3State(NamedTuple):
     nu: Updates  # mean of the updates
 
 
-def begin_mu(p: Any) -> list[Array]:
+def begin_mu(p: Param) -> list[Array]:
     """A vector of zeros for each axis."""
     zeros = jnp.zeros_like(p, dtype=wide_dtype([p]))
     return [jnp.sum(zeros, axis=others) for others in _others(zeros)]
@@ -108,7 +110,7 @@ def sm3(
     learning_rate: ScalarOrSchedule,
     momentum: Real = 0.9,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """SM3: `p <- p - learning_rate u`, with `u` from `scale_by_sm3`.
@@ -119,7 +121,10 @@ def sm3(
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
         momentum: decay rate of the mean of the updates, in [0, 1).
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.sm3(learning_rate=0.1, momentum=0.0)

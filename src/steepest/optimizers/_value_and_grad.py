@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from .. import check
 from ..core import OptState, Params, Updates
@@ -15,7 +16,7 @@ from ._along import differentiable, returned, ValueFn
 
 def value_and_grad_from_state(
     value_fn: ValueFn, *, must_be_there: bool = True
-) -> Callable[..., tuple[Any, Updates]]:
+) -> Callable[..., tuple[Float[Array, ""], Updates]]:
     """Like `jax.value_and_grad(value_fn)`, but reads the result from the state.
 
     A line search ends with the value and gradient at the next params. The next step can
@@ -51,9 +52,9 @@ def value_and_grad_from_state(
     check.function(name, value_fn=value_fn)
 
     def value_and_grad(
-        params: Params, *fn_args: Any, state: OptState, **fn_kwargs: Any
-    ) -> tuple[Any, Updates]:
-        def value_of(params: Params) -> Any:
+        params: Params, *fn_args: object, state: OptState, **fn_kwargs: object
+    ) -> tuple[Float[Array, ""], Updates]:
+        def value_of(params: Params) -> Float[Array, ""]:
             return returned(name, value_fn(params, *fn_args, **fn_kwargs))
 
         differentiable(name, params)
@@ -71,7 +72,7 @@ def value_and_grad_from_state(
         same_shapes(name, params=params, **{"state's `grad`": stored[1]})
         stored = jax.tree.map(jnp.asarray, stored)
 
-        def computed() -> tuple[Any, Updates]:
+        def computed() -> tuple[Float[Array, ""], Updates]:
             return cast_like(jax.value_and_grad(value_of)(params), stored)
 
         return branch(jnp.isfinite(stored[0]), lambda: stored, computed)

@@ -4,15 +4,15 @@ Zaheer et al., Adaptive methods for nonconvex optimization, 2018,
 papers.nips.cc/paper/8186-adaptive-methods-for-nonconvex-optimization
 """
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
 from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -32,12 +32,12 @@ from ._adam import ScaleByAdamState
 from ._descend import descend
 
 
-def initial_mean(p: Any, *, initial_accumulator_value: Real) -> Array:
+def initial_mean(p: Param, *, initial_accumulator_value: Real) -> Array:
     """`mu` before the first step."""
     return first_moment()(p) + initial_accumulator_value
 
 
-def initial_mean_square(p: Any, *, initial_accumulator_value: Real) -> Array:
+def initial_mean_square(p: Param, *, initial_accumulator_value: Real) -> Array:
     """`nu` before the first step."""
     return second_moment()(p) + initial_accumulator_value
 
@@ -117,7 +117,7 @@ def yogi(
     b2: Real = 0.999,
     eps: Real = 1e-3,
     *,
-    memory_dtype: Any = None,
+    memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Yogi: `p <- p - learning_rate u`, with `u` from `scale_by_yogi`.
@@ -127,7 +127,10 @@ def yogi(
         b1: decay rate of the mean of the gradients, in [0, 1).
         b2: `1 - b2` is the rate at which the mean square changes; in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        memory_dtype, keep_count: as for `keeping`.
+        memory_dtype: dtype of the arrays in the state, except those with an option of
+            their own; by default that of the params, or float32 where it is too narrow.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
 
     >>> import steepest
     >>> tx = steepest.yogi(learning_rate=0.1)

@@ -5,10 +5,11 @@ doi:10.1007/978-0-387-40065-5
 """
 
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from .. import check
@@ -31,6 +32,7 @@ from ._along import (
     Line,
     nothing_yet,
     number_dtype,
+    Stored,
     ValueFn,
 )
 from ._zoom_steps import Point, Search, search, Wanted
@@ -126,10 +128,10 @@ def scale_by_zoom_linesearch(
         state: ScaleByZoomLinesearchState,
         params: Params | None = None,
         *,
-        value: Any = None,
+        value: ArrayLike | None = None,
         grad: Updates = None,
         value_fn: ValueFn | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, ScaleByZoomLinesearchState]:
         check.state_of(name, ScaleByZoomLinesearchState, state)
         f0 = asked(name, updates, params, value=value, grad=grad, value_fn=value_fn)
@@ -148,22 +150,12 @@ def scale_by_zoom_linesearch(
             slope=line.slope(grad, conjugate=True),
             grad=map_trees(name, _like, none_is_leaf=True, state=state.grad, grad=grad),
         )
-        guess = beginning(last)
-        if initial_guess_strategy == "one":
-            guess = jnp.ones_like(last)
+        one = initial_guess_strategy == "one"
+        guess = jnp.ones_like(last) if one else beginning(last)
         end = search(phi, start, guess, want)
         if verbose:
             _say(name, end, start, want.tol)
-        return line.step(end.best.a), ScaleByZoomLinesearchState(
-            learning_rate=end.best.a,
-            value=end.best.value,
-            grad=end.best.grad,
-            info=ZoomLinesearchInfo(
-                num_linesearch_steps=end.count,
-                decrease_error=end.decrease_error.astype(float),
-                curvature_error=end.curvature_error.astype(float),
-            ),
-        )
+        return line.step(end.best.a), _after(end)
 
     return GradientTransformationExtraArgs(partial(_init, name), update)
 
@@ -214,7 +206,21 @@ def _init(name: str, params: Params) -> ScaleByZoomLinesearchState:
     )
 
 
-def _like(stored: Any, grad: Any) -> Any:
+def _after(end: Search) -> ScaleByZoomLinesearchState:
+    """The state after a search."""
+    return ScaleByZoomLinesearchState(
+        learning_rate=end.best.a,
+        value=end.best.value,
+        grad=end.best.grad,
+        info=ZoomLinesearchInfo(
+            num_linesearch_steps=end.count,
+            decrease_error=end.decrease_error.astype(float),
+            curvature_error=end.curvature_error.astype(float),
+        ),
+    )
+
+
+def _like(stored: Stored, grad: ArrayLike | None) -> Stored:
     """The gradient passed to `update`, in the dtype of the stored one."""
     if stored is None or grad is None:
         return stored

@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from ..core import Updates
+from ..core import Real, Updates
 from ..engine import loop
 
 
@@ -34,14 +35,14 @@ class Point(NamedTuple):
 class Wanted(NamedTuple):
     """The options of a search: numbers, maybe traced."""
 
-    max_steps: Any
-    max_a: Any  # the largest step, infinite if unbounded
-    tol: Any
-    increase_factor: Any
-    slope_rtol: Any
-    curv_rtol: Any
-    approx_dec_rtol: Any  # `None` to test only the exact decrease
-    precision: Any
+    max_steps: Real
+    max_a: Real  # the largest step, infinite if unbounded
+    tol: Real
+    increase_factor: Real
+    slope_rtol: Real
+    curv_rtol: Real
+    approx_dec_rtol: Real | None  # `None` to test only the exact decrease
+    precision: Real
 
 
 class Search(NamedTuple):
@@ -168,7 +169,7 @@ def judged(carried: Carried, new: Point, start: Point, want: Wanted) -> Carried:
     return packed(after, new.value.dtype)
 
 
-def packed(state: Search, dtype: Any) -> Carried:
+def packed(state: Search, dtype: DTypeLike) -> Carried:
     """The numbers of a search as one array, with flags as 0 and 1."""
     numbers = jax.tree.leaves(state._replace(best=_place(state.best)))
     known = [0 if hasattr(x, "dtype") else x for x in numbers]

@@ -42,8 +42,8 @@ def projection_hypercube(tree: PyTree, scale: PyTree = 1) -> PyTree:
 
     Args:
         tree: a tree of real numbers.
-        scale: the largest value: a number, an array that broadcasts with every leaf,
-            or a tree as for `projection_box`.
+        scale: the largest value: a number, an array that broadcasts with every leaf, or
+            a tree like `tree`, in which one value may stand for a subtree.
     """
     _check_scale("projection_hypercube", scale)
     return _boxed("projection_hypercube", tree, lower=0, scale=scale)

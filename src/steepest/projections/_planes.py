@@ -59,7 +59,8 @@ def projection_halfspace(x: PyTree, a: PyTree, b: Real) -> PyTree:
     Args:
         x: a tree of numbers.
         a: the normal, which points outwards: a tree of the same structure.
-        b: a number, as for `projection_hyperplane`.
+        b: a number. If `a` is zero, every `y` is in the halfspace if `b` is not
+            negative. If `b` is negative, none is, and the result is NaN.
     """
     check.real("projection_halfspace", b=b)
     outside = lambda gap: jnp.maximum(gap.real, 0)

@@ -261,7 +261,10 @@ def inject_stateful_hyperparams(
     """The older name of `inject_hyperparams`.
 
     Args:
-        inner_factory, static_args, hyperparam_dtype: as for `inject_hyperparams`.
+        inner_factory: a function that makes a transformation, such as `adamw`.
+        static_args: names of numbers or functions to leave unchanged.
+        hyperparam_dtype: the dtype of the numbers; by default float32, or float64 if
+            the params are float64.
     """
     return inject_hyperparams(inner_factory, static_args, hyperparam_dtype)
 

@@ -5,10 +5,10 @@ Brock et al., High-performance large-scale image recognition without normalizati
 """
 
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from .. import check
@@ -17,6 +17,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     mesh_axes,
     MeshAxes,
+    Param,
     Real,
     Rule,
     transformation,
@@ -27,7 +28,9 @@ from ..numerics import split_over, sqrt_or_zero, squares, sum_over
 Axes = int | tuple[int, ...] | None
 
 
-def unitwise_norm(x: Any, axis: Axes = None, *, axis_name: AxisName = None) -> Array:
+def unitwise_norm(
+    x: ArrayLike, axis: Axes = None, *, axis_name: AxisName = None
+) -> Array:
     """The norm of the unit each element belongs to, in the shape of `x`.
 
     Args:
@@ -53,7 +56,9 @@ def unitwise_norm(x: Any, axis: Axes = None, *, axis_name: AxisName = None) -> A
     return norm.astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) else norm
 
 
-def unitwise_clip(g_norm: Any, max_norm: Any, grad: Any, div_eps: Real = 1e-6) -> Array:
+def unitwise_clip(
+    g_norm: ArrayLike, max_norm: ArrayLike, grad: ArrayLike, div_eps: Real = 1e-6
+) -> Array:
     """`grad`, or `grad max_norm / g_norm` where `g_norm >= max_norm`.
 
     Args:
@@ -108,7 +113,9 @@ def adaptive_grad_clip(
     Args:
         clipping: the largest allowed ratio of gradient norm to weight norm.
         eps: lower bound of the weight norm, so that zero weights can still move.
-        axis: the axes of one unit, as for `unitwise_norm`.
+        axis: the axes of one unit. By default, all axes of a scalar or a vector, the
+            first axis of an array with two axes (inputs, outputs) or three, and all
+            axes but the last of a convolution kernel.
         axis_name: inside `jax.shard_map`, the mesh axes that split the axes of a unit,
             and no others. Without it, each device uses only its own shard. Give leaves
             that are sharded differently a mask of their own.
@@ -139,7 +146,7 @@ def adaptive_grad_clip(
     )
 
 
-def _has_units(g: Any, axis: Axes) -> str | None:
+def _has_units(g: Param, axis: Axes) -> str | None:
     """The end of an error message if the leaf cannot be split into units."""
     requested = [axis] if isinstance(axis, int) else list(axis or ())
     if any(not -g.ndim <= a < g.ndim for a in requested):

@@ -4,8 +4,6 @@ Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural netw
 2013, arXiv:1211.5063
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -48,7 +46,7 @@ def scaling_formula(g: Array, *, factor: Array) -> Array:
 
 
 @gives("factor")
-def clipping_factor(*, total: Array, max_norm: Real) -> dict[str, Any]:
+def clipping_factor(*, total: Array, max_norm: Real) -> dict[str, Array]:
     """`min(1, max_norm / |g|)`, where `total` is the sum of squares of all leaves."""
     norm = root(total)
     short = norm <= max_norm

@@ -5,9 +5,10 @@ schedule, 2023, arXiv:2302.12022 (the layerwise form, L-DoG)
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -17,6 +18,7 @@ from ..core import (
     like_optax,
     mesh_axes,
     MeshAxes,
+    Param,
     Params,
     Real,
     Rule,
@@ -36,14 +38,14 @@ class ScaleByDistanceOverGradientsState(NamedTuple):
     init_params: Params  # the initial params, in `param_dtype`
 
 
-def first_distance(p: Any, *, reps_rel: Real, axes: MeshAxes | None) -> Array:
+def first_distance(p: Param, *, reps_rel: Real, axes: MeshAxes | None) -> Array:
     """`reps_rel (1 + |p|)`: the initial value of `max_dist`."""
     begin = copy_of(p)
     wide = begin if jnp.iscomplexobj(begin) else begin.astype(wide_dtype([begin]))
     return reps_rel * (1 + length(wide, axes))
 
 
-def no_squares(p: Any) -> Array:
+def no_squares(p: Param) -> Array:
     """Zero, with shape (1,)."""
     return jnp.zeros((1,), wide_dtype([p]))
 
@@ -52,9 +54,9 @@ def no_squares(p: Any) -> Array:
 class first_params:  # lower case: it is used as a function
     """A copy of the param, in `dtype` unless it is complex."""
 
-    dtype: Any
+    dtype: DTypeLike
 
-    def __call__(self, p: Any) -> Array:
+    def __call__(self, p: Param) -> Array:
         begin = copy_of(p)
         return begin if jnp.iscomplexobj(begin) else begin.astype(self.dtype)
 
@@ -80,7 +82,7 @@ def distance_over_gradients_formula(
 def scale_by_distance_over_gradients(
     reps_rel: Real = 1e-6,
     eps: Real = 1e-8,
-    param_dtype: Any = jnp.float32,
+    param_dtype: DTypeLike = jnp.float32,
     global_scale: Real = 1.0,
     *,
     axis_name: AxisName = None,

@@ -1,8 +1,9 @@
 """Exponential moving average of the updates."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import DTypeLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -10,6 +11,7 @@ from ..core import (
     gives,
     GradientTransformationExtraArgs,
     like_optax,
+    Param,
     Real,
     Rule,
     transformation,
@@ -33,7 +35,7 @@ class EmaState(NamedTuple):
     ema: Updates  # mean of g, in `accumulator_dtype`
 
 
-def first_mean(p: Any, *, dtype: Any) -> Array:
+def first_mean(p: Param, *, dtype: DTypeLike | None) -> Array:
     """Zeros like `p`, in `dtype` if it is not None.
 
     `memory_dtype` of `keeping` overrides this dtype; it would not override that of a
@@ -65,7 +67,7 @@ def debiased_ema_formula(
 
 @transformation
 def ema(
-    decay: Real, debias: bool = True, accumulator_dtype: Any = None
+    decay: Real, debias: bool = True, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
     """Replace the updates by their exponential moving average.
 

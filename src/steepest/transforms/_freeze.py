@@ -1,8 +1,7 @@
 """Freezing some of the leaves."""
 
-from typing import Any
-
 import jax
+from jaxtyping import PyTree
 
 from ..combine import masked, partition
 from ..core import (
@@ -25,8 +24,9 @@ def freeze(mask: MaskOrFn) -> GradientTransformationExtraArgs:
     `selective_transform` it does not.
 
     Args:
-        mask: as for `masked`; a pattern such as `"embed|norm"` freezes the leaves whose
-            paths it matches.
+        mask: the leaves to freeze: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths, such as
+            `"embed|norm"`.
     """
     return masked(frozen(), mask)
 
@@ -39,7 +39,8 @@ def selective_transform(
 
     Args:
         optimizer: updates the leaves where the mask is false.
-        freeze_mask: true for the leaves to freeze; as for `masked`.
+        freeze_mask: the leaves to freeze: a tree of booleans, a function of the params
+            that returns one, or a regular expression for their paths.
 
     >>> import jax.numpy as jnp, steepest
     >>> frozen = {"embed": True, "head": False}
@@ -52,7 +53,7 @@ def selective_transform(
     is_frozen = Mask("selective_transform", freeze_mask)
     inner = as_inner("selective_transform", "optimizer", optimizer)
 
-    def labels(params: Params) -> Any:
+    def labels(params: Params) -> PyTree:
         mask = is_frozen.tree(params)
         return jax.tree.map(lambda x: "freeze" if x else "train", mask)
 

@@ -1,10 +1,12 @@
 """Measuring the updates without changing them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import PyTree
 
 from .. import check
 from ..combine import chain
@@ -22,21 +24,21 @@ from ..core import (
 )
 from ._ema import ema
 
-Measure = Callable[[Updates], Any]  # updates -> a tree of numbers
+Measure = Callable[[Updates], PyTree]  # updates -> a tree of numbers
 
 
 @like_optax
 class SnapshotState(NamedTuple):
     """The last measurement."""
 
-    measurement: dict[str, Any]  # one entry, under `measure_name`
+    measurement: dict[str, PyTree]  # one entry, under `measure_name`
 
 
 @like_optax
 class MonitorState(NamedTuple):
     """The last measurements, and the states of the measures."""
 
-    measurements: dict[str, Any]  # by name; empty before the first step
+    measurements: dict[str, PyTree]  # by name; empty before the first step
     measure_states: tuple[OptState, ...]
 
 
@@ -69,7 +71,7 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
         updates: Updates,
         state: SnapshotState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, SnapshotState]:
         del state, params, extra_args
         return updates, SnapshotState({measure_name: measure(updates)})
@@ -79,7 +81,10 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
 
 @transformation
 def measure_with_ema(
-    measure: Measure, decay: Real, debias: bool = True, accumulator_dtype: Any = None
+    measure: Measure,
+    decay: Real,
+    debias: bool = True,
+    accumulator_dtype: DTypeLike | None = None,
 ) -> GradientTransformationExtraArgs:
     """`u` is the exponential moving average of `measure(g)`, for use in `monitor`.
 
@@ -103,7 +108,7 @@ def measure_with_ema(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         del params, extra_args  # the measurement does not have the params' structure
         return both.update(updates, state)
@@ -145,7 +150,7 @@ def monitor(
         updates: Updates,
         state: MonitorState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, MonitorState]:
         states = check.state_of("monitor", MonitorState, state).measure_states
         pairs = zip(txs.values(), states, strict=True)
@@ -156,20 +161,22 @@ def monitor(
     return GradientTransformationExtraArgs(init, update)
 
 
-def _first(measure: Measure, params: Params) -> Any:
+def _first(measure: Measure, params: Params) -> PyTree:
     """The measurement before the first step: of the params, or zeros for shapes."""
     if any(isinstance(p, jax.ShapeDtypeStruct) for p in jax.tree.leaves(params)):
         return jax.tree.map(jnp.zeros_like, jax.eval_shape(measure, params))
     return measure(params)
 
 
-def _check_name(name: str, measure_name: Any) -> None:
+def _check_name(name: str, measure_name: object) -> None:
     if not isinstance(measure_name, str):
         kind = type(measure_name).__name__
         raise TypeError(f"{name}: measure_name is a {kind}, expected a string.")
 
 
-def _as_transformation(key: str, measure: Any) -> GradientTransformationExtraArgs:
+def _as_transformation(
+    key: str, measure: Measure | AnyTransformation
+) -> GradientTransformationExtraArgs:
     if isinstance(measure, AnyTransformation):
         return with_extra_args_support(measure)
     check.function("monitor", **{f"measures[{key!r}]": measure})

@@ -4,10 +4,11 @@ Neelakantan et al., Adding gradient noise improves learning for very deep networ
 2015, arXiv:1511.06807
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -46,7 +47,7 @@ def noise_formula(g: Array, z: Array, *, sigma: Array) -> tuple[Array, Array]:
 
 @transformation
 def add_noise(
-    eta: Real, gamma: Real, key: Any = None, *, seed: int | None = None
+    eta: Real, gamma: Real, key: ArrayLike | None = None, *, seed: int | None = None
 ) -> GradientTransformationExtraArgs:
     """Add normal noise with decaying variance.
 
@@ -92,7 +93,7 @@ def add_noise(
         updates: Updates,
         state: AddNoiseState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, AddNoiseState]:
         del extra_args
         state = check.state_of("add_noise", AddNoiseState, state)

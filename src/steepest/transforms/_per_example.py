@@ -7,7 +7,6 @@ arXiv:1710.06963 (per layer)
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +47,7 @@ def per_example_global_norm_clip(
     """
     name = "per_example_global_norm_clip"
     (limit,) = check.nonnegative(name, l2_norm_clip=l2_norm_clip)
-    leaves, treedef = _examples(name, grads)
+    leaves, treedef = _examples(name, grads), jax.tree.structure(grads)
     if not leaves:
         return grads, jnp.zeros((), int)
     factors, clipped = _factors(leaves, limit, mesh_axes(name, axis_name))
@@ -80,7 +79,7 @@ def per_example_layer_norm_clip(
     (limit,) = check.nonnegative(name, global_l2_norm_clip=global_l2_norm_clip)
     check.flag(name, uniform=uniform)
     axes = mesh_axes(name, axis_name)
-    leaves, treedef = _examples(name, grads)
+    leaves, treedef = _examples(name, grads), jax.tree.structure(grads)
     size = lambda x: prod(x.shape[1:]) * parts_over(split_over(axes, x))
     sizes = [1 if uniform else size(x) for x in leaves]
     total = max(1, sum(sizes))
@@ -92,11 +91,10 @@ def per_example_layer_norm_clip(
     return treedef.unflatten(sums), treedef.unflatten(counts)
 
 
-def _examples(name: str, grads: Updates) -> tuple[list[Array], Any]:
+def _examples(name: str, grads: Updates) -> list[Array]:
     """The leaves, after a check that their first axes have the same size."""
     Leaves(grads, "grads").check(name)
-    leaves, treedef = jax.tree.flatten(grads)
-    leaves = [jnp.asarray(x) for x in leaves]
+    leaves = [jnp.asarray(x) for x in jax.tree.leaves(grads)]
     if len({x.shape[:1] for x in leaves}) > 1 or any(x.ndim == 0 for x in leaves):
         shapes = ", ".join(str(x.shape) for x in leaves)
         raise ValueError(
@@ -104,11 +102,11 @@ def _examples(name: str, grads: Updates) -> tuple[list[Array], Any]:
             "examples) of the same size in all leaves. Compute the gradients with "
             "`jax.vmap(jax.grad(loss))`."
         )
-    return leaves, treedef
+    return leaves
 
 
 def _factors(
-    leaves: Sequence[Array], limit: Any, axes: MeshAxes | None
+    leaves: Sequence[Array], limit: Real, axes: MeshAxes | None
 ) -> tuple[Array, Array]:
     """The clipping factor of each example, and how many examples are clipped."""
     wide = wide_dtype(leaves)

@@ -6,8 +6,9 @@ Sutskever et al., On the importance of initialization and momentum in deep learn
 2013, proceedings.mlr.press/v28/sutskever13
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
@@ -46,7 +47,7 @@ def nesterov_trace_formula(
 
 @transformation
 def trace(
-    decay: Real, nesterov: bool = False, accumulator_dtype: Any = None
+    decay: Real, nesterov: bool = False, accumulator_dtype: DTypeLike | None = None
 ) -> GradientTransformationExtraArgs:
     """Momentum: a decaying sum of the gradients.
 

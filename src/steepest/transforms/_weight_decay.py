@@ -46,7 +46,8 @@ def add_decayed_weights(
 
     Args:
         weight_decay: a number or a schedule.
-        mask: which leaves decay, as for `masked`; by default all of them.
+        mask: the leaves to decay: a tree of booleans, a function of the params that
+            returns one, or a regular expression for their paths; by default all.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.add_decayed_weights(0.1)

@@ -1,6 +1,6 @@
 """Replace NaNs by zeros, and record where they occurred."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -11,6 +11,7 @@ from ..core import (
     like_optax,
     mesh_axes,
     MeshAxes,
+    Param,
     Rule,
     transformation,
     Updates,
@@ -26,7 +27,7 @@ class ZeroNansState(NamedTuple):
     found_nan: Updates
 
 
-def no_nan_yet(p: Any) -> Array:
+def no_nan_yet(p: Param) -> Array:
     """`found_nan` before the first step."""
     del p
     return jnp.zeros((), bool)

@@ -22,7 +22,7 @@ def matching(pattern: str) -> Callable[[PyTree], PyTree]:
     match anywhere in it; `^` and `$` match its ends.
 
     Args:
-        pattern: a regular expression, as for `re.search`.
+        pattern: a regular expression, which may match anywhere in the path.
 
     >>> matching("kernel|scale")({"mlp": {"kernel": 1.0, "bias": 2.0}, "rest": None})
     {'mlp': {'bias': False, 'kernel': True}, 'rest': None}
@@ -34,7 +34,7 @@ def not_matching(pattern: str) -> Callable[[PyTree], PyTree]:
     """`params -> booleans`: false for the leaves whose path matches the pattern.
 
     Args:
-        pattern: a regular expression, as for `re.search`.
+        pattern: a regular expression, which may match anywhere in the path.
 
     >>> not_matching("bias|scale")({"mlp": {"kernel": 1.0, "bias": 2.0}})
     {'mlp': {'bias': False, 'kernel': True}}

@@ -55,7 +55,7 @@ def map_params(
         rest: trees like the params.
         transform_non_params: a function of the other leaves, such as counts; by
             default they are left unchanged.
-        is_leaf: as for `jax.tree.map`, for the parts of the state like the params.
+        is_leaf: whether a node is a leaf, for the parts of the state like the params.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adam(0.1)
