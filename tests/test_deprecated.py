@@ -1,4 +1,4 @@
-"""The names that Optax has deprecated work here too, and warn."""
+"""Names that Optax has deprecated work here too, with a warning."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -59,7 +59,7 @@ def test_other_names_are_not_there():
 
 
 def test_a_plain_import_warns_nobody():
-    """Warnings are errors here, and this asks for every name there is."""
+    """Warnings are errors here, and this accesses every name."""
     for module in (steepest, steepest.tree_utils):
         for name in dir(module):
             getattr(module, name)

@@ -1,4 +1,4 @@
-"""Matchings of least cost: SciPy's cost, Optax's answer and order, ties included."""
+"""Matchings of minimal cost: same cost as SciPy, same result and order as Optax."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 def _costs(shape, n=24):
-    """Real ones, and whole ones with many ties."""
+    """Real costs, and integer costs with many ties."""
     rng = np.random.default_rng(0)
     plain = rng.normal(size=(n, *shape))
     ties = [rng.integers(0, top, size=(n, *shape)) for top in (2, 4)]
@@ -96,7 +96,7 @@ def test_forbidden_pairs_are_avoided(name, bad):
     rng = np.random.default_rng(3)
     costs = rng.normal(size=(5, 6)).astype(np.float32)
     costs[rng.random(costs.shape) < 0.4] = bad
-    costs[range(5), range(1, 6)] = 50  # one way there is
+    costs[range(5), range(1, 6)] = 50  # one matching exists
     i, j = (np.asarray(x) for x in getattr(assignment, name)(jnp.asarray(costs)))
     known = np.where(np.isfinite(costs), costs, 1e6)
     _is_matching(i, j, costs.shape)

@@ -1,4 +1,4 @@
-"""What is measured is what is said, and only equal steps are compared."""
+"""The quantities are measured as described, and only equal steps are compared."""
 
 import jax
 import pytest

@@ -1,4 +1,4 @@
-"""The page says what the results say, and nothing is timed here."""
+"""The page matches the results; nothing is timed here."""
 
 import json
 
@@ -13,14 +13,14 @@ KEPT = sorted(report.RESULTS.glob("*.json"))
 
 
 def row(ours, theirs, unit="s", **names):
-    """A row of both libraries."""
+    """A row with both libraries."""
     names = {"tree": "wide", "optimizer": "adamw", "quantity": "step", **names}
     times = {"steepest": ours, "optax": theirs}
     return Row(section="step", unit=unit, times=times, **names)
 
 
 def test_the_page_is_made_of_the_results_kept():
-    """If not, run `python -m benchmarks.report`."""
+    """If this fails, run `python -m benchmarks.report`."""
     assert report.PAGE.read_text() == report.page(report.kept())
 
 

@@ -1,4 +1,4 @@
-"""Arrays, keys, shapes, dtypes and axes: which are refused, and in which words."""
+"""Arrays, keys, shapes, dtypes and axes: which are errors, and the messages."""
 
 import jax
 import jax.numpy as jnp
@@ -121,7 +121,7 @@ def test_what_is_a_number():
 
 
 def test_either_kind_of_error_is_caught():
-    """JAX raises one or the other for the same mistake."""
+    """JAX raises either of them for the same mistake."""
     assert issubclass(WrongArgument, TypeError) and issubclass(
         WrongArgument, ValueError
     )

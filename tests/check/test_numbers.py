@@ -1,4 +1,4 @@
-"""Numbers: what they become, what they meet, and which are refused."""
+"""Numbers: what they are converted to, their dtypes, and which are errors."""
 
 import math
 
@@ -29,7 +29,7 @@ from steepest.core import UnusualValueWarning
 inf, nan = math.inf, math.nan
 dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
 
-# The check, what it says, what it lets through, warns of, and refuses.
+# The check, its message, and the values that it accepts, warns about and rejects.
 CHECKS = [
     (real, "that is not NaN", [-inf, -1, 0, 2.5, inf], [], [nan]),
     (fraction, "in [0, 1]", [0, 0.0, 0.999, 1], [-1e-9, 1.5], [inf, nan]),
@@ -57,7 +57,7 @@ bad = [(check, wanted, x) for check, wanted, _, _, wrong in CHECKS for x in wron
 
 @pytest.fixture
 def without_types():
-    """The annotations are not executed, as for a user; else they would speak first."""
+    """Turn off runtime type checks, as for a user; otherwise they would raise first."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -79,14 +79,14 @@ def test_python_numbers_come_back_as_they_are(x):
     ],
 )
 def test_numpy_numbers_become_python_numbers(x, kind):
-    """They know their dtype, and would force it on what they meet."""
+    """They have a fixed dtype, and would force it on arrays they are combined with."""
     assert type(number(x)) is kind
     assert number(x) == x
 
 
 @dtypes
 def test_an_array_takes_the_dtype_it_meets(dtype):
-    """Strict promotion lets only a weakly typed number do that."""
+    """Under strict promotion only a weakly typed number does that."""
     y = number(jnp.array(0.5)) * jnp.ones(2, dtype)
     assert y.dtype == dtype
     np.testing.assert_array_equal(y, jnp.full(2, 0.5, dtype))
@@ -111,7 +111,7 @@ def test_a_number_meets_float64():
     with jax.enable_x64(True):
         y = number(b) * jnp.ones(2, jnp.float64)
         assert y.dtype == jnp.float64
-        assert float(number(jnp.array(0.1))) == 0.1  # with all its digits
+        assert float(number(jnp.array(0.1))) == 0.1  # with full precision
 
 
 def test_a_number_may_be_mapped_over():
@@ -159,7 +159,7 @@ def test_where_it_must_an_unusual_number_is_refused(check, wanted, x):
 def test_the_warning_is_at_the_line_of_the_user(as_users_do):
     with pytest.warns(UnusualValueWarning, match=r"b1 is 2\.0") as caught:
         steepest.adamw(0.1, b1=2.0)
-    wrapped = "jaxtyping"  # in tests, every function of the library is wrapped by it
+    wrapped = "jaxtyping"  # in tests, jaxtyping wraps every function of the library
     assert all(w.filename == __file__ or wrapped in w.filename for w in caught)
 
 
@@ -176,7 +176,7 @@ def test_a_fraction_is_in_the_interval(x):
 @checks
 @pytest.mark.parametrize("x", [-2.5, nan])
 def test_an_array_is_not_checked(check, wanted, x):
-    """Its value may not be known: here, and when it is traced."""
+    """Its value may be unknown, as when it is traced."""
     del wanted
     (known,) = check("who", name=jnp.array(x))
     traced = jax.jit(lambda x: check("who", name=x)[0])(x)

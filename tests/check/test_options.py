@@ -1,4 +1,4 @@
-"""Arguments that choose, and states: what is taken, and what is refused by name."""
+"""Arguments that select an option, and states: which are accepted, and the errors."""
 
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ def test_no_dtype_of_real_numbers(bad):
 
 @pytest.mark.parametrize("bad", [None, (), _Other(1), {"mu": 1}], ids=str)
 def test_the_state_of_another(bad):
-    """Every tuple has a `count`, and it is not a field."""
+    """Every tuple has a method `count`, which is not a field."""
     said = f"me: the state is a {type(bad).__name__}, expected a _State"
     with pytest.raises(TypeError, match=said):
         state_of("me", _State, bad)

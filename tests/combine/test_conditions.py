@@ -1,4 +1,4 @@
-"""Steps that are taken only under a condition."""
+"""Steps that run only under a condition."""
 
 import re
 
@@ -36,7 +36,7 @@ def test_too_many_in_a_row_are_let_through():
 
 
 def test_the_count_begins_again_after_a_finite_gradient():
-    """So that the next row of bad ones is forgiven as the first was."""
+    """So the next series of bad gradients gets the same tolerance as the first."""
     tx = steepest.apply_if_finite(steepest.sgd(1.0), 2)
     state, held, counts = tx.init(P), [], []
     for g in (BAD, BAD, P, BAD, BAD, BAD, P, BAD):
@@ -48,7 +48,7 @@ def test_the_count_begins_again_after_a_finite_gradient():
 
 
 def test_nothing_is_copied():
-    """Every array is written in place, as without the condition."""
+    """Every array is updated in place, as without the condition."""
     leaf = jnp.ones((256, 256))
     p, tx = [leaf, leaf + 1], steepest.apply_if_finite(steepest.adam(0.1), 2)
     compiled = steepest.make_step(tx).lower(p, tx.init(p), p).compile()
@@ -98,7 +98,7 @@ def test_the_condition_may_be_a_python_boolean():
 
 
 def test_functions_may_be_passed_on():
-    """A loss for a line search cannot be traced: the step runs as it is."""
+    """A loss for a line search cannot be traced: the step runs uncompiled."""
 
     def update(updates, state, params=None, *, value_fn, **extra):
         return jax.tree.map(lambda u: u * value_fn(2.0), updates), state

@@ -1,4 +1,4 @@
-"""What an optimizer will do to each leaf, before it does."""
+"""A description of what an optimizer will do to each leaf."""
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +59,7 @@ def test_the_bytes_are_those_of_the_state(make):
 
 
 def test_groups_are_told_and_why():
-    """Of a `partition` in a `route` both labels; why, where the labels say it."""
+    """Both labels of a `partition` in a `route`, and the reasons in the labels."""
 
     def labels(params):
         return jax.tree.map(lambda x: "many" if x.ndim > 1 else "few", params)

@@ -1,4 +1,4 @@
-"""Lookahead alone: the meeting, the reset, and what it refuses."""
+"""Lookahead alone: synchronization, reset and errors."""
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +70,7 @@ def test_a_reset_forgets_counts_too_and_keeps_dtypes():
 
 
 def test_a_reset_begins_where_the_two_meet():
-    """An optimizer that remembers its first params is told the new ones."""
+    """An optimizer that stores its initial params gets the new ones."""
     home = steepest.GradientTransformation(
         lambda p: p, lambda u, s, p=None: (jax.tree.map(lambda x: -x, u), s)
     )

@@ -18,7 +18,7 @@ def test_weights_decay_and_biases_do_not():
 
 
 def test_two_masks_share_the_tree():
-    """Two optimizers, each with its own part, in one pass."""
+    """Two optimizers, each on its own leaves, in one pass."""
     tx = steepest.chain(
         steepest.masked(steepest.sgd(1.0), {"w": True, "b": False}),
         steepest.masked(steepest.lion(0.5, weight_decay=0.0), {"w": False, "b": True}),

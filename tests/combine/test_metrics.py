@@ -1,4 +1,4 @@
-"""All numbers of a running optimizer, for a logger."""
+"""All numbers of an optimizer during training, for a logger."""
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def _near(found, want):
 
 
 def test_an_injected_schedule_has_one_learning_rate():
-    """And not the memory of the schedule, which has the same name."""
+    """The state of the schedule, which has the same name, is not included."""
     make = steepest.inject_hyperparams(steepest.adamw)
     tx = make(learning_rate=SCHEDULE, weight_decay=0.5)
     rate = read(tx.init(P), "learning_rate")
@@ -79,7 +79,7 @@ def test_a_plain_optimizer_says_it_with_the_transformation():
 
 
 def test_the_leaves_of_params_are_not_plotted():
-    """Although some are single numbers, in the state as well."""
+    """Although some are scalars, in the state as well."""
     for tx in (steepest.adam(0.1), contrib.dog(), contrib.prodigy()):
         assert not any("s" in name.split("/") for name in metrics(_state(tx)))
 

@@ -1,4 +1,4 @@
-"""Numbers of a running optimizer, read by name."""
+"""Numbers of an optimizer during training, read by name."""
 
 import jax
 import jax.numpy as jnp

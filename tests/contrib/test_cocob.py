@@ -12,7 +12,7 @@ G = jnp.array([0.5, 4.0])
 
 
 def test_the_first_bet_is_one_part_in_alpha():
-    """Whatever the size of the gradient: betting has no learning rate."""
+    """Whatever the size of the gradient: there is no learning rate."""
     tx = contrib.scale_by_cocob(alpha=100.0)
     for size in (1e-3, 1.0, 1e3):
         u, _ = tx.update(size * G, tx.init(P), P)
@@ -40,7 +40,7 @@ def test_without_eps_a_zero_gradient_is_no_trouble():
 
 
 def test_where_it_began_has_an_array_of_its_own():
-    """So that params and state can be donated together."""
+    """So params and state can be donated together."""
     step = steepest.make_step(contrib.cocob())
     p = jnp.array(P)
     p, state = step(p, contrib.cocob().init(p), G)
@@ -55,7 +55,7 @@ def test_params_are_needed():
 
 
 def test_a_complex_weight_has_two_gamblers():
-    """The imaginary part of the sum of gradients was once dropped."""
+    """The imaginary part of the sum of gradients used to be dropped."""
     g = jnp.array([1.0 + 1.0j])
     ends = []
     for tx in (contrib.cocob(), contrib.split_real_and_imaginary(contrib.cocob())):

@@ -1,4 +1,4 @@
-"""GaLore: few directions."""
+"""GaLore: gradients projected to a low rank."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ def _first(tx, g):
 
 
 def test_all_directions_are_the_gradient():
-    """Of full rank, and with nothing inside, it does nothing."""
+    """With full rank and no inner optimizer, it does nothing."""
     for g in (G, G.T, jax.random.normal(jax.random.key(0), (3, 3), "complex64")):
         u = _first(scale_by_galore(3, base_optimizer=steepest.identity()), g)
         np.testing.assert_allclose(u, g, atol=1e-5)
@@ -53,7 +53,7 @@ def test_memory_is_small():
 
 
 def test_tensors_with_numbers():
-    """A tensor and the matrix it is made of are the same."""
+    """A tensor and the matrix it folds to give the same result."""
     g = jax.random.normal(jax.random.key(0), (2, 2, 3))
     tx = scale_by_galore(2, weight_dimension_numbers=GaLoreDimensionNumbers((0, 1), 2))
     u = _first(tx, g)
@@ -69,7 +69,7 @@ def test_numbers_may_be_a_function():
 
 
 def test_half_precision():
-    """Kept in half precision, computed in float32."""
+    """Stored in half precision, computed in float32."""
     g = G.astype("bfloat16")
     tx = scale_by_galore(2, base_optimizer=steepest.identity())
     u, state = tx.update(g, tx.init(g))
@@ -114,7 +114,7 @@ def test_every_axis_is_wanted(as_users_do):
 
 
 def test_one_number_for_all_leaves_vectors_alone():
-    """A bias among tensors is not projected, and needs no number of its own."""
+    """A bias next to tensors is not projected and needs no dimension numbers."""
     numbers = steepest.contrib.GaLoreDimensionNumbers(0, (1, 2))
     p = {"w": jnp.ones((4, 2, 3)), "b": jnp.ones(4)}
     tx = steepest.contrib.galore(0.1, rank=2, weight_dimension_numbers=numbers)
@@ -156,9 +156,10 @@ def test_what_is_no_dimension_number(as_users_do):
 
 
 def test_nothing_is_differentiated_through_the_basis():
-    """The slope is that of a fixed basis, finite where two singular values are equal.
+    """The gradient treats the basis as constant, and is always finite.
 
-    Optax differentiates the singular vectors: there its slope is NaN.
+    Optax differentiates the singular vectors, which gives NaN if two singular values
+    are equal.
     """
     A, B = jnp.array([[2.0, 1.0], [0.5, 1.0], [0.0, 3.0]]), jnp.eye(3, 2)
 

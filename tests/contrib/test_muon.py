@@ -1,4 +1,4 @@
-"""Muon: what it says of matrices."""
+"""Muon: its updates of matrices."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from steepest.contrib import muon, MuonDimensionNumbers, MuonState, scale_by_muo
 from ..unusual import ODD
 
 W = jax.random.normal(jax.random.key(0), (3, 4))
-# Converges, where the usual polynomials only come near.
+# This one converges; the usual polynomials only come close.
 EXACT = ((3.4445, -4.775, 2.0315),) * 4 + ((1.875, -1.25, 0.375),) * 6
 
 
@@ -43,7 +43,7 @@ def test_adaptive_is_as_long_as_the_sum_of_singular_values():
 
 
 def test_a_consistent_rms():
-    """The mean square does not depend on the shape."""
+    """The root mean square does not depend on the shape."""
     for g in (W, W.T):
         tx = muon(1.0, EXACT, 10, consistent_rms=0.2)
         rms = jnp.sqrt(jnp.mean(_first(tx, g) ** 2))
@@ -65,7 +65,7 @@ def test_a_complex_matrix_becomes_unitary():
 
 
 def test_numbers_for_a_whole_subtree():
-    """And `None` where Adam is wanted."""
+    """And `None` to use Adam."""
     p = {"layers": [W, W + 1], "head": W, "none": None}
     numbers = {"layers": MuonDimensionNumbers(), "head": None, "none": None}
     state = muon(0.1, muon_weight_dimension_numbers=numbers).init(p)
@@ -90,7 +90,7 @@ def test_numbers_may_be_none_for_all():
 
 
 def test_the_polynomials_of_the_state_are_used():
-    """They may be changed in the middle of a run."""
+    """They may be changed during training."""
     tx = scale_by_muon()
     state = tx.init(W)._replace(ns_coeffs=jnp.array([1.0, 0.0, 0.0]))
     u, _ = tx.update(W, state)

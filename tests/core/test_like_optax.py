@@ -55,7 +55,7 @@ def test_a_class_is_no_other():
 
 
 def test_the_type_stays():
-    """JAX compares types: two types for one state would be two tree structures."""
+    """JAX compares types: two types for one state would give two tree structures."""
     state = steepest.EmptyState()
     assert type(state) is steepest.EmptyState
     assert state.__class__ is not steepest.EmptyState
@@ -124,7 +124,7 @@ def test_a_subclass_of_the_same_name_is_another_class():
 
 @pytest.mark.parametrize("found", [None, ModuleType("optax"), object(), "optax"])
 def test_anything_may_be_called_optax(found, monkeypatch):
-    """A blocked import, one that is half done, a mock."""
+    """A blocked import, a partial import, a mock."""
     for name in [name for name in sys.modules if name.startswith("optax.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "optax", found)

@@ -1,6 +1,6 @@
-"""The memory of what was made lately; and no other memory lives as long as a process.
+"""The bounded cache; and no other cache lives as long as the process.
 
-Keys come from the user, so a memory without a bound fills the machine in a long search.
+Keys come from the user, so an unbounded cache fills the memory in a long search.
 """
 
 import ast
@@ -18,7 +18,7 @@ from steepest.core import Recent
 SRC = Path(steepest.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
 GROWS = "dict", "set", "list", "defaultdict", "OrderedDict", "WeakKeyDictionary"
-# Where an object keeps a table that cannot grow without bound, and why.
+# Files with a container that cannot grow without bound, and why.
 BOUNDED = {
     "core/_recent.py": "the bounded memory itself",
     "engine/step/_hold.py": "dies with the trace it is made in",
@@ -58,7 +58,7 @@ def test_two_threads_get_the_same_value():
     recent, together = Recent(2), threading.Barrier(4)
 
     def make():
-        together.wait()  # all four have found nothing, and all four make one
+        together.wait()  # all four have found nothing, and all four compute a value
         return object()
 
     with ThreadPoolExecutor(4) as pool:
@@ -83,7 +83,7 @@ def test_threads_that_drop_each_others_values():
     "again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
 def test_a_copy_begins_empty(again):
-    """An optimizer that holds one can be copied, lock and all."""
+    """An optimizer with a cache can be copied, including its lock."""
     recent = Recent(3)
     recent("a", lambda: 1)
     other = again(recent)
@@ -91,7 +91,7 @@ def test_a_copy_begins_empty(again):
 
 
 def _is_growing(value):
-    """Whether it is an empty container, which somebody will fill."""
+    """Whether it is an empty container that may be filled later."""
     if isinstance(value, ast.Dict):
         return not value.keys
     if isinstance(value, ast.List):
@@ -108,7 +108,7 @@ def _assigned(nodes):
 
 
 def _memories(tree):
-    """Names of what may grow for the life of the process, or of an optimizer."""
+    """Names of containers that may grow while the process or an optimizer lives."""
     found = [ast.unparse(target) for target in _assigned(tree.body)]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):

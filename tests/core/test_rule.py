@@ -1,4 +1,4 @@
-"""A rule is wired by names, and says at once which name is wrong."""
+"""The arguments of a rule are matched by name; wrong names are immediate errors."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,7 +26,7 @@ def _per_step(count, *, decay):
 
 
 def _formula(g, b, a, *, c, decay):
-    """It names its memory in another order than the rule does."""
+    """Takes its memory in another order than the rule lists it."""
     return a + 2 * b + c * g, b + 1, decay * a
 
 

@@ -1,4 +1,4 @@
-"""Constants of a program are equal only if nothing tells them apart."""
+"""Constants of a program are equal only if they are indistinguishable."""
 
 import pickle
 

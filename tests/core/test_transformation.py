@@ -1,4 +1,4 @@
-"""The pair, exactly: what it is, and what it does with extra arguments."""
+"""The pair of functions, and what it does with extra arguments."""
 
 import jax
 import jax.numpy as jnp
@@ -81,7 +81,7 @@ def test_one_of_optax_still_hears_extras():
 
 
 def test_the_empty_state_is_empty():
-    """No leaves: nothing to save, to shard or to donate."""
+    """It has no leaves: nothing to save, shard or donate."""
     assert steepest.EmptyState() == ()
     assert steepest.EmptyState._fields == ()
     assert jax.tree.leaves(steepest.EmptyState()) == []

@@ -1,6 +1,7 @@
-"""Where steepest differs from Optax on purpose: data, each with its reason.
+"""Intended differences between steepest and Optax: data, each with its reason.
 
-With a `path`, only what stands there is not compared; without, the expression is not.
+With a `path`, only the values at that path are not compared; without one, the whole
+expression is not.
 """
 
 import re
@@ -16,13 +17,13 @@ COMPLEX = ("complex64",)
 
 @dataclass(frozen=True)
 class Known:
-    """A difference that is meant."""
+    """An intended difference."""
 
     reason: str  # in docs/from-optax.md
-    text: str  # a regular expression, found in the expression
+    text: str  # a regular expression, searched for in the expression
     dtypes: Sequence[str] = tuple(DTYPES)
     trees: Sequence[str] = tuple(TREES)
-    gradients: Sequence[str] = GRADIENTS  # of which one must come
+    gradients: Sequence[str] = GRADIENTS  # applies to these kinds of gradients
     path: str | None = None  # a regular expression
 
     def holds(self, text: str, problem: Problem) -> bool:
@@ -32,12 +33,12 @@ class Known:
         return here and re.search(self.text, text) is not None
 
 
-# What remembers where the params were when it began.
+# Transformations that store the initial params.
 _FROM_HERE = (
     "cocob|sam|schedule_free|mechanize|dog|dowg|prodigy|dadapt|distance|galore|madgrad"
 )
 
-# What keeps no mean of the gradients.
+# Transformations that store no mean of the gradients.
 _FORGETFUL = "|".join(
     "chain named_chain masked partition multi_transform flatten apply_if_finite "
     "conditionally_mask conditionally_transform identity scale sgd sign_sgd clip "
@@ -118,10 +119,10 @@ KNOWN = [
 
 
 def expected(expression: Any, problem: Problem) -> list[Known]:
-    """The differences that are meant here."""
+    """The intended differences for this case."""
     return [known for known in KNOWN if known.holds(repr(expression), problem)]
 
 
 def is_expected(known: Sequence[Known], path: str) -> bool:
-    """Whether a difference at this path is meant."""
+    """Whether a difference at this path is intended."""
     return any(one.path is not None and re.search(one.path, path) for one in known)

@@ -1,4 +1,4 @@
-"""What losses refuse: shapes, dtypes, axes, labels of the other kind, numbers."""
+"""Errors of losses: shapes, dtypes, axes, the wrong kind of labels, numbers."""
 
 import jax
 import jax.numpy as jnp
@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused(name, args, options, said, as_users_do):
 
 
 def test_what_makes_sense_is_not_refused():
-    """What looks like a mistake, and is none."""
+    """Valid calls that look like mistakes."""
     hot = jnp.eye(3, dtype=int)
     soft = losses.softmax_cross_entropy
     np.testing.assert_array_equal(soft(X, hot), soft(X, hot.astype(float)))

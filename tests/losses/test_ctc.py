@@ -1,4 +1,4 @@
-"""CTC, against Optax and against saying everything that can be said."""
+"""CTC, against Optax and against enumerating all sequences."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Losses of real numbers, against Optax and closed forms."""
+"""Regression losses, against Optax and closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -85,7 +85,7 @@ def test_cosine_distance():
 
 
 def test_cosine_of_rows_without_entries():
-    # Optax's slopes of them are NaN.
+    # Optax's gradients of these are NaN.
     a, b = (jnp.asarray(x) for x in (X, Y))
     keep = jnp.array([[True], [False]])
     ours = losses.cosine_similarity(a, b, where=keep)

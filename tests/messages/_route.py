@@ -1,4 +1,4 @@
-"""Bad calls of what chooses leaves by their paths."""
+"""Bad calls of functions that select leaves by path."""
 
 import steepest
 
@@ -32,7 +32,7 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING = {
     "tree.first_matches": "patterns have been checked, expected every tree has paths",
     "tree.key_paths": "every tree has paths",

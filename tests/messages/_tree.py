@@ -1,4 +1,4 @@
-"""Bad calls of functions of trees."""
+"""Bad calls of functions on trees."""
 
 import jax
 import jax.numpy as jnp
@@ -220,7 +220,7 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING = {
     "tree.NamedTupleKey": "a pair of names, of which nothing is computed",
     "tree.first_difference": "any two trees: that they differ is what it is for",

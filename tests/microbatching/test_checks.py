@@ -1,4 +1,4 @@
-"""What is refused before anything runs, and who says so."""
+"""Errors that are raised before anything runs."""
 
 import jax
 import jax.numpy as jnp

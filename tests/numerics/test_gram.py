@@ -1,4 +1,4 @@
-"""The Gram form is the same function, and half precision keeps its promises."""
+"""The Gram form is the same function, and half precision stays within its bounds."""
 
 import jax
 import jax.numpy as jnp
@@ -49,11 +49,11 @@ def test_tall_is_wide_on_its_side():
 
 
 def _hard(shape):
-    """Matrices that half precision might stumble over."""
+    """Difficult matrices for half precision."""
     m, n = shape
     u, _, v = np.linalg.svd(_matrix(m, n), full_matrices=False)
     yield "one value", np.ones(shape)
-    # The largest that a normalised element is rounded up by: its size is above one.
+    # Here rounding increases normalized elements the most, to a norm above one.
     yield "some rows", np.ones(shape) * (np.arange(m) < m - 3)[:, None]
     yield "rank one", u[:, :1] @ v[:1]
     yield "nearly", u[:, :1] @ v[:1] + 1e-4 * _matrix(m, n, key=1)

@@ -88,7 +88,7 @@ def test_squares_do_not_overflow(scale):
 
 
 def test_of_zero_it_is_zero():
-    """Optax answers with NaN."""
+    """Optax returns NaN."""
     value, vector = steepest.power_iteration(jnp.zeros((3, 3)))
     assert value == 0
     np.testing.assert_allclose(jnp.linalg.norm(vector), 1, rtol=1e-6)

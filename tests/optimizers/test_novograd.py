@@ -49,7 +49,7 @@ def test_no_gradient_no_step_even_without_eps():
 
 
 def test_lengths_of_half_precision_are_kept_wide():
-    """300^2 + 300^2 is more than float16 has."""
+    """300^2 + 300^2 is too large for float16."""
     g = jnp.full(2, 300, jnp.float16)
     tx = steepest.scale_by_novograd(mu_dtype="bfloat16")
     u, state = tx.update(g, tx.init(g), g)

@@ -1,4 +1,4 @@
-"""What projections refuse, and in which words."""
+"""Errors of projections, and their messages."""
 
 import jax.numpy as jnp
 import pytest

@@ -1,4 +1,4 @@
-"""A problem is looked at before anything is compiled."""
+"""Problems are checked before anything is compiled."""
 
 from dataclasses import replace
 

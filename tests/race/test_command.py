@@ -118,7 +118,7 @@ def test_every_race_has_a_folder_of_its_own(asked):
     for wanted in ("digits", "digits-2", "digits-3"):
         assert main(["race"]) == 0
         assert asked["folder"] == Path("races", wanted)
-        assert asked["folder"].is_dir()  # nobody else can take it
+        assert asked["folder"].is_dir()  # no other race can use it
     assert main(["race", "some/module.py:problem"]) == 0
     assert asked["folder"] == Path("races/some-module.py-problem")
 
@@ -147,7 +147,7 @@ def test_a_report_that_cannot_be_written_costs_no_table(asked, monkeypatch, caps
 
 
 def test_json_goes_wherever_the_shell_could_write(asked):
-    """Through a link into its file, and into a pipe."""
+    """Through a symbolic link, and into a pipe."""
     Path("numbers.json").write_text("old")
     Path("link.json").symlink_to("numbers.json")
     assert main(["race", "--json", "link.json"]) == 0
@@ -183,7 +183,7 @@ def test_resume_goes_on_with_the_last_race(asked, monkeypatch, capsys):
 
 
 def test_the_problem_has_its_own_name(tmp_path, monkeypatch, capsys):
-    """It is found again by the other one; what is imported for that is said."""
+    """It is found again under the other name; a note says what is imported."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "named.py").write_text(
         "from steepest.race import Problem\nimport jax\n"
@@ -345,7 +345,7 @@ def test_the_library_is_a_program():
 
 
 def test_a_real_race_ends_at_ctrl_c(tmp_path):
-    """From the shell to the files, with a problem of one's own."""
+    """From the shell to the files, with a custom problem."""
     problem = "from steepest.race import Problem\nimport jax\nmine = Problem("
     problem += "init=lambda key: jax.random.normal(key, 2), loss=lambda p, _: p @ p)"
     (tmp_path / "my_module.py").write_text(problem)

@@ -1,4 +1,4 @@
-"""A race in a TOML file."""
+"""Race options in a TOML file."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from steepest.race.terminal._config import read
 
 @pytest.fixture
 def reading(tmp_path):
-    """What a file with this text says."""
+    """The options in a file with this text."""
 
     def of(text, encoding="utf-8"):
         path = tmp_path / "race.toml"
@@ -79,7 +79,7 @@ def test_as_on_the_command_line(reading, line, key, value):
 
 
 def test_other_tools_save_it_in_their_way(reading):
-    """With a mark at the beginning, and two letters at the end of a line."""
+    """With a byte order mark, and with CRLF line endings."""
     assert reading("\r\n".join(WHOLE.split("\n")), "utf-8-sig") == READ
 
 
@@ -142,7 +142,7 @@ BOMBS = {
 def test_bombs_are_refused_in_a_sentence(reading, text):
     with pytest.raises((ValueError, TypeError)) as refused:
         reading(text)
-        entrant("x" * 40_000, steps=1)  # a text is an optimizer's to refuse
+        entrant("x" * 40_000, steps=1)  # strings are checked as optimizers
     assert len(str(refused.value)) < 500
 
 

@@ -1,4 +1,4 @@
-"""Nothing is followed, nothing is waited for, and a refusal says what to do."""
+"""Links are not followed, nothing blocks, and errors say what to do."""
 
 import errno
 import os
@@ -24,7 +24,7 @@ def test_a_file_is_replaced_whole(tmp_path):
 
 
 def test_a_temporary_cannot_be_foreseen(tmp_path, monkeypatch):
-    """A link that waits where it was before is neither followed nor overwritten."""
+    """A symbolic link at its old name is neither followed nor overwritten."""
     precious = tmp_path / "precious"
     precious.write_text("precious")
     for name in NAMES:
@@ -64,7 +64,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("target", [True, False])
 def test_what_is_no_file_is_refused_at_once(tmp_path, kind, target):
-    """A fifo would make `open` wait for ever, and a device never ends."""
+    """A fifo would block `open` forever, and a device never ends."""
     path = tmp_path / "a"
     if target:
         (tmp_path / "target").write_text("precious")

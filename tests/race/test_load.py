@@ -1,4 +1,4 @@
-"""Problems by name: the embedded ones, and the user's own."""
+"""Problems by name: the built-in ones, and the user's own."""
 
 import sys
 from textwrap import dedent

@@ -1,4 +1,4 @@
-"""What Python draws is frozen when it is compiled: that is noticed, and named."""
+"""Random numbers from Python are frozen by compilation: detected, with an error."""
 
 import json
 from dataclasses import replace
@@ -104,7 +104,7 @@ def test_embedded_problems_are_pure_and_random(name):
 
 
 def test_seeds_that_do_not_differ_are_one(capsys):
-    """Three equal runs would be three witnesses of one."""
+    """Three equal runs would count as three independent ones."""
     still = Problem(init=lambda key: jnp.ones(3), loss=lambda p, _: p @ p)
     outcome = race(still, ["sgd", "adam"], learning_rates=[0.1], seeds=3, steps=2)
     assert [sweep.seeds for sweep in outcome.sweeps] == [(0,), (0,)]

@@ -1,4 +1,4 @@
-"""What is said, else what was before, else what the problem says."""
+"""Options: given, else from the previous race, else the problem's defaults."""
 
 import numpy as np
 import pytest

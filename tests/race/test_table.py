@@ -65,7 +65,7 @@ def test_a_terminal_gets_no_line_that_is_too_long_and_no_number_cut(edge, width)
 
 
 def test_a_small_number_among_large_ones_keeps_its_digits():
-    """0.0014 ± 0.0002 beside 213 was `0.00 ± 0.00`."""
+    """0.0014 ± 0.0002 next to 213 used to be `0.00 ± 0.00`."""
     ends = {"a": 213.0, "b": 180.0, "c": 199.0, "d": 0.0014}
     found = []
     for name, end in ends.items():
@@ -87,7 +87,7 @@ def test_a_narrow_terminal_does_without_what_matters_least():
 
 
 def test_names_are_no_markup():
-    """`[bold]` would be eaten, and `:smile:` would smile."""
+    """`[bold]` would disappear, and `:smile:` would become an emoji."""
     missing = (("[bold]route[/]", "no :smile: in {'.*': adamw}"),)
     for text in (
         _in_a_pipe(race_of(missing=missing)),

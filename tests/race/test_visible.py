@@ -1,4 +1,4 @@
-"""What anybody wrote is shown, and nothing of it is obeyed or lost."""
+"""Text from users is shown literally: nothing is interpreted or lost."""
 
 import io
 import re
@@ -19,7 +19,8 @@ from steepest.race.terminal._table import print_outcome
 from .outcomes import digits, sweep
 from .small import LINE
 
-# Clears the screen, sets the title, turns the direction, ends a line, is no character.
+# Clears the screen, sets the title, reverses the direction, ends a line, is not a
+# character.
 EVIL = "\x1b[2J\x1b]0;owned\x07\x00\r\x7f\x9b31m\u202e\u2028\ufffe\ud800"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028]")
 
@@ -64,7 +65,7 @@ class _Terminal(io.StringIO):
 
 
 def _plain(text):
-    """Without the colours and moves of the terminal's own making."""
+    """Without the terminal's own colors and cursor movements."""
     return re.sub(r"\x1b\[[0-9;]*[mKA]|\x1b\[\?25[lh]|\r", "", text)
 
 

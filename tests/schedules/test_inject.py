@@ -75,7 +75,7 @@ def test_schedules_are_followed_and_shown():
 
 
 class _Plateau:
-    """Halves each time it hears that the loss is not below 1."""
+    """Halves whenever the loss it receives is not below 1."""
 
     def init(self):
         return jnp.array(1.0)
@@ -97,7 +97,7 @@ def test_a_schedule_may_hear_the_extra_arguments():
 
 
 def test_masks_dtypes_and_switches_are_left_alone():
-    """Nothing but numbers and schedules is injected, without saying so."""
+    """By default, only numbers and schedules are injected."""
     tx = steepest.inject_hyperparams(steepest.adamw)(
         0.1, mask=_many, mu_dtype=jnp.bfloat16, nesterov=True
     )
@@ -196,7 +196,7 @@ def test_a_number_that_was_changed_is_no_longer_what_it_was():
 
 
 def test_what_shapes_the_program_is_left_alone():
-    """Our own functions say which arguments may be arrays."""
+    """Our own functions declare which arguments may be arrays."""
     tx = steepest.inject_hyperparams(steepest.contrib.galore)(0.1, rank=1)
     assert "rank" not in tx.init({"w": jnp.ones((2, 3))}).hyperparams
 

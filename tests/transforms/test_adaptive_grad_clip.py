@@ -1,4 +1,4 @@
-"""Clipping each unit by the size of its weights."""
+"""Clipping each unit relative to the norm of its weights."""
 
 import re
 
@@ -96,7 +96,7 @@ def test_dtypes_of_norms():
 
 
 def test_the_norm_of_zeros_has_a_slope():
-    """Where Optax's is NaN."""
+    """Optax's gradient is NaN there."""
     slopes = jax.grad(lambda x: unitwise_norm(x).sum())(jnp.zeros((2, 2)))
     np.testing.assert_array_equal(slopes, jnp.zeros((2, 2)))
 

@@ -1,4 +1,4 @@
-"""Sums of several updates, now and then."""
+"""Sums of several updates, applied every few steps."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +30,7 @@ def test_every_step_is_the_identity():
 
 
 def test_a_sum_does_not_infect_the_next():
-    """An infinite one, times zero, would be NaN for ever."""
+    """Infinity times zero would be NaN from then on."""
     grads = [jnp.array([x]) for x in (jnp.inf, 1.0, 2.0, 3.0)]
     found, _ = _run(steepest.apply_every(2), grads)
     np.testing.assert_array_equal(found, [[0], [np.inf], [0], [5]])

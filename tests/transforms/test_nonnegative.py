@@ -1,4 +1,4 @@
-"""Params that stay at zero or above."""
+"""Params that stay nonnegative."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""The gradient of each example, clipped."""
+"""Per-example gradient clipping."""
 
 import jax
 import jax.numpy as jnp

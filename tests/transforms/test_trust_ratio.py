@@ -1,4 +1,4 @@
-"""Steps as long as the weights."""
+"""Steps scaled by the norm of the weights."""
 
 import jax
 import jax.numpy as jnp

@@ -182,7 +182,7 @@ def test_extra_arguments_are_masked_when_asked(too):
 
 
 def _heard(**extra):
-    """The arguments of an opaque transformation inside two masks."""
+    """The arguments that an opaque transformation inside two masks receives."""
     heard = {}
 
     def update(updates, state, params=None, **extra_args):

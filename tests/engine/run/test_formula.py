@@ -1,4 +1,4 @@
-"""Formulas of neighbouring rules, joined into one compiled function."""
+"""Formulas of adjacent rules, fused into one compiled function."""
 
 import jax
 import jax.numpy as jnp

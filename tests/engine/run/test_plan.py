@@ -55,7 +55,7 @@ def test_what_is_no_rule_stands_between_passes():
 
 
 def test_a_pair_with_another_init_is_not_looked_into():
-    """Replacing one half of the pair makes another transformation."""
+    """Replacing one of the two functions makes a different transformation."""
     trace = steepest.trace(0.9)
     warm = trace._replace(init=lambda p: steepest.TraceState(p))
     assert _passes(warm) == [None]
@@ -194,7 +194,7 @@ def test_what_does_not_belong_together_is_refused(name):
 
 
 class _Travelled(NamedTuple):
-    far: Any  # how far we are from where we began, so far
+    far: Any  # distance from the start so far
     begin: Any
 
 

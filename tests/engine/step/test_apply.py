@@ -25,7 +25,7 @@ def test_apply_updates_adds():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_the_sum_has_the_dtype_of_the_params(dtype):
-    """In float32 or wider: twice half of the last digit is one digit."""
+    """Computed in float32 or wider: twice half of the last digit is one digit."""
     p = jnp.ones((2,), dtype)
     u = jnp.full((2,), float(jnp.finfo(dtype).eps) * 0.75)
     assert steepest.apply_updates(p, u).dtype == jnp.dtype(dtype)
@@ -124,7 +124,7 @@ def test_a_fraction_added_to_an_integer_is_told():
     p = {"n": jnp.arange(3), "w": jnp.ones(2)}
     u = {"n": jnp.full(3, -0.1), "w": jnp.ones(2)}
     says = r"apply_updates: leaf \['n'\] is float32 in the updates and int32 in the"
-    with jax.numpy_dtype_promotion("standard"):  # with the strict one JAX refuses
+    with jax.numpy_dtype_promotion("standard"):  # JAX rejects it under strict promotion
         for apply in (steepest.apply_updates, jax.jit(steepest.apply_updates)):
             with pytest.warns(UserWarning, match=says):
                 found = apply(p, u)

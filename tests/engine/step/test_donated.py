@@ -8,7 +8,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import steepest
 
-KEEPS = steepest.GradientTransformation(  # as Optax's do that keep what they are given
+KEEPS = steepest.GradientTransformation(  # stores its inputs, as some of Optax's do
     lambda p: p, lambda g, s, p: (jax.tree.map(lambda g, s: -g * s, g, s), s)
 )
 
@@ -39,8 +39,8 @@ def test_an_array_may_stand_twice(place, split):
     jax.tree.map(np.testing.assert_array_equal, found, want)
     if split:
         assert all(x.sharding == where for x in found.values())
-    step(found, state, found)  # what a step returned, in two places
-    assert not any(x.is_deleted() for x in found.values())  # they are gradients too
+    step(found, state, found)  # the output of a step, in two places
+    assert not any(x.is_deleted() for x in found.values())  # they are also gradients
     assert step._cache_size() <= 2
 
 

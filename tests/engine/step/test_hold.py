@@ -101,7 +101,7 @@ def test_the_choice_is_made_where_a_result_appears():
     step = lambda apply, g, s: held("test", apply, tx, g, s, None, {})
     names = [str(e.primitive) for e in _flat(jax.make_jaxpr(step)(True, G, tx.init(G)))]
     first, last = names.index("select_n"), len(names) - names[::-1].index("select_n")
-    assert "mul" not in names[first:last]  # nothing of the step lies between
+    assert "mul" not in names[first:last]  # no operation of the step is in between
 
 
 def _flat(closed):

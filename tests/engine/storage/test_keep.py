@@ -116,7 +116,7 @@ def test_any_transformation_can_be_kept_so():
     )
     assert tx.init(jnp.ones(3))[1].trace.dtype == jnp.bfloat16
     complex_ = tx.init(jnp.ones(3, jnp.complex64))[1].trace
-    assert complex_.dtype == jnp.complex64  # what bfloat16 cannot hold stays
+    assert complex_.dtype == jnp.complex64  # not representable in bfloat16
 
 
 @pytest.mark.parametrize(
