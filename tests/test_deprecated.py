@@ -43,7 +43,7 @@ def test_it_works_and_warns(name):
         np.testing.assert_allclose(ours[key], theirs[key], rtol=1e-6)
 
 
-def test_these_are_all():
+def test_no_name_is_missing():
     names = {f"tree_utils.{x}" for x in optax.tree_utils._deprecations}
     working = {k for k, (_, found) in optax._deprecations.items() if found is not None}
     assert names | working == set(CALLS)
@@ -58,7 +58,7 @@ def test_other_names_are_not_there():
         from steepest.tree_utils import tree_ad  # noqa: F401  # pyright: ignore
 
 
-def test_a_plain_import_warns_nobody():
+def test_a_plain_import_does_not_warn():
     """Warnings are errors here, and this accesses every name."""
     for module in (steepest, steepest.tree_utils):
         for name in dir(module):

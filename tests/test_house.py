@@ -155,7 +155,7 @@ def test_every_file_of_the_engine_has_its_test(path: Path):
 
 
 @ours([*FILES, *sorted((ROOT / "tests").rglob("*.py"))])
-def test_files_fit_in_the_head(path: Path):
+def test_files_are_short(path: Path):
     assert len(path.read_text().splitlines()) <= 400
 
 
@@ -167,7 +167,7 @@ def test_no_room_without_a_name(path: Path):
 
 
 @ours(FILES)
-def test_nobody_imports_a_peer(path: Path):
+def test_no_file_imports_a_peer(path: Path):
     """Optax, torch and others are used only for comparisons."""
     allowed = {"jax", "jaxtyping", "numpy"}
     if path in RACE:
@@ -212,7 +212,7 @@ def test_doors_hold_no_logic(path: Path):
             assert alias.name in (alias.asname, second)
 
 
-def test_the_front_door_shows_what_the_rooms_show():
+def test_the_package_exports_what_the_rooms_export():
     """Every public name of the rooms meant for users."""
     for room in ("combine", "schedules", "transforms", "optimizers"):
         for name in vars(getattr(steepest, room)):

@@ -32,7 +32,7 @@ def _is_matching(i, j, shape):
 
 @names
 @shapes
-def test_same_answer_in_the_same_order_as_optax(name, shape):
+def test_same_result_in_the_same_order_as_optax(name, shape):
     costs = _costs(shape)
     ours = jax.jit(jax.vmap(getattr(assignment, name)))(costs)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
@@ -105,7 +105,7 @@ def test_forbidden_pairs_are_avoided(name, bad):
 
 
 @names
-def test_where_there_is_no_way_it_is_still_a_matching(name):
+def test_without_a_finite_matching_it_returns_some_matching(name):
     for c in ([[np.inf, np.inf], [1, 2]], [[np.inf] * 2] * 2, [[-np.inf, 1], [1, 2]]):
         i, j = (np.asarray(x) for x in getattr(assignment, name)(jnp.array(c)))
         _is_matching(i, j, (2, 2))
@@ -126,13 +126,13 @@ def test_numpy_arrays_lists_and_64_bits(name):
 
 @names
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 3)], ids=str)
-def test_a_matrix_is_wanted(name, shape):
+def test_the_costs_must_be_a_matrix(name, shape):
     with pytest.raises(ValueError, match=f"^{name}: cost_matrix has shape"):
         getattr(assignment, name)(jnp.ones(shape))
 
 
 @names
-def test_real_costs_are_wanted(name):
+def test_the_costs_must_be_real(name):
     with pytest.raises(TypeError, match=f"^{name}: cost_matrix is complex64"):
         getattr(assignment, name)(jnp.ones((2, 2), jnp.complex64))
 

@@ -19,13 +19,13 @@ def row(ours, theirs, unit="s", **names):
     return Row(section="step", unit=unit, times=times, **names)
 
 
-def test_the_page_is_made_of_the_results_kept():
+def test_the_page_matches_the_saved_results():
     """If this fails, run `python -m benchmarks.report`."""
     assert report.PAGE.read_text() == report.page(report.kept())
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
-def test_results_kept_are_of_whole_runs_and_name_no_place(path):
+def test_saved_results_are_complete_runs_without_paths(path):
     assert not Record.load(path).quick
     assert "/home/" not in path.read_text() and "/work/" not in path.read_text()
 

@@ -65,7 +65,7 @@ def without_types():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers() | st.floats())
-def test_python_numbers_come_back_as_they_are(x):
+def test_python_numbers_are_returned_unchanged(x):
     assert number(x) is x
 
 
@@ -85,7 +85,7 @@ def test_numpy_numbers_become_python_numbers(x, kind):
 
 
 @dtypes
-def test_an_array_takes_the_dtype_it_meets(dtype):
+def test_an_array_takes_the_dtype_of_the_other_operand(dtype):
     """Under strict promotion only a weakly typed number does that."""
     y = number(jnp.array(0.5)) * jnp.ones(2, dtype)
     assert y.dtype == dtype
@@ -93,20 +93,20 @@ def test_an_array_takes_the_dtype_it_meets(dtype):
 
 
 @dtypes
-def test_a_traced_array_takes_the_dtype_it_meets(dtype):
+def test_a_traced_array_takes_the_dtype_of_the_other_operand(dtype):
     y = jax.jit(lambda b, x: number(b) * x)(jnp.array(0.5), jnp.ones(2, dtype))
     assert y.dtype == dtype
     np.testing.assert_array_equal(y, jnp.full(2, 0.5, dtype))
 
 
 @pytest.mark.parametrize("dtype", [jnp.int8, jnp.int32, jnp.float16])
-def test_a_whole_number_stays_whole(dtype):
+def test_an_integer_stays_an_integer(dtype):
     n = number(jnp.array(3, jnp.int16))
     assert jnp.issubdtype(n.dtype, jnp.integer)
     assert (n + jnp.ones(2, dtype)).dtype == dtype
 
 
-def test_a_number_meets_float64():
+def test_a_number_combines_with_float64():
     b = jnp.array(0.5, jnp.float32)
     with jax.enable_x64(True):
         y = number(b) * jnp.ones(2, jnp.float64)
@@ -128,7 +128,7 @@ def test_a_number_may_be_differentiated():
 
 
 @pytest.mark.parametrize("check, x", good)
-def test_a_number_in_range_comes_back(check, x):
+def test_a_number_in_range_is_returned(check, x):
     assert check("who", name=x) == [x]
 
 
@@ -149,14 +149,14 @@ def test_an_unusual_number_is_used_with_a_warning(check, wanted, x):
 
 
 @pytest.mark.parametrize("check, wanted, x", [*odd, *bad])
-def test_where_it_must_an_unusual_number_is_refused(check, wanted, x):
+def test_an_unusual_number_is_refused_if_it_cannot_be_used(check, wanted, x):
     with pytest.raises(ValueError) as caught:
         check.must("scale_by_x", first=jnp.array(x), second=x)
     said = f"scale_by_x: second is {x}, expected a number {wanted}."
     assert str(caught.value) == said
 
 
-def test_the_warning_is_at_the_line_of_the_user(as_users_do):
+def test_the_warning_points_to_the_users_line(as_users_do):
     with pytest.warns(UnusualValueWarning, match=r"b1 is 2\.0") as caught:
         steepest.adamw(0.1, b1=2.0)
     wrapped = "jaxtyping"  # in tests, jaxtyping wraps every function of the library
@@ -201,7 +201,7 @@ def test_a_traced_array_with_a_shape_is_refused(check, wanted):
 
 @checks
 @pytest.mark.parametrize("x", ["0.9", None, 1j])
-def test_what_is_no_number_is_refused(check, wanted, x, without_types):
+def test_values_that_are_not_numbers_are_refused(check, wanted, x, without_types):
     with pytest.raises(TypeError) as caught:
         check("scale_by_x", b1=x)
     kind = type(x).__name__

@@ -24,7 +24,7 @@ def test_from_left_to_right():
     assert _run(scaled_first)[0].tolist() == [1.0, -1.0]
 
 
-def test_a_chain_of_one_is_that_one_in_a_tuple():
+def test_the_state_of_a_chain_of_one_is_a_tuple():
     u, state = _run(steepest.chain(steepest.trace(0.9)))
     want, kept = _run(steepest.trace(0.9))
     np.testing.assert_array_equal(u, want)

@@ -28,7 +28,7 @@ def test_two_masks_share_the_tree():
     np.testing.assert_array_equal(u["b"], [-0.5, -0.5])
 
 
-def test_everything_masked_is_nothing_done():
+def test_with_everything_masked_nothing_changes():
     tx = steepest.masked(steepest.adam(0.1), False)
     u, state = tx.update(P, tx.init(P), P)
     assert u["w"] is P["w"]

@@ -64,7 +64,7 @@ def test_k_may_change_with_the_steps():
     assert moved == [True, False, True, False, False, True]
 
 
-def test_what_is_skipped_does_not_count():
+def test_skipped_gradients_do_not_count():
     ms = steepest.MultiSteps(
         steepest.sgd(1.0), 2, should_skip_update_fn=steepest.skip_not_finite
     )
@@ -103,7 +103,7 @@ def test_the_accumulator_may_be_as_narrow_as_the_params():
     assert state.acc_grads["w"].dtype == jnp.bfloat16
 
 
-def test_complex_numbers_stay_whole():
+def test_complex_numbers_keep_their_imaginary_part():
     g = jnp.array([1 + 2j])
     ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
     _, state = ms.update(g, ms.init(g), g)
@@ -137,7 +137,7 @@ def test_the_mean_of_half_precision_is_exact(dtype):
     assert state.acc_grads.dtype == jnp.float32
 
 
-def test_a_row_begins_without_what_the_last_one_has_left():
+def test_a_new_accumulation_ignores_the_last_one():
     ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
     rows, _ = _run(ms, [P, _times(jnp.nan), P, P])
     assert np.isnan(rows[1]).all() and rows[3] == [-1, -2]
@@ -180,7 +180,7 @@ class Module:
     activation: str = field(default="relu", metadata=dict(static=True))
 
 
-def test_what_is_heavy_runs_in_a_branch():
+def test_expensive_formulas_run_in_a_branch():
     """Muon computes polar factors only for the mean, with the same results."""
     p = Module(jnp.array([[1.0, 2.0], [3.0, 5.0]]), None)
     g = lambda c: Module(c * p.weight, None)
@@ -255,7 +255,7 @@ def test_impossible_arguments_are_refused(says, as_users_do):
         )
 
 
-def test_wrong_calls_are_told_so(as_users_do):
+def test_wrong_calls_are_errors(as_users_do):
     ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
     with pytest.raises(TypeError, match=r"leaf \['f'\] of the params is a function"):
         ms.init({"f": lambda x: x, "w": P["w"]})
@@ -272,7 +272,7 @@ def test_wrong_calls_are_told_so(as_users_do):
 
 
 @jax.numpy_dtype_promotion("standard")
-def test_what_is_accumulated_may_become_a_measurement():
+def test_the_inner_update_may_change_the_structure():
     """A result whose structure differs from that of the updates."""
     of = lambda library: library.MultiSteps(
         library.measure_with_ema(library.tree.norm, 0.9), 2

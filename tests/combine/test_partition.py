@@ -129,7 +129,7 @@ def test_optax_calls_it_multi_transform():
     assert steepest.MultiTransformState is steepest.PartitionState
 
 
-def test_one_group_may_begin_again():
+def test_one_group_may_be_reset():
     tx = steepest.partition(
         {"a": steepest.adam(0.1), "b": steepest.adam(0.1)}, {"x": "a", "y": "b"}
     )

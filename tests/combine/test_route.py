@@ -193,7 +193,7 @@ def test_a_line_search_sees_its_own_params(compiled):
     assert loss(p) < 0.2 * loss(Q)
 
 
-def test_what_a_search_kept_of_a_group_is_not_used():
+def test_the_stored_value_of_a_search_in_a_group_is_not_used():
     """The value belongs to a point with other values for the other leaves."""
     tx = _gradient_steps(w=steepest.lbfgs())
     p, state = _step(tx, tx.init(Q), Q)
@@ -222,7 +222,7 @@ _HEARING = {
 }
 
 
-def test_those_with_extra_arguments_stand_side_by_side():
+def test_several_groups_may_need_extra_arguments():
     """Each receives the arguments it needs, and acts as it does alone on its leaves."""
     p = {name: jnp.array([2.0, -3.0]) for name in _HEARING} | {"search": jnp.ones(2)}
     f = lambda p: sum(jnp.sum(k * x**2) for k, x in enumerate(p.values(), 1))
@@ -274,7 +274,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_refused_at_once(name, as_users_do):
+def test_errors_at_construction(name, as_users_do):
     transforms, kind, message = BAD[name]
     with pytest.raises(kind) as error:
         steepest.route(transforms)

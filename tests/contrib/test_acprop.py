@@ -18,7 +18,7 @@ def test_a_gradient_is_divided_by_those_before_it():
         np.testing.assert_allclose(u, large * jnp.sign(G), rtol=1e-5)
 
 
-def test_what_was_expected_does_not_count():
+def test_a_gradient_equal_to_the_mean_adds_nothing():
     """`nu` averages the distance to the previous mean."""
     tx = contrib.scale_by_acprop(b1=0.0, b2=0.5, eps_root=0.0)
     _, state = tx.update(G, tx.init(G))

@@ -70,7 +70,7 @@ def test_the_distance_is_over_all_leaves():
     np.testing.assert_allclose(state[1].max_dist, far, rtol=1e-2)
 
 
-def test_where_dog_begins():
+def test_the_initial_distance_of_dog():
     p = {"a": jnp.array([3.0, -4.0]), "b": None}
     begin = contrib.dog(init_step=("heuristic", 0.1)).init(p)[1]
     np.testing.assert_allclose(begin.max_dist, 0.1 * (1 + 5), rtol=1e-6)
@@ -87,7 +87,7 @@ def test_the_first_step_of_dog_by_its_learning_rate():
     assert not state[1].is_init_step and state[1].max_dist == 0
 
 
-def test_dog_in_half_precision_counts_in_float32():
+def test_dog_in_half_precision_computes_in_float32():
     """The norm of the params, 300 sqrt(90000), is too large for float16."""
     p = jnp.full(90000, 300.0, jnp.float16)
     state = contrib.dog(init_step=("heuristic", 1.0)).init(p)[1]

@@ -21,7 +21,7 @@ def test_the_first_step():
     np.testing.assert_allclose(state.x0, P)
 
 
-def test_without_momentum_it_goes_all_the_way_from_the_beginning():
+def test_without_momentum_it_steps_from_the_initial_params():
     tx = contrib.scale_by_madgrad(0.1, momentum=0.0)
     p, state = P, tx.init(P)
     for _ in range(3):
@@ -31,7 +31,7 @@ def test_without_momentum_it_goes_all_the_way_from_the_beginning():
     np.testing.assert_allclose(p, want, rtol=1e-6)
 
 
-def test_without_eps_a_zero_gradient_is_no_trouble():
+def test_without_eps_a_zero_gradient_is_finite():
     """Optax divides zero by zero."""
     tx = contrib.scale_by_madgrad(0.1, eps=0.0)
     u, state = tx.update(0 * G, tx.init(P), P)

@@ -34,7 +34,7 @@ def test_it_goes_downhill_whatever_the_learning_rate(base):
     assert state.count == 300
 
 
-def test_the_first_params_are_the_first_that_are_seen():
+def test_the_initial_params_come_from_the_first_update():
     """Not those passed to `init`, which may have been shapes."""
     tx = mechanize(steepest.sgd(1.0))
     state = tx.init(P)

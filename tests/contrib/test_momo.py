@@ -28,7 +28,7 @@ def test_without_momentum_it_is_the_step_of_polyak():
     assert u["b"] is None
 
 
-def test_below_the_lower_bound_it_stands_still():
+def test_below_the_lower_bound_it_does_not_move():
     tx = contrib.momo(1.0, lower_bound=100.0)
     value, g = jax.value_and_grad(_loss)(P)
     u, _ = tx.update(g, tx.init(P), P, value=value)

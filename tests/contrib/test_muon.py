@@ -26,7 +26,7 @@ def test_it_is_the_nearest_orthogonal_matrix():
     np.testing.assert_allclose(u, left @ right, atol=1e-4)
 
 
-def test_neither_the_size_nor_the_directions_of_the_gradient_matter():
+def test_it_is_scale_invariant_and_rotation_equivariant():
     """`u(c Q g R) = Q u(g) R`."""
     tx = scale_by_muon()
     q, _ = jnp.linalg.qr(jax.random.normal(jax.random.key(1), (3, 3)))
@@ -64,7 +64,7 @@ def test_a_complex_matrix_becomes_unitary():
     np.testing.assert_allclose(u @ u.conj().T, np.eye(3), atol=1e-4)
 
 
-def test_numbers_for_a_whole_subtree():
+def test_dimension_numbers_for_a_whole_subtree():
     """And `None` to use Adam."""
     p = {"layers": [W, W + 1], "head": W, "none": None}
     numbers = {"layers": MuonDimensionNumbers(), "head": None, "none": None}
@@ -76,14 +76,14 @@ def test_numbers_for_a_whole_subtree():
     assert [x.shape for x in jax.tree.leaves(rest.mu)] == [(3, 4)]
 
 
-def test_optax_numbers_are_numbers():
+def test_optax_dimension_numbers_are_accepted():
     theirs = optax.contrib.MuonDimensionNumbers(1, 0)
     ours = MuonDimensionNumbers(1, 0)
     find = lambda numbers: _first(muon(0.1, muon_weight_dimension_numbers=numbers), W)
     np.testing.assert_array_equal(find(theirs), find(ours))
 
 
-def test_numbers_may_be_none_for_all():
+def test_dimension_numbers_may_be_none_for_all():
     """Optax compares the tree with `None`, and fails."""
     u = _first(scale_by_muon(), {"w": W})
     np.testing.assert_allclose(u["w"], _first(scale_by_muon(), W), rtol=1e-6)
@@ -160,7 +160,7 @@ def test_impossible_options(as_users_do, options, said):
         scale_by_muon(**options)
 
 
-def test_what_is_not_a_matrix(as_users_do):
+def test_leaves_that_are_not_matrices(as_users_do):
     with pytest.raises(
         ValueError, match=r"leaf \['w'\] has shape \(4,\), expected a ma"
     ):

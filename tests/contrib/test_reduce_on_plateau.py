@@ -52,7 +52,7 @@ def test_patience():
     assert scales.tolist() == [1, 1, 0.5, 0.5, 0.5, 0.25]
 
 
-def test_all_better_is_better():
+def test_rtol_of_one_works():
     """A fraction of an infinite best value is NaN: Optax with `rtol=1`."""
     best = _states(steepest, [3.0, -1.0], rtol=1.0)[:, 1]
     assert best.tolist() == [3.0, -1.0]
@@ -72,7 +72,7 @@ def test_in_a_chain_under_scan(size):
     assert state[1].scale == 0.5 ** (7 if size == 1 else 3)
 
 
-def test_numbers_are_wide_and_values_are_anything():
+def test_the_loss_may_have_any_dtype():
     """The loss may be a bfloat16 number, an integer or a NumPy number."""
     tx, g = reduce_on_plateau(patience=1), jnp.ones(2, "bfloat16")
     state = tx.init(g)

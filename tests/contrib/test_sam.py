@@ -77,7 +77,7 @@ def test_what_grad_fn_sees():
     assert seen == [(3.0, 0), (6.0, 1)]
 
 
-def test_devices_share_what_they_saw():
+def test_devices_share_their_gradients():
     tx = sam(steepest.sgd(1.0), CLIMB, opaque_mode=True, batch_axis_name="i")
     p = jnp.array(1.0)
     each = lambda g: tx.update(g, tx.init(p), p, grad_fn=lambda p, i: g)[0]
@@ -104,7 +104,7 @@ def test_normalize():
     assert isinstance(state, NormalizeState)
 
 
-def test_nothing_has_no_direction():
+def test_normalizing_zeros_gives_zeros():
     """In Optax 0 / 0 is NaN, and so is SAM at a minimum."""
     zero = jax.tree.map(jnp.zeros_like, P)
     tx = sam(steepest.sgd(0.1), CLIMB)

@@ -69,7 +69,7 @@ def test_a_learning_rate_of_zero_weighs_nothing():
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(state))
 
 
-def test_no_warm_up_is_no_warm_up():
+def test_zero_warmup_steps_are_no_warmup():
     """In Optax a warm-up over zero steps keeps the learning rate at zero."""
     y, _ = _run(schedule_free_sgd(0.1, warmup_steps=0), P)
     want, _ = _run(schedule_free_sgd(0.1), P)
@@ -77,7 +77,7 @@ def test_no_warm_up_is_no_warm_up():
 
 
 @pytest.mark.parametrize("inside", ["chain", "masked", "multi", "named", "partition"])
-def test_the_average_is_found_inside(inside):
+def test_the_average_is_found_in_nested_states(inside):
     """Optax needs the state itself. Leaves without an average do not change."""
     free = schedule_free_sgd(0.1)
     half = {"w": "slow", "b": "fast", "none": "fast"}

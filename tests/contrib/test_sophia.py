@@ -75,7 +75,7 @@ def test_the_second_step_is_newtons():
     assert state[0].count == 2
 
 
-def test_the_curvature_is_looked_at_now_and_then():
+def test_the_curvature_is_updated_every_few_steps():
     """Eager and compiled: at steps 1, 4 and 7 for an interval of 3."""
     tx = contrib.sophia(0.1, update_interval=3, weight_decay=0.0)
     update = jax.jit(lambda g, s: tx.update(g, s, P, obj_fn=_bowl))

@@ -124,7 +124,7 @@ def test_masks_stay_booleans():
     assert jax.tree.map(lambda x: x.tolist(), step(tx, g)) == {"w": [2.0], "b": [1.0]}
 
 
-def test_a_number_that_is_unlikely_is_said_once():
+def test_an_unusual_number_warns_once():
     with pytest.warns(steepest.UnusualValueWarning):
         tx = steepest.sgd(jnp.array(0.1), momentum=1.5)
     g = jnp.ones(1)
@@ -148,7 +148,7 @@ def test_a_wrong_keyword_is_named():
         steepest.clip(delta=1.0)
 
 
-def test_it_is_made_when_it_is_used(as_users_do):
+def test_it_is_built_when_it_is_used(as_users_do):
     """JAX replaces leaves by arbitrary objects."""
     tx = jax.tree.unflatten(jax.tree.structure(adamw(jnp.array(0.1))), [object()])
     assert isinstance(tx.call, Call)

@@ -33,7 +33,7 @@ def test_every_class_that_both_have(name):
     assert isinstance(theirs(*values), ours)
 
 
-def test_these_are_all():
+def test_no_class_is_missing():
     assert len(SHARED) > 60
     alone = sorted(_OURS.keys() - _THEIRS.keys())
     assert [x for x in alone if x.endswith("State")] == [
@@ -44,7 +44,7 @@ def test_these_are_all():
     ]
 
 
-def test_a_class_is_no_other():
+def test_classes_are_not_mixed_up():
     pair = steepest.GradientTransformation(lambda p: (), lambda u, s, p=None: (u, s))
     assert isinstance(pair, optax.GradientTransformation)
     assert not isinstance(pair, optax.GradientTransformationExtraArgs)
@@ -89,7 +89,7 @@ def test_what_is_made_of_one_has_the_same_type(again):
     assert jax.tree.structure(new) == jax.tree.structure(ADAM)
 
 
-def test_it_looks_as_it_did():
+def test_the_appearance_of_classes_does_not_change():
     assert repr(steepest.EmptyState()) == "EmptyState()"
     assert repr(ADAM).startswith("ScaleByAdamState(count=")
     assert ADAM.__class__.__module__ == "steepest.optimizers._adam"

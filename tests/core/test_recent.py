@@ -26,7 +26,7 @@ BOUNDED = {
 }
 
 
-def test_what_was_used_longest_ago_goes_first():
+def test_the_least_recently_used_value_is_dropped():
     recent = Recent(2)
     assert [recent(k, lambda k=k: -k) for k in (1, 2, 1, 3)] == [-1, -2, -1, -3]
     assert (1 in recent, 2 in recent, 3 in recent) == (True, False, True)
@@ -49,7 +49,7 @@ def test_an_error_is_not_remembered():
     assert recent("a", lambda: 5) == 5
 
 
-def test_what_makes_may_ask_again():
+def test_computing_a_value_may_use_the_cache():
     recent = Recent(4)
     assert recent("outer", lambda: recent("inner", lambda: 1) + 1) == 2
 
@@ -82,7 +82,7 @@ def test_threads_that_drop_each_others_values():
 @pytest.mark.parametrize(
     "again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
-def test_a_copy_begins_empty(again):
+def test_a_copy_starts_empty(again):
     """An optimizer with a cache can be copied, including its lock."""
     recent = Recent(3)
     recent("a", lambda: 1)
@@ -122,14 +122,14 @@ def _memories(tree):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
-def test_every_memory_is_bounded(path):
+def test_every_cache_is_bounded(path):
     name = str(path.relative_to(SRC))
     if name.startswith("race/") or name in BOUNDED:
         return
     assert not _memories(ast.parse(path.read_text())), "use `core.Recent`"
 
 
-def test_a_memory_without_a_bound_would_be_seen():
+def test_an_unbounded_cache_would_be_detected():
     lines = "KNOWN: dict = {}", "SEEN = set()", "@cache\ndef f(x): ..."
     lines += ("class A:\n def __init__(self):\n  self.x = OrderedDict()",)
     for line in lines:

@@ -72,7 +72,7 @@ def test_an_ordinary_one_of_optax_learns_to_ignore_extras():
     assert tx.update(2.0, "s", "p", value=5.0) == (-2.0, ("s", "p"))
 
 
-def test_one_of_optax_still_hears_extras():
+def test_one_of_optax_still_receives_extras():
     theirs = optax.GradientTransformationExtraArgs(_init, _scaled)
     tx = steepest.with_extra_args_support(theirs)
     assert isinstance(tx, GradientTransformationExtraArgs)

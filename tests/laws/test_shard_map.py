@@ -357,7 +357,7 @@ def test_an_axis_that_is_left_to_the_compiler_is_not_summed_over():
     assert_near(jax.jit(run)(g), want)
 
 
-def test_an_axis_that_is_not_there_is_told(as_users_do):
+def test_an_unknown_axis_is_an_error(as_users_do):
     tx = steepest.lamb(0.1, axis_name="model")
     run = split(lambda g, p: tx.update(g, tx.init(p), p)[0], GRADS)
     with pytest.raises(ValueError, match=r"scale_by_trust_ratio: .*'model'.*'x', 'y'"):

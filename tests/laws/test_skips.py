@@ -214,7 +214,7 @@ def test_lookahead_keeps_what_it_does_not_reset(compiled):
 
 
 @pytest.mark.parametrize("damage", ["value", "dtype", "weak", "key"])
-def test_damage_would_be_seen(damage):
+def test_damage_would_be_detected(damage):
     state = {"x": jnp.ones(3), "k": jax.random.key(0), "n": jnp.array(1)}
     other = {
         "value": {**state, "x": state["x"].at[0].add(1e-7)},

@@ -113,7 +113,7 @@ def test_cosine_of_zeros():
 
 @pytest.mark.parametrize("name", ["squared_error", "l2_loss"])
 @pytest.mark.parametrize("other", [(2, 3), (), (3, 1), (2,)], ids=str)
-def test_equal_shapes_are_wanted(name, other):
+def test_shapes_must_be_equal(name, other):
     with pytest.raises(ValueError, match=f"{name}: predictions has shape"):
         getattr(losses, name)(jnp.ones(3), jnp.ones(other))
 

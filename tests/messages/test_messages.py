@@ -31,7 +31,7 @@ TAKES_ANYTHING = {k: x for t in _TABLES for k, x in t.TAKES_ANYTHING.items()}
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_call_is_answered(name, as_users_do):
+def test_a_bad_call_raises_the_right_error(name, as_users_do):
     bad = BAD[name]
     with pytest.raises(bad.kind) as raised:
         bad.call()

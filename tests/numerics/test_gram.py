@@ -42,7 +42,7 @@ def test_it_is_the_same_function(name, steps):
     np.testing.assert_allclose(found, (u * s) @ v, atol=1e-10)
 
 
-def test_tall_is_wide_on_its_side():
+def test_a_tall_matrix_is_transposed():
     x = jnp.asarray(_matrix(4, 7), "float32")
     found = orthogonal(x.T, EXPRESS)
     np.testing.assert_allclose(found.T, orthogonal(x, EXPRESS), atol=1e-6)
@@ -99,7 +99,7 @@ def test_no_elements():
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu", "tpu", "another"])
-def test_what_is_quick(backend, monkeypatch):
+def test_the_fast_dtype_of_each_backend(backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     quick = {"gpu": "float16", "tpu": "bfloat16"}.get(backend, "float32")
     assert numerics.quick_dtype(jnp.ones((2, 2))) == jnp.dtype(quick)

@@ -124,6 +124,6 @@ def test_p_is_a_whole_number(p):
 @pytest.mark.parametrize(
     "matrix", [jnp.ones((3, 4)), jnp.ones(3), jnp.eye(2, dtype=jnp.int32)]
 )
-def test_a_square_matrix_of_real_numbers_is_wanted(matrix):
+def test_the_matrix_must_be_square_and_real(matrix):
     with pytest.raises(ValueError, match="matrix_inverse_pth_root: matrix"):
         steepest.matrix_inverse_pth_root(matrix, 2)

@@ -41,7 +41,7 @@ def test_the_decay_is_part_of_the_gradient():
     np.testing.assert_allclose(decayed[0], plain[0], rtol=1e-5)
 
 
-def test_a_mask_says_who_decays():
+def test_a_mask_selects_what_decays():
     p = {"w": jnp.ones(2), "b": jnp.ones(2)}
     g = {"w": jnp.zeros(2), "b": jnp.zeros(2)}
     mask = {"w": True, "b": False}
@@ -63,7 +63,7 @@ def test_impossible_numbers_are_refused():
         steepest.adadelta(0.1, eps=-1.0)
 
 
-def test_the_decay_wants_the_params():
+def test_the_decay_needs_the_params():
     tx = steepest.adadelta(0.1)
     with pytest.raises(ValueError, match="needs `params`"):
         tx.update(G, tx.init(G))

@@ -66,7 +66,7 @@ def test_it_begins_a_little_above_the_last_step():
         assert search(BOWL, 0.9, 1.0)[0] == [1.0]
 
 
-def test_where_it_did_not_go_is_not_kept():
+def test_the_value_of_a_rejected_point_is_not_stored():
     """The value belongs to a rejected trial; Optax stores it anyway."""
     with jax.enable_x64(True):
         search = searched(_make(steepest, max_backtracking_steps=3, store_grad=True))

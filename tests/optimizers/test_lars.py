@@ -36,7 +36,7 @@ def test_no_mask_is_all(mask):
     np.testing.assert_allclose(u["w"], -1e-4 * G, rtol=1e-5)
 
 
-def test_who_is_not_in_the_mask_moves_by_the_gradient():
+def test_leaves_outside_the_mask_move_by_the_gradient():
     u = _step(trust_ratio_mask=lambda p: {"w": False, "b": True})
     np.testing.assert_allclose(u["w"], -G, rtol=1e-6)
 

@@ -130,7 +130,7 @@ def test_two_loops_are_the_matrix(scaled, size):
 
 
 @pytest.mark.parametrize("kind", ["same params", "same gradient", "no gradient"])
-def test_steps_that_say_nothing(kind):
+def test_steps_without_information(kind):
     """If a difference is zero: as in Optax, and nothing is NaN."""
     rng = np.random.default_rng(2)
     ps, gs = (jnp.asarray(x, jnp.float32) for x in rng.normal(size=(2, 7, 3)))

@@ -62,7 +62,7 @@ def test_lengths_of_half_precision_are_kept_wide():
     np.testing.assert_allclose(u.astype(float), np.sqrt(0.5), rtol=1e-3)
 
 
-def test_it_wants_the_params():
+def test_it_needs_the_params():
     tx = steepest.novograd(0.1)
     with pytest.raises(ValueError, match="scale_by_novograd: `update` needs `params`"):
         tx.update(G, tx.init(G))

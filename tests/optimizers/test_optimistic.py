@@ -40,7 +40,7 @@ def _distance(tx, turns):
     return jnp.hypot(*end)
 
 
-def test_two_players_come_to_rest():
+def test_two_players_converge():
     """Plain gradient descent spirals outwards."""
     assert _distance(steepest.sgd(0.1), 300) > 3
     assert _distance(steepest.optimistic_gradient_descent(0.1), 600) < 0.2

@@ -91,13 +91,13 @@ def _same(make):
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_what_may_be_meant(name, as_users_do):
+def test_plausible_values(name, as_users_do):
     QUIET[name](steepest)  # a warning would raise here
     _same(QUIET[name])
 
 
 @pytest.mark.parametrize("name", WARNED)
-def test_what_is_hardly_meant(name, as_users_do):
+def test_unusual_values(name, as_users_do):
     with pytest.warns(steepest.UnusualValueWarning):
         WARNED[name](steepest)
     _same(WARNED[name])
@@ -117,7 +117,7 @@ def test_one_line_silences_all():
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, -math.inf])
-def test_what_cannot_be_computed_is_refused(rate):
+def test_impossible_values_are_refused(rate):
     with pytest.raises(ValueError, match="learning_rate is"):
         steepest.adam(rate)
     with pytest.raises(ValueError, match="b1 is"):

@@ -81,7 +81,7 @@ def dark(browser, tmp_path_factory):
     return _opened(browser, tmp_path_factory.mktemp("dark"), text, flag)
 
 
-def test_nobody_complains_and_nothing_is_fetched(light, dark):
+def test_there_are_no_errors_and_nothing_is_fetched(light, dark):
     assert light[1] == [] and dark[1] == []
     assert all(seen["fetched"] == [] for seen in [*light[0]["seen"], dark[0]])
 

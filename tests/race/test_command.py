@@ -79,12 +79,12 @@ def test_options_reach_the_race(asked):
     }
 
 
-def test_what_is_not_said_is_left_to_the_problem(asked):
+def test_omitted_options_default_to_the_problems(asked):
     assert main(["race"]) == 0
     assert _options(asked) == {"problem": "digits"}
 
 
-def test_the_command_line_goes_before_the_file(asked):
+def test_the_command_line_overrides_the_file(asked):
     Path("race.toml").write_text(
         "problem = 'bytes'\nsteps = 5\nseeds = 2\nresume = true"
     )
@@ -156,7 +156,7 @@ def test_json_goes_wherever_the_shell_could_write(asked):
     assert main(["race", "--json", "/dev/null"]) == 0
 
 
-def test_a_full_disk_behind_stdout_is_said_in_a_line(tmp_path):
+def test_a_full_disk_behind_stdout_is_a_one_line_error(tmp_path):
     command = [sys.executable, "-m", "steepest.race", "problems"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -202,7 +202,7 @@ def test_the_problem_has_its_own_name(tmp_path, monkeypatch, capsys):
     assert err == "here/race.json: importing named:mine, which runs its code\n"
 
 
-def test_ctrl_c_leaves_what_there_is(asked, monkeypatch, capsys):
+def test_ctrl_c_keeps_the_results_so_far(asked, monkeypatch, capsys):
     def race(problem, watch, **options):
         os.kill(os.getpid(), signal.SIGINT)
         while not watch.stopped():
@@ -216,7 +216,7 @@ def test_ctrl_c_leaves_what_there_is(asked, monkeypatch, capsys):
     assert "stopped; to continue: --resume --out here" in out
 
 
-def test_a_race_that_nobody_could_run_has_failed(asked, monkeypatch):
+def test_a_race_without_a_single_result_has_failed(asked, monkeypatch):
     monkeypatch.setattr(_run, "race", lambda *args, **options: outcome())
     assert main(["race"]) == 1
 
@@ -250,7 +250,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_a_user_did_wrong_is_said_in_a_line(wrong, asked, capsys):
+def test_user_errors_take_one_line(wrong, asked, capsys):
     command, said = WRONG[wrong]
     assert main(command.split()) == 2
     out, err = capsys.readouterr()

@@ -98,7 +98,7 @@ def test_other_tools_save_it_in_their_way(reading):
         ("optimizers = 'adamw('", "`optimizers`: .*never closed"),
     ],
 )
-def test_what_is_wrong_is_said(reading, text, said):
+def test_errors_say_what_is_wrong(reading, text, said):
     with pytest.raises(ValueError, match=said):
         reading(text)
 
@@ -139,7 +139,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
-def test_bombs_are_refused_in_a_sentence(reading, text):
+def test_bombs_are_refused_with_a_short_message(reading, text):
     with pytest.raises((ValueError, TypeError)) as refused:
         reading(text)
         entrant("x" * 40_000, steps=1)  # strings are checked as optimizers
@@ -151,6 +151,6 @@ def test_an_endless_file_is_not_read_to_its_end():
         read(Path("/dev/zero"))
 
 
-def test_what_is_no_text_is_refused(reading):
+def test_binary_files_are_refused(reading):
     with pytest.raises(ValueError, match="not UTF-8 text"):
         reading(WHOLE, "utf-16")

@@ -23,7 +23,7 @@ def test_a_file_is_replaced_whole(tmp_path):
     assert _disk.names(tmp_path) == ["a"]
 
 
-def test_a_temporary_cannot_be_foreseen(tmp_path, monkeypatch):
+def test_temporary_names_are_unpredictable(tmp_path, monkeypatch):
     """A symbolic link at its old name is neither followed nor overwritten."""
     precious = tmp_path / "precious"
     precious.write_text("precious")
@@ -63,7 +63,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("target", [True, False])
-def test_what_is_no_file_is_refused_at_once(tmp_path, kind, target):
+def test_special_files_are_refused_at_once(tmp_path, kind, target):
     """A fifo would block `open` forever, and a device never ends."""
     path = tmp_path / "a"
     if target:
@@ -101,7 +101,7 @@ def test_a_lock_is_held_by_one(tmp_path):
     assert path.read_text() == "somebody's"
 
 
-def test_of_many_who_ask_for_a_folder_one_gets_it(tmp_path):
+def test_of_many_processes_one_gets_the_folder(tmp_path):
     path = tmp_path / "a" / "b" / "c"
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda _: _disk.make_folder(path), range(16)))

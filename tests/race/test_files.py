@@ -41,7 +41,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_not_is_refused_and_left(tmp_path, name):
+def test_other_files_are_refused_and_not_modified(tmp_path, name):
     path = tmp_path / "a.json"
     path.write_bytes(BAD[name])
     with pytest.raises(ValueError, match=r"race: .*a\.json .*not changed"):

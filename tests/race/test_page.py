@@ -90,7 +90,7 @@ def test_nothing_is_fetched():
     assert len(text.encode()) < 250_000
 
 
-def test_strangers_cannot_write_markup():
+def test_markup_in_names_is_escaped():
     race = replace(
         outcome(sweep(BAD), sweep("adam")),
         problem=BAD,

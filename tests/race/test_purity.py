@@ -70,7 +70,7 @@ CONSTANT = {
 
 
 @pytest.mark.parametrize("batches", CONSTANT.values(), ids=CONSTANT)
-def test_batches_that_stay_the_same_are_said(batches):
+def test_constant_batches_are_noted(batches):
     problem = replace(LINE, batches=batches)
     (said,) = randomness(problem).remarks
     assert said == "`batches` does not use its key: every step sees the same batch."
@@ -118,7 +118,7 @@ def test_seeds_that_do_not_differ_are_one(capsys):
     assert capsys.readouterr().err == f"note: {said}\n"
 
 
-def test_a_start_that_stays_the_same_is_said():
+def test_a_constant_start_is_noted():
     found = randomness(replace(LINE, init=lambda key: {"w": jnp.ones(4), "b": 1.0}))
     assert found.remarks == (
         "`init` does not use its key: all seeds start from the same params.",

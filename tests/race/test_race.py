@@ -65,7 +65,7 @@ def test_everyone_has_a_turn_and_the_watch_is_told(whole):
     assert (outcome.problem, outcome.measure, outcome.target) == ("line", "loss", 0.5)
 
 
-def test_what_is_done_is_not_done_again(whole):
+def test_finished_runs_are_not_repeated(whole):
     outcome, folder, _ = whole
     told = Told()
     again = race(LINE, folder=folder, resume=True, watch=told)
@@ -123,7 +123,7 @@ def test_a_new_optimizer_joins_the_same_race(whole, tmp_path):
     assert [*new] == names and old.items() <= new.items()
 
 
-def test_who_cannot_take_part_is_named():
+def test_optimizers_that_cannot_run_are_named():
     """A rule that is not a gradient has no loss for a line search."""
     local = replace(LINE, adjust=lambda params, batch: params)
     names = ["lbfgs", "lookahead(sgd)"]
@@ -134,7 +134,7 @@ def test_who_cannot_take_part_is_named():
 
 
 @pytest.mark.parametrize("value, said", [(np.nan, "NaN"), (np.inf, "infinite")])
-def test_a_loss_that_is_no_number_has_not_diverged(value, said):
+def test_a_loss_that_starts_as_nan_has_not_diverged(value, said):
     """No learning rate would help, so the error comes before all of them are tried."""
     wrong = replace(LINE, loss=lambda p, batch: value * np.float32(1) + 0 * p["b"])
     with pytest.raises(ValueError, match=f"^race: the loss .* 'line' is {said} at the"):

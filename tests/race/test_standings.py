@@ -61,7 +61,7 @@ def test_a_rate_at_which_a_run_diverged_is_not_the_best():
     assert row.rate == 0.1 and row.diverged == 1
 
 
-def test_who_diverged_everywhere_is_last_and_said_to_have():
+def test_an_optimizer_that_always_diverged_is_last_and_marked():
     rows = _standings(_sweep("c", [[NAN, NAN, NAN]]), B)
     assert [row.name for row in rows] == ["b", "c"]
     assert rows[1].verdict == "diverged" and np.isnan(rows[1].metric)
@@ -95,7 +95,7 @@ def test_low_metrics_are_compared_by_their_factors():
     assert _standings(_sweep("a", ends), low)[1].verdict == "no clear difference"
 
 
-def test_what_is_compared_is_said():
+def test_the_compared_quantity_is_stated():
     """In the main sentence, and below the table."""
     low, high = _sweep("low", [[1e-9, 3e-9, 2e-9]]), _sweep("high", [[0.1, 0.02, 0.05]])
     zero = _sweep("zero", [[1.0, 0.0, 0.0]])

@@ -215,7 +215,7 @@ def test_what_a_killed_race_leaves_does_not_block_the_folder(tmp_path, resume):
 
 
 @pytest.mark.parametrize("name", ["runs/adam.json", "runs/thesis.tex", ".cache"])
-def test_what_else_is_there_is_somebodys(tmp_path, name):
+def test_other_files_are_an_error(tmp_path, name):
     (tmp_path / "runs").mkdir()
     (tmp_path / name).write_text("precious")
     with pytest.raises(ValueError, match="files that are not of a race"):
@@ -238,7 +238,7 @@ def test_one_race_at_a_time(store):
             pass
 
 
-def test_nowhere_keeps_nothing():
+def test_without_a_folder_nothing_is_saved():
     with pytest.raises(ValueError, match="`resume` needs a `folder`"):
         Nowhere().settings(resume=True)
     assert Nowhere().settings(resume=False) == {}

@@ -45,7 +45,7 @@ def test_a_pipe_gets_every_text_on_lines_of_any_length(edge):
     assert verdict(outcome) in lines
 
 
-def test_a_pipe_gets_no_colour_and_no_boxes():
+def test_a_pipe_gets_no_color_and_no_boxes():
     text = _in_a_pipe(digits())
     assert "\x1b" not in text
     assert not set("│─━┃╭╮") & set(text)
@@ -96,7 +96,7 @@ def test_names_are_no_markup():
         assert "[bold]route[/] did not run: no :smile: in" in text
 
 
-def test_colour_is_not_forced_on_who_does_not_want_it(monkeypatch):
+def test_color_can_be_turned_off(monkeypatch):
     show = lambda: _on_a_terminal(digits(), 200, color_system="truecolor")
     assert "\x1b[1;32m" in show()
     monkeypatch.setenv("NO_COLOR", "1")

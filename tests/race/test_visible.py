@@ -111,7 +111,7 @@ def test_styles_are_still_drawn():
     assert file.getvalue() == "\x1b[1mbold\x1b[0m\n"
 
 
-def test_a_whole_race_is_not_lost_to_a_letter(tmp_path):
+def test_one_bad_character_does_not_break_a_race(tmp_path):
     odd = replace(LINE, name="lone\udcff", about=f"about{EVIL}", measure="l\ud800ss")
     outcome = race(odd, ["sgd"], seeds=1, learning_rates=[0.1], folder=tmp_path)
     page = write_report(outcome, tmp_path).read_text()

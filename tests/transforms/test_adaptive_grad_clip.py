@@ -145,7 +145,7 @@ def test_what_is_refused():
         steepest.adaptive_grad_clip(0.1).update(jnp.ones(2), steepest.EmptyState())
 
 
-def test_more_than_five_axes_want_to_be_told():
+def test_more_than_five_axes_need_an_axis_argument():
     x = jnp.ones((2,) * 6)
     with pytest.raises(
         ValueError, match=r"unitwise_norm: x has shape \(2, 2, 2, 2, 2, 2\)"

@@ -37,6 +37,6 @@ def test_a_sum_does_not_infect_the_next():
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5])
-def test_a_period_is_wanted(k):
+def test_the_period_must_be_positive(k):
     with pytest.raises(ValueError, match=f"apply_every: k is {k}, expected"):
         steepest.apply_every(k)

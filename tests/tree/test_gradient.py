@@ -61,6 +61,6 @@ def test_half_precision_keeps_its_dtype():
     assert g.dtype == x.dtype
 
 
-def test_one_number_is_wanted():
+def test_the_scale_must_be_a_scalar():
     with pytest.raises(ValueError):
         scale_gradient(X, jnp.ones(2))

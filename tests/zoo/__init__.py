@@ -30,7 +30,7 @@ _FILES += [_linesearch]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 
-# Parts of optimizers: expensive tests run only on the whole optimizers.
+# `scale_by_x` -> the optimizer that contains it, on which expensive tests run.
 _INSIDE = {
     "acprop": "acprop",
     "adadelta": "adadelta",

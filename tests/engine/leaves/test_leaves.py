@@ -14,20 +14,20 @@ SAID = r"leaf \['b'\] of the {} is a str, expected an array. Use `None` for"
 @pytest.mark.parametrize(
     "maker", [steepest.clip, steepest.trace], ids=["clip", "trace"]
 )
-def test_what_is_no_array_among_the_updates(maker):
+def test_updates_that_are_not_arrays(maker):
     tx = maker(1.0)
     with pytest.raises(TypeError, match=SAID.format("updates")):
         tx.update(TEXT, tx.init(P), P)
 
 
-def test_what_is_no_array_among_the_params():
+def test_params_that_are_not_arrays():
     """If nothing is stored for them, the params may be anything, as in Optax."""
     with pytest.raises(TypeError, match=f"trace: {SAID.format('params')}"):
         steepest.trace(0.9).init(TEXT)
     assert steepest.clip(1.0).init(TEXT) == steepest.EmptyState()
 
 
-def test_what_is_no_array_where_trees_are_mapped():
+def test_mapping_over_leaves_that_are_not_arrays():
     tx = steepest.stateless_with_tree_map(lambda g, p: g)
     with pytest.raises(TypeError, match=SAID.format("updates")):
         tx.update(TEXT, tx.init(P), P)

@@ -49,7 +49,7 @@ def test_a_mask_does_not_break_a_pass():
     assert _passes(tx) == [["scale_by_adam", "add_decayed_weights", RATE]]
 
 
-def test_what_is_no_rule_stands_between_passes():
+def test_opaque_transformations_separate_passes():
     tx = steepest.chain(steepest.scale(2), _opaque(), steepest.sgd(0.1, 0.9))
     assert _passes(tx) == [["scale"], None, ["trace", RATE]]
 
@@ -272,7 +272,7 @@ def test_what_is_shared_goes_by_its_names():
     [steepest.adam, steepest.sgd, steepest.contrib.muon],
     ids=lambda f: f.__name__,
 )
-def test_no_gradients_at_all_are_told(make, as_users_do):
+def test_updates_that_are_none_are_an_error(make, as_users_do):
     tx, p = make(0.1), {"w": jnp.ones((2, 2))}
     with pytest.raises(
         ValueError, match=r"the updates are None, expected a tree like the"

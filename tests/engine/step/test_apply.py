@@ -32,7 +32,7 @@ def test_the_sum_has_the_dtype_of_the_params(dtype):
     assert (steepest.apply_updates(p, u) > p).all()
 
 
-def test_none_stays():
+def test_a_none_update_leaves_the_param_unchanged():
     params = {"a": None, "b": jnp.ones(2), "c": {"d": jnp.ones(2)}}
     updates = {"a": None, "b": None, "c": None}
     got = steepest.apply_updates(params, updates)
@@ -107,7 +107,7 @@ def test_periodic_update_copies_now_and_then(compiled):
     ],
     ids=["period", "steps", "text", "step size", "nothing", "complex", "key"],
 )
-def test_what_cannot_be_is_refused(call, said, as_users_do):
+def test_bad_arguments_are_refused(call, said, as_users_do):
     with pytest.raises((TypeError, *ODD)) as caught:
         call()
     assert str(caught.value).startswith(said)
@@ -119,7 +119,7 @@ def test_periodic_update_ignores_what_it_does_not_take():
     _same(steepest.periodic_update(bad, OLD, 1, 2), OLD)
 
 
-def test_a_fraction_added_to_an_integer_is_told():
+def test_a_fraction_added_to_an_integer_is_a_warning():
     """As in Optax, it is truncated: an update of -0.1 turns 2 into 1."""
     p = {"n": jnp.arange(3), "w": jnp.ones(2)}
     u = {"n": jnp.full(3, -0.1), "w": jnp.ones(2)}

@@ -25,7 +25,7 @@ def _places(place):
 
 @pytest.mark.parametrize("place", ["params", "state", "gradients"])
 @pytest.mark.parametrize("split", [False, True], ids=["one device", "split"])
-def test_an_array_may_stand_twice(place, split):
+def test_an_array_may_appear_twice(place, split):
     tx, p, state, g = _places(place)
     u, _ = tx.update(g, state, p)
     want = steepest.apply_updates(p, u)
@@ -55,7 +55,7 @@ def test_a_training_step_takes_tied_weights_too():
     jax.tree.map(np.testing.assert_array_equal, found, want)
 
 
-def test_nothing_is_copied_that_stands_once():
+def test_arrays_that_appear_once_are_not_copied():
     tx, p = steepest.adam(0.1), {"a": jnp.ones(3), "b": jnp.zeros(3)}
     state, g = tx.init(p), {"a": jnp.ones(3), "b": jnp.ones(3)}
     steepest.make_step(tx)(p, state, g)

@@ -134,7 +134,7 @@ def test_any_transformation_can_be_kept_so():
     ],
     ids=["near", "far", "integers"],
 )
-def test_what_cannot_be(wrong, says, as_users_do):
+def test_bad_arguments(wrong, says, as_users_do):
     with pytest.raises(TypeError) as raised:
         steepest.adam(0.1, **wrong)
     assert str(raised.value).startswith(says)
