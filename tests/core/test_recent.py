@@ -20,9 +20,9 @@ FILES = sorted(SRC.rglob("*.py"))
 GROWS = "dict", "set", "list", "defaultdict", "OrderedDict", "WeakKeyDictionary"
 # Files with a container that cannot grow without bound, and why.
 BOUNDED = {
-    "core/_recent.py": "the bounded memory itself",
-    "engine/step/_hold.py": "dies with the trace it is made in",
-    "exchange/_install.py": "the path of a module, which stays empty",
+    "core/_recent.py": "the bounded cache itself",
+    "engine/step/_hold.py": "lives only as long as its trace",
+    "exchange/_install.py": "the path of a module, always empty",
 }
 
 

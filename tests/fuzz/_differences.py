@@ -55,58 +55,58 @@ KNOWN = [
         COMPLEX,
     ),
     Known(
-        "`cocob` bets on the real and the imaginary part by themselves",
+        "`cocob` bets on the real and the imaginary part separately",
         "cocob",
         COMPLEX,
         path=r"^(?!.*cumulative_gradients)",  # everything else
     ),
     Known(
-        "complex NaN are NaN: Optax orders them, and its maximum may leave them out",
+        "complex NaN are NaN: Optax orders them, and its maximum may drop them",
         "adamax|amsgrad",
         COMPLEX,
     ),
     Known(
-        "`flatten` gives a real leaf a real update, beside complex ones too",
+        "`flatten` gives a real leaf a real update, also next to complex ones",
         "flatten.*nois",
         COMPLEX,
     ),
-    Known("Muon and GaLore of complex matrices conjugate", "muon|galore", COMPLEX),
+    Known("Muon and GaLore conjugate complex matrices", "muon|galore", COMPLEX),
     Known(
         "`MultiSteps` keeps the imaginary part, which Optax drops",
         "multi_steps",
         COMPLEX,
     ),
     Known(
-        "of half-precision gradients the accumulator holds the sum, for an exact mean",
+        "half-precision gradients are accumulated as a sum, for an exact mean",
         "multi_steps",
         HALF,
         path=r"\.acc_grads",
     ),
     Known(
-        "random numbers are drawn in the dtype of the leaf: others than in float32",
+        "random numbers are drawn in the dtype of the leaf: not those of float32",
         "add_noise|noisy_sgd",
         HALF,
     ),
     Known(
-        "memory of integers is kept as numbers: Optax begins it, and keeps squares, as "
-        "integers",
+        "the state of integer leaves is float: in Optax it starts as integers, and "
+        "squares stay integers",
         rf"(Call|Name)\('(?!({_FORGETFUL})')",  # anything else
         ("int32",),
     ),
     Known(
-        "extra arguments are passed on, also by these",
+        "these pass on extra arguments too",
         r"(multi_steps|lookahead|split_real).*user\.low",
     ),
     Known(
-        "`adapt_lower_bound` leaves the bound alone after a zero gradient",
+        "`adapt_lower_bound` does not change the bound after a zero gradient",
         "momo.*adapt_lower_bound",
     ),
     Known(
-        "`lookahead` resets to the state at the params where fast and slow meet",
+        "`lookahead` resets to `init` of the synchronized params",
         rf"lookahead.*({_FROM_HERE}).*True\)$",
     ),
     Known(
-        "`rprop` compares signs: zero times infinity is no change of sign",
+        "`rprop` compares signs: zero times infinity is not a change of sign",
         "rprop",
         gradients=("inf",),
     ),

@@ -126,19 +126,19 @@ OPTIMIZERS: dict[str, list[Any]] = {
 }
 # Public names that are left out, and where they are compared instead.
 LEFT_OUT = {
-    "freeze": "holds to the end of a chain on purpose: tests/transforms/test_freeze.py",
+    "freeze": "lasts to the chain's end on purpose: tests/transforms/test_freeze.py",
     "selective_transform": "calls its mask on purpose: tests/transforms/test_freeze.py",
-    "scale_by_backtracking_linesearch": "asks for the loss: tests/oracles",
-    "scale_by_zoom_linesearch": "asks for the loss: tests/oracles",
-    "contrib.sophia": "asks for the loss: tests/oracles",
-    "contrib.hutchinson_estimator_diag_hessian": "asks for the loss: tests/oracles",
-    "contrib.scale_by_muon": "takes matrices alone; `contrib.muon` is here",
-    "contrib.dpsgd": "wants gradients of examples: tests/contrib/test_privacy.py",
+    "scale_by_backtracking_linesearch": "needs the loss: tests/oracles",
+    "scale_by_zoom_linesearch": "needs the loss: tests/oracles",
+    "contrib.sophia": "needs the loss: tests/oracles",
+    "contrib.hutchinson_estimator_diag_hessian": "needs the loss: tests/oracles",
+    "contrib.scale_by_muon": "takes only matrices; `contrib.muon` is included",
+    "contrib.dpsgd": "needs per-example gradients: tests/contrib/test_privacy.py",
     "contrib.differentially_private_aggregate": "as `dpsgd`",
     "per_example_global_norm_clip": "as `dpsgd`",
     "per_example_layer_norm_clip": "as `dpsgd`",
     "inject_stateful_hyperparams": "a second name of `inject_hyperparams`",
-    "stateless_with_tree_map": "a shorter way to say `stateless`",
+    "stateless_with_tree_map": "a shorter form of `stateless`",
     "with_extra_args_support": "around every expression: see `_run.py`",
 }
 

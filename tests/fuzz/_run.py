@@ -95,7 +95,7 @@ def _row(updates: Any, state: Any) -> Row:
 
 
 def _emptied(state: Any) -> Any:
-    """After a step Optax's accumulator is zero, and ours is the mean of the step."""
+    """After a step Optax zeroes its accumulator; ours keeps its value."""
 
     def emptied(x: Any) -> Any:
         if type(x).__name__ != "MultiStepsState":

@@ -22,23 +22,23 @@ from ..zoo import (
 )
 
 # Rows whose step copies an array as large as a param, and why that is unavoidable.
-_TRIES = "the search tries other points, and the params stay until it is done"
-_STACKS = "matrices are put into stacks"
-_BEFORE = "the params move by what the step overwrites, and XLA sees no order in that"
+_TRIES = "the search tries other points and needs the old params until it ends"
+_STACKS = "matrices are stacked"
+_BEFORE = "the update reads state that the step overwrites, in an order XLA cannot see"
 COPIES = {
     "acprop": _BEFORE,
-    "adafactor": "0.5 m + 0.5 x is to XLA 0.5 (m + x), computed again where it is read",
-    "dadapt_adamw": "a sum over all leaves is taken of what the step overwrites",
+    "adafactor": "XLA turns 0.5 m + 0.5 x into 0.5 (m + x), computed at every use",
+    "dadapt_adamw": "a sum over all leaves reads state that the step overwrites",
     "galore": _STACKS,
     "lbfgs": _TRIES,
     "muon": _STACKS,
     "nag": _BEFORE,
-    "noisy_sgd": "random bits are made in place, from what is copied there",
+    "noisy_sgd": "random bits are made in place, from copied input",
     "optimistic_adam": _BEFORE,
     "optimistic_adam_v2": _BEFORE,
     "optimistic_gradient_descent": _BEFORE,
     "rprop": _BEFORE,
-    "sophia": "the curvature is measured in a branch of its own",
+    "sophia": "the curvature is computed in its own branch",
 }
 assert set(COPIES) <= {row.maker.__name__ for row in ZOO}
 

@@ -34,7 +34,7 @@ BAD = {
 
 # Functions that accept anything, and why.
 TAKES_ANYTHING = {
-    "tree.first_matches": "patterns have been checked, expected every tree has paths",
+    "tree.first_matches": "patterns are already checked, and every tree has paths",
     "tree.key_paths": "every tree has paths",
-    "tree.said_of_leaves": "answers None where two trees have nothing in common",
+    "tree.said_of_leaves": "returns None if two trees have nothing in common",
 }

@@ -26,7 +26,7 @@ def _steps(m, *args, **kwargs):
 
 
 def _emptied(m, made):
-    """After a step Optax's accumulator is zero, and ours is the mean of the step."""
+    """After a step Optax zeroes its accumulator; ours keeps its value."""
 
     def update(updates, state, params=None):
         updates, state = made.update(updates, state, params)

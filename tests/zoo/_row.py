@@ -12,7 +12,7 @@ import steepest
 
 # Reasons why complex params do not agree with Optax.
 OURS = "not in Optax"
-SQUARED = "Optax averages g^2, which is no square of a length"
+SQUARED = "Optax averages g^2, which is not |g|^2"
 PRODUCT = "Optax multiplies without conjugating"
 REFUSED = "Optax refuses complex params"
 
