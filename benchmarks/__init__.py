@@ -1,6 +1,6 @@
 """steepest against Optax, in one process and one run: `python -m benchmarks`.
 
-Numbers are reported as ratios: above 1 steepest is ahead. What is kept of a run, and
-what others may add in the same form, is described in `benchmarks.rows`; of the files
-kept in `benchmarks/results`, `python -m benchmarks.report` makes `docs/performance.md`.
+Numbers are reported as ratios: above 1, steepest is faster. `benchmarks.rows` describes
+the format of the results; other programs can add to it. `python -m benchmarks.report`
+turns the files in `benchmarks/results` into `docs/performance.md`.
 """

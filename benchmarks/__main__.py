@@ -16,17 +16,17 @@ from .trees import TINY, Tree, TREES
 
 
 def main() -> None:
-    """Measure, then print, and keep if asked to."""
+    """Measure and print; save if asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny trees, few rounds")
     parser.add_argument(
         "--only",
         metavar="PATTERN",
         default="",
-        help=f"a regular expression, looked for in '{next(cells()).label}' and so on",
+        help=f"a regular expression, matched against '{next(cells()).label}' and so on",
     )
-    parser.add_argument("--list", action="store_true", help="those lines, and no more")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep it")
+    parser.add_argument("--list", action="store_true", help="print these, and exit")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
     args = parser.parse_args()
     chosen = [cell for cell in cells() if re.search(args.only, cell.label)]
     chosen = thin(chosen) if args.quick else chosen
@@ -60,7 +60,7 @@ def main() -> None:
 def measure(
     chosen: Iterable[Cell], trees: dict[str, Tree], *, quick: bool
 ) -> Iterator[Row]:
-    """All rows, tree by tree, so that only one tree is in memory."""
+    """All rows, tree by tree, so that only one tree is in memory at a time."""
     for name, group in groupby(chosen, key=lambda cell: cell.tree):
         field = Field(trees[name])
         for cell in group:

@@ -1,10 +1,10 @@
-"""What unpleasant gradients do to every optimizer, here and in Optax.
+"""What difficult gradients do to every optimizer of steepest or Optax.
 
     python -m benchmarks.finite [steepest|optax]
 
-Each optimizer with its defaults, in four precisions, gets six kinds of gradients, three
-compiled steps of each. A case fails if an update or a number in the state is not
-finite, if the dtype of something in the state changes, or if the step raises an error.
+Each optimizer runs with its defaults, in four precisions, on six kinds of gradients,
+three compiled steps each. A case fails if an update or a number in the state is not
+finite, if a dtype in the state changes, or if the step raises an error.
 """
 
 import inspect
@@ -31,7 +31,7 @@ NUMBERS = {"learning_rate": 1e-3, "weight_decay": 1e-4, "rank": 2, "eta": 0.01}
 
 
 def maker(library: Any, name: str) -> Callable[[], Any]:
-    """The optimizer with its defaults, and a number for what has none."""
+    """The optimizer with its defaults, and values for arguments that have none."""
     f = library
     for part in name.split("."):
         f = getattr(f, part)
@@ -46,7 +46,7 @@ def maker(library: Any, name: str) -> Callable[[], Any]:
 
 
 def gradients(params: Any, dtype: str) -> Iterator[tuple[str, Callable[[int], Any]]]:
-    """Gradients of every unpleasant kind: a name, and a function of the step."""
+    """Every kind of difficult gradient: its name, and a function of the step."""
     info, huge = jnp.finfo(dtype), HUGE[dtype]
     fill = lambda x: jax.tree.map(lambda p: jnp.full_like(p, x), params)
     one = {**fill(1.0), "w": jnp.ones_like(params["w"]).at[0, 0].set(0)}
@@ -59,7 +59,7 @@ def gradients(params: Any, dtype: str) -> Iterator[tuple[str, Callable[[int], An
 
 
 def fails(make: Callable[[], Any], dtype: str) -> list[str]:
-    """The kinds of gradients that end badly."""
+    """The kinds of gradients that fail."""
     params = {
         "w": (jnp.arange(64).reshape(8, 8) / 64).astype(dtype),
         "b": jnp.ones(8, dtype),
@@ -97,7 +97,7 @@ def _dtypes(tree: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Print what fails, and how many of how many."""
+    """Print the failures and their number."""
     for name in sys.argv[1:] or ["steepest", "optax"]:
         library = import_module(name)
         import_module(f"{name}.contrib")

@@ -1,22 +1,24 @@
-"""Why clip+AdamW's step takes what it takes on the CPU: `python -m benchmarks.floor`.
+"""Why the clip+AdamW step takes as long as it does on the CPU.
 
-A stream is one pass over an array as large as all params. XLA's CPU compiler makes one
-loop for each array that is written, so a leaf of clip+AdamW is
+    python -m benchmarks.floor
+
+A stream is one pass over an array with as many elements as all params. XLA's CPU
+compiler makes one loop for each output array, so a leaf of clip+AdamW is
 
     norm    reads g                    1 stream
     mu      reads g, mu; writes mu     3
     nu      reads g, nu; writes nu     3
     p       reads p, mu, nu; writes p  4
 
-in all 11; one loop with three results would need 8, the norm's included. Here each loop
-runs alone, beside the whole step and a plain `a + b` into `a` (3 streams), in turns.
-`copy` is always the time that the plain `a + b` would need for as many streams: against
-it, a loop at the speed of the memory has the ratio 1.
+11 in all. A single loop with three outputs would need 8, including the norm. Here each
+loop runs alone, in turns with the whole step and a plain `a + b` into `a` (3 streams).
+`copy` is always the time that the plain `a + b` would need for the same number of
+streams: a loop that runs at memory bandwidth has the ratio 1 to it.
 
-Two ways out are measured beside it. In blocks by `fori_loop`, each block small enough
-to stay in the cache: XLA copies whole arrays for each. And with XLA's flag for loops of
-several results, in a process of its own, since it is for all programs of a process, and
-with an `a + b` of its own in turns.
+Two workarounds are also measured. One runs a `fori_loop` over blocks small enough for
+the cache; XLA copies whole arrays for each block. The other uses XLA's flag for loops
+with several outputs. It runs in a separate process, because the flag affects all
+programs of a process, and takes turns with its own `a + b`.
 """
 
 import json
@@ -40,7 +42,7 @@ LABEL = "profile wide clip+adamw: time"
 FLAG = "--xla_backend_extra_options=xla_cpu_use_multi_output_fusion=true"
 B1, B2, EPS, DECAY = 0.9, 0.999, 1e-8, 1e-4
 STREAMS = {"norm": 1, "mu": 3, "nu": 3, "p": 4}
-BLOCK = 1 << 20  # numbers: four arrays of them are 16 MB, and fit in a large cache
+BLOCK = 1 << 20  # numbers: four arrays of this size are 16 MB and fit in a large cache
 
 _ADAMW = {
     "mu": lambda c, mu, g: B1 * mu + (1 - B1) * (c * g),
@@ -50,7 +52,7 @@ _ADAMW = {
 
 
 def rows(tree: Tree, rounds: int) -> list[Row]:
-    """The profile, as rows of the section `profile`."""
+    """The profile, as rows of section `profile`."""
     turns: dict[str, Any] = {
         **_loops(tree),
         "clip+adamw": _whole(tree, "clip+adamw", OURS),
@@ -80,7 +82,7 @@ def _row(
     ours: str,
     theirs: str = "",
 ) -> Row:
-    """One line; the copy's time for as many streams as it needs."""
+    """One row; `copy` is the copy's time for the same number of streams."""
     found = {OURS: times[ours]}
     if theirs:
         found[theirs] = times[theirs]
@@ -90,7 +92,7 @@ def _row(
 
 
 def _loops(tree: Tree) -> dict[str, Any]:
-    """A turn for each loop: over all leaves, as in the step."""
+    """One turn for each loop, over all leaves, as in the step."""
     c, g = jnp.float32(0.5), tree.fill(1, 0.001)
     norm = jax.jit(lambda g: sum(jnp.sum(x * x) for x in jax.tree.leaves(g)))
     turns = {"norm": stepping(lambda total: (norm(g),), 0.0)}
@@ -109,7 +111,7 @@ def _into_first(loop: Callable[..., Any], read: list[Any], x: Any) -> tuple[Any]
 
 
 def _whole(tree: Tree, optimizer: str, who: str) -> Any:
-    """A turn of the step itself."""
+    """One turn: the step itself."""
     params, grads = tree.fill(0, 0.02), tree.fill(1, 0.001)
     tx = RECIPES[optimizer].make(LIBRARIES[who], RATE)
     step = donated(who, tx)
@@ -117,7 +119,7 @@ def _whole(tree: Tree, optimizer: str, who: str) -> Any:
 
 
 def _blocks(tree: Tree) -> Any:
-    """A turn of AdamW on all params in one array, block by block."""
+    """One turn: AdamW on all params in one array, block by block."""
     size = tree.params // BLOCK * BLOCK or tree.params
     block = min(BLOCK, size)
     g, c = jnp.full(size, 0.001), jnp.float32(0.5)
@@ -137,7 +139,7 @@ def _blocks(tree: Tree) -> Any:
 
 
 def _with_flag(row: Callable[..., Row], tree: Tree, rounds: int) -> Iterator[Row]:
-    """Whole steps in a process with the flag, if this XLA knows it."""
+    """Whole steps in a process with the flag, if this XLA has it."""
     size = "tiny" if tree is TINY[tree.name] else "full"
     flags = f"{os.environ.get('XLA_FLAGS', '')} {FLAG}"
     child = subprocess.run(
@@ -148,7 +150,7 @@ def _with_flag(row: Callable[..., Row], tree: Tree, rounds: int) -> Iterator[Row
         check=False,
     )
     if child.returncode:
-        print("benchmarks: this XLA does not know", FLAG, file=sys.stderr)
+        print("benchmarks: this XLA does not have", FLAG, file=sys.stderr)
         return
     times = json.loads(child.stdout.splitlines()[-1])
     for name, streams in (("clip+adamw", 8), ("adamw", 7)):
@@ -156,7 +158,7 @@ def _with_flag(row: Callable[..., Row], tree: Tree, rounds: int) -> Iterator[Row
 
 
 def main() -> None:
-    """The whole profile; or, with `--steps`, the steps in this process as JSON."""
+    """The whole profile; with `--steps`, the steps in this process, as JSON."""
     if sys.argv[1:2] != ["--steps"]:
         for found in rows(TREES["wide"], rounds=15):
             spent = 1e3 * found.best(OURS)

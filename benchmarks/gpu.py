@@ -1,9 +1,9 @@
 """steepest, Optax and torch on one GPU: `python -m benchmarks.gpu [--json FILE]`.
 
-A clock shows one of several steps that are called one after the other and waited for at
-the end, as in training: of 20, or of 5 where each takes long. "inside" is one of ten
-steps inside one compiled function: what the device does, without what Python and JAX do
-to begin with. torch is a contender where it is installed; its AdamW is the fused one.
+A time is that of one step, averaged over 20 steps (5 if a step is slow) that are called
+in a row and waited for at the end, as in training. "inside" averages over ten steps in
+one compiled function: the time of the device, without the overhead of Python and JAX.
+torch takes part if it is installed; its AdamW is the fused one.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # torch wants some too
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leave some for torch
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from .timing import clock, race
 from .trees import TINY, Tree, TREES
 
 ROW, SHORT_ROW = 20, 5  # steps in a row
-ALL = 1 << 62  # elements: every leaf is packed
+ALL = 1 << 62  # elements: packs every leaf
 
 BARS = [
     Bar("gpt2-xl", "adamw, packed", "bandwidth", "copy", 0.85),
@@ -47,19 +47,19 @@ BARS = [
 ]
 
 Make = Callable[[Any], Any]  # library -> transformation
-# tree -> its turn, and what else there is to say: the seconds and bytes by quantity
+# tree -> its turn and its other quantities: seconds and bytes by name
 Maker = Callable[[Tree], tuple[Any, dict[str, Any]]]
 
 
 def alone(who: str, make: Make, tree: Tree, below: int = 0, times: int = ROW) -> Any:
-    """The turn of a library of JAX: steps in a row, each called by itself.
+    """One turn of a JAX library: steps in a row, each called separately.
 
     Args:
         who: which library.
-        make: what makes the transformation.
+        make: makes the transformation.
         tree: the params.
-        below: leaves smaller than that are packed: params, gradients and state.
-        times: how many steps in a row.
+        below: smaller leaves are packed, in params, gradients and state.
+        times: number of steps in a row.
     """
     lib = LIBRARIES[who]
     tx = steepest.packed(make(lib), below) if below else make(lib)
@@ -77,7 +77,7 @@ def alone(who: str, make: Make, tree: Tree, below: int = 0, times: int = ROW) ->
 
 
 def inside(who: str, make: Make, tree: Tree) -> Any:
-    """The turn of ten steps inside one compiled function; the clock shows one."""
+    """One turn: ten steps in one compiled function. The time is that of one step."""
     lib = LIBRARIES[who]
     tx = make(lib)
     params, grads = tree.fill(0, 0.02), tree.fill(1, 0.001)
@@ -94,12 +94,12 @@ def inside(who: str, make: Make, tree: Tree) -> Any:
 
 
 def copying(tree: Tree) -> Any:
-    """The turn of `a + b` into `a`, for as many numbers."""
+    """One turn: `a + b` into `a`, for the same number of elements."""
     return plain_copy(tree.params, times=ROW), {}
 
 
 def both(make: Make, below: int = 0, times: int = ROW) -> dict[str, Maker]:
-    """steepest, maybe packed, against Optax as it is."""
+    """steepest, packed or not, against plain Optax."""
     return {
         "steepest": partial(alone, "steepest", make, below=below, times=times),
         "optax": partial(alone, "optax", make, times=times),
@@ -107,7 +107,7 @@ def both(make: Make, below: int = 0, times: int = ROW) -> dict[str, Maker]:
 
 
 def contest(tree: Tree, optimizer: str, makers: dict[str, Maker]) -> Iterator[Row]:
-    """Compile, then race: each contender has arrays of its own."""
+    """Compile, then race. Each contender has its own arrays."""
     row = partial(Row, "gpu", tree.name, optimizer)
     turns: dict[str, Any] = {}
     told: dict[str, dict[str, list[Any]]] = {}
@@ -119,7 +119,8 @@ def contest(tree: Tree, optimizer: str, makers: dict[str, Maker]) -> Iterator[Ro
     shown = {who: f"{1e3 * min(xs):.3f} ms" for who, xs in times.items()}
     print(tree.name, optimizer, shown, told, file=sys.stderr, flush=True)
     if COPY in times:
-        # AdamW reads params, gradients and two moments, and writes all but gradients.
+        # AdamW reads params, gradients and two moments, and writes all but the
+        # gradients.
         moved = {who: (12 if who == COPY else 28) * tree.params for who in times}
         yield row("bandwidth", "B/s", rates(moved, times))
         del times[COPY]
@@ -133,7 +134,7 @@ def contest(tree: Tree, optimizer: str, makers: dict[str, Maker]) -> Iterator[Ro
 
 
 def of_gpt2(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
-    """Every recipe; and packed, and inside one function."""
+    """Every recipe; and AdamW packed, and inside one function."""
     for name, recipe in RECIPES.items():
         more = torch if name == "adamw" else {}
         yield from contest(tree, name, both(partial(_at, recipe.make)) | more)
@@ -145,7 +146,7 @@ def of_gpt2(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
 
 
 def of_xl(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
-    """AdamW against the memory of the machine, and two others."""
+    """AdamW against the memory bandwidth of the machine, and two other optimizers."""
     adamw = partial(_at, RECIPES["adamw"].make)
     for name, below in (("adamw", 0), ("adamw, packed", 65536)):
         makers = both(adamw, below) | torch | {COPY: copying}
@@ -155,7 +156,7 @@ def of_xl(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
 
 
 def of_muon(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
-    """steepest's own Muon against Optax's and torch's, and the one that is Optax's."""
+    """steepest's Muon against Optax's and torch's; and steepest's `contrib.muon`."""
     band = singular_values(tree)
     for row in contest(tree, "muon", both(_modern, times=SHORT_ROW) | torch):
         yield replace(row, note=band) if row.quantity == "step" else row
@@ -171,10 +172,10 @@ def of_many(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
 
 
 def singular_values(tree: Tree) -> str:
-    """The band of those of an update, and what its polynomials make of the same.
+    """The range of singular values of an update, and the range without rounding.
 
-    Of matrices with known ones, 1 to 0.01. Without rounding, the steps would map each
-    of them, over the root of their sum of squares, by the polynomials one by one.
+    The input matrices have known singular values, 1 to 0.01. Without rounding, the
+    update would apply the polynomials to each of them, divided by the Frobenius norm.
     """
     tx, found, exact = steepest.scale_by_polar(), [], []
     shapes = {x.shape for x in jax.tree.leaves(tree.shapes)}
@@ -204,14 +205,14 @@ PARTS = {
 
 
 def main() -> None:
-    """Measure, and keep the record, part by part."""
+    """Measure, and save the record part by part."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="tiny trees")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where to keep it")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
     args = parser.parse_args()
     record = Record(machine.describe(), "python -m benchmarks.gpu", quick=args.quick)
-    if args.json and args.json.exists():  # parts may be measured one by one
+    if args.json and args.json.exists():  # parts may be measured separately
         record = replace(Record.load(args.json), machine=record.machine)
     record.bars = BARS
     for part in args.parts:
@@ -232,12 +233,12 @@ def _at(recipe: Callable[[Any, float], Any], lib: Any) -> Any:
 
 
 def _modern(lib: Any) -> Any:
-    """What a user would take: Optax has no Muon but the one in `contrib`."""
+    """What a user would choose: Optax has Muon only in `contrib`."""
     if lib is steepest:
         return steepest.muon(RATE)
 
     def labels(params: Any) -> Any:
-        """Muon for the matrices of the layers alone, as steepest and torch have it."""
+        """Muon only for the matrices of the layers, as in steepest and torch."""
         hidden = lambda path, p: p.ndim == 2 and "layers" in str(path)
         return jax.tree_util.tree_map_with_path(hidden, params)
 

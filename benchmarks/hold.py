@@ -1,9 +1,9 @@
-"""What a step that may be skipped costs: `python -m benchmarks.hold [SIZE [LEAVES]]`.
+"""The cost of a step that may be skipped: `python -m benchmarks.hold [SIZE [LEAVES]]`.
 
-Four ways to keep the old state of AdamW, in one compiled step with donated buffers:
-`held`, the choice moved up to where each result appears; the choice after the step; a
-branch, as Optax has it; and AdamW alone. Best of several rounds, in turns; a row for
-each dtype of the params, and one for a first moment in bfloat16.
+Four ways to keep AdamW's old state, in one compiled step with donated buffers: `held`,
+which selects where each result is computed; a selection after the step; a branch, as in
+Optax; and AdamW alone. Shows the best of several rounds, in turns: a row for each dtype
+of the params, and one for a first moment in bfloat16.
 """
 
 import sys
@@ -24,7 +24,7 @@ ROUNDS = 8
 
 
 def chosen_after(name: str, apply: Any, tx: Any, updates: Any, state: Any, *rest: Any):
-    """The choice at the end of the step."""
+    """Select between old and new at the end of the step."""
     params, extra = rest
     apply = set_aside(apply)
     out, new = tx.update(updates, state, params, **extra)
@@ -33,12 +33,12 @@ def chosen_after(name: str, apply: Any, tx: Any, updates: Any, state: Any, *rest
 
 
 def branch(name: str, apply: Any, tx: Any, *args: Any) -> Any:
-    """The two in a `jax.lax.cond`."""
+    """Step and skip in a `jax.lax.cond`."""
     return when(name, apply, tx, zeros, *args)
 
 
 def skipping(hold: Callable[..., Any], tx: Any) -> Callable[..., Any]:
-    """A step that is skipped if the first leaf begins with a NaN."""
+    """A step that is skipped if the first element of the first leaf is NaN."""
 
     def step(params: Any, state: Any, grads: Any) -> Any:
         apply = jnp.isfinite(jax.tree.leaves(grads)[0][0])
@@ -49,7 +49,7 @@ def skipping(hold: Callable[..., Any], tx: Any) -> Callable[..., Any]:
 
 
 def compiled(step: Callable[..., Any], init: Any, params: Any) -> tuple[Any, float]:
-    """A turn of the race, and the megabytes it needs besides its arguments."""
+    """One turn of the race, and the megabytes it needs besides its arguments."""
     args = [jax.tree.map(jnp.copy, params), init(params)]
     grads = jax.tree.map(lambda x: 0.1 * x, params)
     run = jax.jit(step, donate_argnums=(0, 1)).lower(*args, grads).compile()

@@ -1,4 +1,4 @@
-"""Where and when the numbers were taken."""
+"""Where and when the numbers were measured."""
 
 import os
 import platform
@@ -11,9 +11,9 @@ import jax
 
 
 def describe() -> dict[str, str]:
-    """What a reader must know to compare these numbers with others."""
+    """What a reader needs to compare these numbers with others."""
     device = jax.devices()[0]
-    # Other programs on the machine show here, before ours has begun.
+    # Measured before our own work starts, so this is the load of other programs.
     load = os.getloadavg()[0]
     return {
         "cpu": f"{_cpu()}, {os.cpu_count()} cores, load {load:.1f} at the start",
@@ -25,7 +25,7 @@ def describe() -> dict[str, str]:
 
 
 def _version(name: str) -> str:
-    """Of an installed package, or of one that merely lies on the path."""
+    """The version of a package that is installed, or merely on the path."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -33,7 +33,7 @@ def _version(name: str) -> str:
 
 
 def _cpu() -> str:
-    """The model, where Linux says it."""
+    """The CPU model, if Linux reports it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     models = [line.split(":", 1)[1] for line in lines if line.startswith("model name")]

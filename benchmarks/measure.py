@@ -1,12 +1,13 @@
 """The measurements, each of one optimizer on one tree.
 
-build: trace and lower update and apply, with all of JAX's caches cleared and a learning
-    rate never used before, as in a new process.
+build: trace and lower update and apply, with all of JAX's caches cleared and a new
+    learning rate, as in a new process.
 compile: the same program, by XLA.
 eager: update, and update and apply, outside `jit`.
-step: update and apply, compiled, params and state donated; the bytes it keeps, needs
-    for a while, and copies; and the bytes it must move at least (params, gradients and
-    state read once, params and state written once) over the time it took.
+step: update and apply, compiled, with params and state donated. Also the bytes of its
+    state, of temporary memory and of copies; and its bandwidth, the fewest bytes that
+    it can move (params, gradients and state read once, params and state written once)
+    divided by its time.
 """
 
 import math
@@ -24,7 +25,7 @@ from .rows import COPY, Row
 from .timing import clock, race
 from .trees import Tree
 
-# Kind of measurement -> the quantities it gives.
+# Kind of measurement -> its quantities.
 QUANTITIES = {
     "build": ("trace", "lower"),
     "compile": ("compile",),
@@ -34,7 +35,7 @@ QUANTITIES = {
 
 
 class Field:
-    """A tree with numbers in it, for optimizers to be measured on."""
+    """A tree filled with numbers, to measure optimizers on."""
 
     def __init__(self, tree: Tree):
         self.tree = tree
@@ -54,11 +55,11 @@ class Field:
 
         Args:
             kind: a name in `QUANTITIES`.
-            section: where the rows go.
-            optimizer: what the recipe is called there.
+            section: the section for the rows.
+            optimizer: the name of the recipe there.
             recipe: the optimizer.
-            rounds: how often at most.
-            seconds: how long at most, if that is enough for a few rounds.
+            rounds: maximum number of rounds.
+            seconds: time limit, applied once a few rounds are done.
         """
         row = partial(Row, section, self.tree.name, optimizer)
         if kind == "step":
@@ -69,7 +70,7 @@ class Field:
         for who, lib in LIBRARIES.items():
             tx = recipe.make(lib, RATE)
             turns[who] = partial(turn[kind], lib, recipe, tx, tx.init(self.params))
-        # What is built anew each time needs no warming up, and it takes long.
+        # Programs that are built anew each time need no warm-up, which would take long.
         warmups = 1 if kind == "eager" else 0
         times = race(turns, rounds, warmups=warmups, seconds=seconds)
         for quantity, spent in times.items():
@@ -110,8 +111,9 @@ class Field:
         for who, lib in LIBRARIES.items():
             tx = recipe.make(lib, RATE)
             step = donated(who, tx)
-            params = jax.tree.map(jnp.copy, self.params)  # donated, so one for each
-            # Optax keeps the params themselves in some states: they cannot be given up.
+            params = jax.tree.map(jnp.copy, self.params)  # donated, so each has its own
+            # Optax keeps the params themselves in some states, so they cannot be
+            # donated.
             state = jax.tree.map(jnp.copy, tx.init(params))
             kept[who] = [_bytes(state)]
             compiled = step.lower(params, state, self.grads, **extra).compile()
@@ -128,7 +130,7 @@ class Field:
         times = race(turns, rounds, warmups=1, seconds=seconds)
         alone = {who: spent for who, spent in times["step"].items() if who != COPY}
         yield row("step", "s", alone)
-        if recipe.period == 1:  # else a single step has no need of all its state
+        if recipe.period == 1:  # otherwise a single step does not need all its state
             once = 3 * _bytes(self.grads)
             least = dict.fromkeys(LIBRARIES, once + 2 * min(kept.values())[0])
             yield row("bandwidth", "B/s", rates(least | {COPY: once}, times["step"]))
@@ -137,7 +139,7 @@ class Field:
         yield row("copied", "B", copied)
 
     def _check_that_they_agree(self, after: dict[str, Any]) -> None:
-        """Refuse to race two different computations."""
+        """Raise an error if the two compute different things."""
 
         def far(p: Any, ours: Any, theirs: Any) -> Any:
             way = jnp.max(jnp.abs(theirs - p), initial=0.0)
@@ -146,18 +148,18 @@ class Field:
         apart = jax.tree.map(far, self.params, *(after[who] for who in LIBRARIES))
         if any(map(bool, jax.tree.leaves(apart))):
             raise RuntimeError(
-                f"benchmarks: a step on {self.tree.name} is not the same in steepest "
-                "and in Optax, and only equal steps are compared. Run the tests."
+                f"benchmarks: a step on {self.tree.name} differs between steepest and "
+                "Optax, and only equal steps can be compared. Run the tests."
             )
 
 
 def stepping(step: Callable[..., Any], *given: Any, times: int = 1) -> Any:
-    """A turn that goes on from what the last one returned, and gives it up.
+    """A turn that continues from the last one, donating the arrays that it returned.
 
     Args:
-        step: from some arrays to the next.
+        step: a function from some arrays to the next.
         given: the first arrays.
-        times: how many steps are one turn; the clock shows one of them.
+        times: number of steps per turn; the time is that of one step.
     """
     kept = list(given)
 
@@ -174,11 +176,11 @@ def stepping(step: Callable[..., Any], *given: Any, times: int = 1) -> Any:
 
 
 def plain_copy(size: int, times: int = 1) -> Any:
-    """A turn of `a + b` into `a`: as fast as this machine's memory is for anybody.
+    """One turn: `a + b` into `a`, which shows the memory bandwidth of the machine.
 
     Args:
-        size: how many numbers.
-        times: how many of them are one turn; the clock shows one.
+        size: number of elements.
+        times: number of additions per turn; the time is that of one.
     """
     ones = jnp.ones(size)
     add = jax.jit(lambda a, b: (a + b,), donate_argnums=0)
@@ -194,7 +196,7 @@ def _go_on(
 def rates(
     moved: dict[str, int], times: dict[str, list[float]]
 ) -> dict[str, list[float]]:
-    """Bytes a second, of the bytes that each contender moves and its times."""
+    """Bytes per second, from the bytes that each contender moves and its times."""
     return {who: [moved[who] / spent for spent in mine] for who, mine in times.items()}
 
 
@@ -203,7 +205,7 @@ def _bytes(tree: Any) -> int:
 
 
 def _copied(hlo: str) -> int:
-    """The bytes of all arrays that a compiled program copies as they are."""
+    """The bytes of all arrays that a compiled program copies unchanged."""
     total = 0
     for bits, dims in re.findall(r"= [a-z]+(\d+)\[([\d,]*)\]\S* copy\(", hlo):
         total += int(bits) // 8 * math.prod(map(int, filter(None, dims.split(","))))

@@ -1,9 +1,9 @@
 """`python -m benchmarks.minimise [--quick] [--json FILE]`: L-BFGS on small problems.
 
-SciPy's L-BFGS-B, with a gradient by hand in NumPy and with a compiled one of JAX;
-steepest's and Optax's `lbfgs` in a compiled loop; and steepest's in a loop of Python
-over `make_train_step`. All in float64, with a memory of 10, until no entry of the
-gradient is larger than the problem's tolerance.
+SciPy's L-BFGS-B, with a hand-written gradient in NumPy and with a compiled JAX
+gradient; steepest's and Optax's `lbfgs` in a compiled loop; and steepest's in a Python
+loop over `make_train_step`. All run in float64, with a memory of 10, until no entry of
+the gradient is larger than the problem's tolerance.
 """
 
 import argparse
@@ -33,7 +33,7 @@ BARS = [
     Bar("*", "lbfgs in a loop", "time", "scipy", 1.0),
     Bar("*", "lbfgs in a loop", "time", "optax", 1.0),
 ]
-STARTS = 4  # from which everything is run; one compilation must do for all
+STARTS = 4  # each is run from all of them; one compilation must serve all
 LEGEND = f"""\
 steps, calls: of L-BFGS, and of the function, from the first start.
 value: where it ends, less the lowest of the row's problem.
@@ -43,7 +43,7 @@ compile: trace, lower and compile. times: how often, over {STARTS} starts."""
 
 
 class Found(NamedTuple):
-    """Where a run ended, and how long the way was."""
+    """Where a run ended, and how many steps and calls it took."""
 
     value: Any
     steps: Any
@@ -56,14 +56,14 @@ class Contender(NamedTuple):
     run: Callable[[Any], Found]  # from a start
     compile: Callable[[Any], Any] | None  # for a start
     compilations: Callable[[], int]
-    counted: Callable[[Any], Found] | None = None  # `run`, where that counts no calls
+    counted: Callable[[Any], Found] | None = None  # `run`, counting calls
 
 
 def main() -> None:
-    """Measure, then print."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.minimise")
     parser.add_argument("--quick", action="store_true", help="few rounds")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="the raw numbers too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="raw numbers")
     args = parser.parse_args()
     where = machine.describe()
     jax.config.update("jax_enable_x64", True)
@@ -73,7 +73,8 @@ def main() -> None:
     print(_line("problem", "by", *COLUMNS))
     rows = []
     for problem in problems():
-        # SciPy's products are of vectors of ten: two threads take 100 times as long.
+        # SciPy multiplies vectors of length ten: with two threads that is 100 times
+        # slower.
         with threadpool_limits(1):
             found = measured(problem, repeats=3 if args.quick else 25)
         rows += found
@@ -93,7 +94,7 @@ def main() -> None:
 
 
 def kept(problem: str, found: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
-    """What goes into the results: both ways of steepest, against the others."""
+    """The rows to save: both variants of steepest, against the others."""
     scipy = {"scipy": "SciPy, NumPy", "scipy+jax": "SciPy, JAX"}
     ways = {
         "lbfgs in a loop": {"steepest": "steepest", "optax": "Optax", **scipy},
@@ -106,7 +107,7 @@ def kept(problem: str, found: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def measured(problem: Problem, repeats: int) -> list[dict[str, Any]]:
-    """A row for every contender."""
+    """One row for each contender."""
     starts = [problem.start(seed) for seed in range(STARTS)]
     contenders = {name: make(problem) for name, make in CONTENDERS.items()}
     compiling = {}
@@ -143,7 +144,7 @@ def measured(problem: Problem, repeats: int) -> list[dict[str, Any]]:
 
 
 def by_scipy(problem: Problem, *, numpy: bool) -> Contender:
-    """SciPy's L-BFGS-B, its line search as it is, on a vector."""
+    """SciPy's L-BFGS-B with its own line search, on a vector."""
     unravel = ravel_pytree(problem.start(0))[1]
     of_vector = jax.jit(jax.value_and_grad(lambda x: problem.value(unravel(x))))
 
@@ -151,7 +152,7 @@ def by_scipy(problem: Problem, *, numpy: bool) -> Contender:
         value, grad = of_vector(x)
         return float(value), np.asarray(grad)
 
-    # Only the gradient is to end it.
+    # Only the gradient should end the run.
     options = {"maxcor": 10, "gtol": problem.tolerance, "ftol": 0.0, "maxiter": MOST}
 
     def run(start: Any) -> Found:
@@ -167,7 +168,7 @@ def by_scipy(problem: Problem, *, numpy: bool) -> Contender:
 
 
 def in_a_loop(problem: Problem, *, lib: ModuleType) -> Contender:
-    """`lbfgs` of a library, all of it in one compiled loop."""
+    """A library's `lbfgs`, in one compiled loop."""
     tx, f = lib.lbfgs(), problem.value
     value_and_grad = lib.value_and_grad_from_state(f)
 
@@ -187,7 +188,7 @@ def in_a_loop(problem: Problem, *, lib: ModuleType) -> Contender:
     @jax.jit
     def run(p: Any) -> Found:
         p = jax.tree.map(jnp.asarray, p)
-        # The function is called once before the first step, too.
+        # The function is also called once before the first step.
         first = p, tx.init(p), 0, 1
         _, state, steps, calls = jax.lax.while_loop(go_on, step, first)
         return Found(state[-1].value, steps, calls)
@@ -196,7 +197,7 @@ def in_a_loop(problem: Problem, *, lib: ModuleType) -> Contender:
 
 
 def step_by_step(problem: Problem) -> Contender:
-    """`lbfgs` in a loop of Python, which looks at the gradient after every step."""
+    """`lbfgs` in a Python loop that checks the gradient after every step."""
     tx = steepest.lbfgs()
     step = steepest.make_train_step(problem.value, tx)
     init = jax.jit(lambda p: (jax.tree.map(jnp.asarray, p), tx.init(p)))

@@ -1,4 +1,4 @@
-"""What is compared: the same recipe, out of either library."""
+"""The optimizers to compare: each recipe works with either library."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -18,11 +18,11 @@ RATE = 1e-3
 
 
 class Recipe(NamedTuple):
-    """One optimizer, as either library writes it."""
+    """One optimizer, written for either library."""
 
     make: Callable[..., Any]  # (library, learning rate) -> transformation
-    period: int = 1  # after how many steps all of it has been done once
-    extra: tuple[str, ...] = ()  # numbers its update wants besides
+    period: int = 1  # number of steps until every part of it has run
+    extra: tuple[str, ...] = ()  # numbers that its update also needs
 
 
 RECIPES: dict[str, Recipe] = {
@@ -40,7 +40,7 @@ RECIPES: dict[str, Recipe] = {
     ),
     "muon": Recipe(lambda lib, rate: lib.contrib.muon(rate)),
 }
-# These are compared as soon as both libraries have them.
+# Compared as soon as both libraries have them.
 RECIPES |= {
     name: Recipe(lambda lib, rate, name=name: getattr(lib.contrib, name)(rate))
     for name in ("shampoo", "soap", "kron")
@@ -49,7 +49,7 @@ RECIPES |= {
 
 
 def _with_defaults(name: str) -> Recipe:
-    """An optimizer of both libraries as it comes."""
+    """An optimizer of both libraries, with its defaults."""
 
     def make(lib: ModuleType, rate: float) -> Any:
         del rate
@@ -72,17 +72,17 @@ def step_of(lib: ModuleType, tx: Any) -> Callable[..., tuple[Any, Any]]:
 
 
 def donated(who: str, tx: Any) -> Any:
-    """The same, compiled, params and state donated: each library's own way."""
+    """The same, compiled, with params and state donated in each library's own way."""
     if who == "steepest":
         return steepest.make_step(tx)
     return jax.jit(step_of(LIBRARIES[who], tx), donate_argnums=(0, 1))
 
 
 def fresh_rates() -> Iterator[float]:
-    """Learning rates near `RATE`, none of them twice, nor `RATE` itself.
+    """Learning rates near `RATE`, all different and none equal to `RATE`.
 
     steepest shares its compiled formulas between equal transformations, and XLA may
-    recognise equal programs: a new rate makes a new one of each. Neighbours differ by
+    recognize equal programs: a new rate makes each of them new. Neighbors differ by
     more than the last bit of a float32.
     """
     return (RATE * (1 + k * 1e-6) for k in count(1))

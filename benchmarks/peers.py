@@ -1,4 +1,4 @@
-"""torch's optimizers, for the same trees, where torch is installed."""
+"""torch's optimizers on the same trees, if torch is installed."""
 
 import gc
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Made = tuple[Callable[[], dict[str, float]], dict[str, Any]]
 
 
 def torch_turns(times: int) -> dict[str, Callable[[Tree], Made]]:
-    """For each optimizer that torch has here, what makes a turn of `times` steps."""
+    """For each optimizer of this torch, a function to make turns of `times` steps."""
     if find_spec("torch") is None:
         return {}
     torch: Any = import_module("torch")
@@ -28,7 +28,7 @@ def torch_turns(times: int) -> dict[str, Callable[[Tree], Made]]:
 
 
 def clear() -> None:
-    """Give torch's memory back."""
+    """Free torch's memory."""
     gc.collect()
     if find_spec("torch") is not None:
         torch: Any = import_module("torch")
@@ -39,7 +39,7 @@ def clear() -> None:
 def _turn(
     torch: Any, make: Callable[[Any, list[Any], list[str]], Any], times: int, tree: Tree
 ) -> Made:
-    """A turn of some steps in a row, waited for at the end; the clock shows one."""
+    """A turn of steps in a row, waited for at the end; the time is that of one."""
     cuda = torch.cuda.is_available()
     device = "cuda" if cuda else "cpu"
     paths, leaves = zip(*jax.tree.leaves_with_path(tree.shapes), strict=True)
@@ -69,7 +69,7 @@ def _adamw(torch: Any, params: list[Any], paths: list[str]) -> list[Any]:
 
 
 def _muon(torch: Any, params: list[Any], paths: list[str]) -> list[Any]:
-    """Muon for the matrices of the layers, the fused AdamW for the rest."""
+    """Muon for the matrices of the layers, fused AdamW for the rest."""
     hidden = [
         p.ndim == 2 and "layers" in path for p, path in zip(params, paths, strict=True)
     ]

@@ -1,11 +1,11 @@
 """Which optimizer is measured on which tree, how, and how often: about ten minutes.
 
-Not everything everywhere. Two optimizers on 1.5 billion params do not fit in the memory
-of a small machine, so GPT-2 XL has all its leaves but at width 32, for what is Python's
-work and the compiler's. 4804 leaves take XLA minutes to compile on a CPU: there it is
-not done. Muon is heavy in flops, and steps on equal matrices only. Outside `jit`, Optax
-compiles MultiSteps and Muon anew in each update: on 580 leaves the one is run once, and
-the other, which takes minutes, not at all.
+Not everything is measured everywhere. Two optimizers on 1.5 billion params do not fit
+into the memory of a small machine, so Python and the compiler are measured on the
+leaves of GPT-2 XL at width 32. XLA takes minutes to compile 4804 leaves on a CPU, so
+they are not compiled there. Muon is compute-bound and runs only on equal matrices.
+Outside `jit`, Optax recompiles MultiSteps and Muon in every update: on 580 leaves,
+MultiSteps runs once, and Muon, which takes minutes, not at all.
 """
 
 from collections.abc import Iterator
@@ -33,15 +33,15 @@ class Cell(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What `--only` looks at."""
+        """The text that `--only` matches."""
         quantities = ", ".join(QUANTITIES[self.kind])
         return f"{self.section} {self.tree} {self.optimizer}: {quantities}"
 
 
 def cells() -> Iterator[Cell]:
-    """All of the plan, tree by tree."""
+    """The whole plan, tree by tree."""
     for name in RECIPES:
-        main = name == "clip+adamw"  # the bars are about it
+        main = name == "clip+adamw"  # the targets are for this one
         yield Cell("python", "build", "xl-narrow", name, 9 if main else 3, 20.0)
         yield Cell("python", "compile", "xl-narrow", name, 2 if main else 1)
         if name not in ("multisteps", "muon"):
@@ -67,7 +67,7 @@ def cells() -> Iterator[Cell]:
 
 
 def thin(chosen: list[Cell]) -> list[Cell]:
-    """For `--quick`: each optimizer once in each kind, and some of `every`."""
+    """For `--quick`: each optimizer once per kind, and some of `every`."""
     every = [cell for cell in chosen if cell.section == "every"]
     once: dict[tuple[str, str], Cell] = {}
     for cell in chosen:

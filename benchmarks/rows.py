@@ -1,10 +1,10 @@
-"""What a run leaves: the raw numbers, and what they say.
+"""The results of a run: the raw numbers, and ratios and verdicts computed from them.
 
-A file of `benchmarks/results` is one run on one machine, `Record` as JSON:
+A file in `benchmarks/results` is one run on one machine, a `Record` as JSON:
 
-    {"machine": {"device": ..., "date": ..., "jax": ..., ...},   shown as it stands
-     "command": "python -m benchmarks",                          what made it
-     "quick": false,                                             true: says nothing
+    {"machine": {"device": ..., "date": ..., "jax": ..., ...},   shown unchanged
+     "command": "python -m benchmarks",                          its command
+     "quick": false,                                             true: meaningless
      "trees": {"wide": {"says": ..., "leaves": 148, "params": 42286080}, ...},
      "rows": [{"section": "step", "tree": "wide", "optimizer": "adamw",
                "quantity": "step", "unit": "s",
@@ -13,12 +13,13 @@ A file of `benchmarks/results` is one run on one machine, `Record` as JSON:
      "bars": [{"tree": "wide", "optimizer": "*", "quantity": "step",
                "against": "optax", "least": 0.95}, ...]}
 
-`times` has a number for each round, and the k-th numbers of all contenders belong
+`times` has one number per round; the k-th numbers of all contenders were measured
 together. Contenders are `steepest`, libraries (`optax`, `torch`, ...), and `copy`, a
-plain `a + b` into `a` on the same machine; a row needs none but `steepest`. Units are
-"s" and "B", where less is better, and "B/s", where more is. A ratio is always so that
-above 1 steepest is ahead. The names of a bar are patterns, as for files; it is met if
-every row it matches has at least that ratio. Verdicts are not kept: they follow.
+plain `a + b` into `a` on the same machine; a row needs only `steepest`. Units are "s"
+and "B", where less is better, and "B/s", where more is better. A ratio above 1 always
+means that steepest is ahead. A bar is a target: its names are glob patterns, and it is
+met if every row that matches has at least the given ratio. Verdicts are not stored;
+they are computed from the rows.
 """
 
 import json
@@ -30,12 +31,12 @@ from statistics import quantiles
 from typing import Any
 
 OURS, COPY = "steepest", "copy"
-PAGE = 4096  # bytes: fewer are a counter here or there, and make no difference
+PAGE = 4096  # bytes: smaller differences are a counter or two, and do not matter
 
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity of one optimizer on one tree, out of all contenders."""
+    """One quantity of one optimizer on one tree, for all contenders."""
 
     section: str
     tree: str
@@ -47,24 +48,24 @@ class Row:
 
     @property
     def others(self) -> list[str]:
-        """The contenders but for steepest."""
+        """All contenders except steepest."""
         return [who for who in self.times if who != OURS]
 
     @property
     def rounds(self) -> int:
-        """How many numbers of steepest there are."""
+        """The number of measurements of steepest."""
         return len(self.times[OURS])
 
     def best(self, who: str) -> float:
-        """The best of all rounds of one contender."""
+        """The best round of one contender."""
         return (max if self.unit == "B/s" else min)(self.times[who])
 
     def ratio(self, against: str) -> float:
-        """Best against best: above 1 steepest is ahead."""
+        """Best against best: above 1, steepest is ahead."""
         return self._ahead(self.best(OURS), self.best(against))
 
     def spread(self, against: str) -> tuple[float, float]:
-        """The middle half of the ratios, taken round by round."""
+        """The middle half of the ratios of the single rounds."""
         pairs = zip(self.times[OURS], self.times[against], strict=False)
         ratios = [self._ahead(ours, theirs) for ours, theirs in pairs]
         if len(ratios) == 1:
@@ -73,7 +74,7 @@ class Row:
         return low, high
 
     def reaches(self, against: str, least: float) -> bool:
-        """Whether the spread, where there is one, goes up to a ratio."""
+        """Whether the spread, if there is one, reaches a ratio."""
         return self.spread(against)[1] >= least
 
     def _ahead(self, ours: float, theirs: float) -> float:
@@ -86,7 +87,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Bar:
-    """What the project asks of some rows."""
+    """A target for some rows."""
 
     tree: str
     optimizer: str
@@ -95,7 +96,7 @@ class Bar:
     least: float
 
     def rows(self, rows: Iterable[Row]) -> list[Row]:
-        """Those it is about, the worst first."""
+        """The rows it applies to, worst first."""
         found = [
             row
             for row in rows
@@ -107,7 +108,7 @@ class Bar:
         return sorted(found, key=lambda row: row.ratio(self.against))
 
     def verdict(self, rows: Iterable[Row]) -> str:
-        """`met`, `short`, or why it is neither."""
+        """`met`, `missed`, or why it is neither."""
         found = self.rows(rows)
         below = [row for row in found if row.ratio(self.against) < self.least]
         if not found:
@@ -115,8 +116,8 @@ class Bar:
         if not below:
             return "met"
         if all(row.reaches(self.against, self.least) for row in below):
-            return "short, within the spread"
-        return "short"
+            return "missed, within the spread"
+        return "missed"
 
 
 @dataclass
@@ -131,7 +132,7 @@ class Record:
     quick: bool = False
 
     def save(self, path: Path) -> None:
-        """One line a row: a change of a number is then a change of a line."""
+        """Write one line per row, so that a diff shows which numbers changed."""
         raw = asdict(self)
         lists = {name: raw.pop(name) for name in ("rows", "bars")}
         for row in lists["rows"]:
@@ -146,7 +147,7 @@ class Record:
 
     @classmethod
     def load(cls, path: Path) -> "Record":
-        """What `save` has written."""
+        """Read what `save` has written."""
         raw = json.loads(path.read_text())
         rows = [Row(**row) for row in raw.pop("rows")]
         bars = [Bar(**bar) for bar in raw.pop("bars")]
@@ -154,5 +155,5 @@ class Record:
 
 
 def _short(numbers: Iterable[float]) -> list[float]:
-    """Five digits: no clock has more."""
+    """Round to five digits: no clock is more precise."""
     return [x if isinstance(x, int) else float(f"{x:.5g}") for x in numbers]

@@ -1,7 +1,7 @@
-"""Small smooth functions to minimise, each written twice.
+"""Small smooth functions to minimize, each written twice.
 
-Once for JAX, on a tree; and once for NumPy, with its gradient by hand, on a vector: the
-quickest that SciPy can be given.
+Once for JAX, on a tree; and once for NumPy, on a vector with a hand-written gradient,
+which is the fastest form for SciPy.
 """
 
 from collections.abc import Callable
@@ -16,17 +16,17 @@ ByHand = Callable[[Vector], tuple[float, Vector]]  # x -> the value and the grad
 
 
 class Problem(NamedTuple):
-    """A function, where to begin, and when it has arrived."""
+    """A function, where to start, and when to stop."""
 
     name: str
     value: Callable[[Any], jax.Array]  # of a tree
-    by_hand: ByHand  # of its leaves in one vector
-    start: Callable[[int], Any]  # a seed -> a tree of NumPy arrays
+    by_hand: ByHand  # of its leaves concatenated
+    start: Callable[[int], Any]  # seed -> a tree of NumPy arrays
     tolerance: float = 1e-6  # of the largest entry of the gradient
 
 
 def problems() -> list[Problem]:
-    """All of them, the smallest first."""
+    """All problems, smallest first."""
     return [
         rosenbrock(2),
         rosenbrock(10),
@@ -102,7 +102,7 @@ def logistic(rows: int, n: int) -> Problem:
         return jnp.mean(jax.nn.softplus(-z)) + p["w"] @ p["w"] / 1000
 
     def by_hand(x: Vector) -> tuple[float, Vector]:
-        b, w = x[0], x[1:]  # in the order of the leaves
+        b, w = x[0], x[1:]  # in leaf order
         z = y * (X @ w + b)
         slope = -y / (1 + np.exp(z)) / rows
         g = np.concatenate([[np.sum(slope)], slope @ X + w / 500])
@@ -128,7 +128,7 @@ def network(rows: int, n: int, hidden: int) -> Problem:
         return jnp.mean(error**2) + sum(jnp.sum(x**2) for x in p.values()) / 1000
 
     def by_hand(x: Vector) -> tuple[float, Vector]:
-        W, b, c, v = np.split(x, cuts)  # in the order of the leaves
+        W, b, c, v = np.split(x, cuts)  # in leaf order
         h = np.tanh(X @ W.reshape(n, hidden) + b)
         error = h @ v + c - y
         d = 2 * error / rows

@@ -1,8 +1,8 @@
-"""What a sweep costs, against a single run: `python -m benchmarks.sweep [PROBLEM ...]`.
+"""The cost of a sweep against a single run: `python -m benchmarks.sweep [PROBLEM ...]`.
 
-All learning rates of a problem from three seeds are one program. One rate from one seed
-is another; in turns, the best of several. "steps" are the training steps alone, "all"
-is everything from the call on, compiling included.
+All learning rates of a problem with three seeds are one program; one rate with one seed
+is another. They take turns, and the best of several counts. "steps" is the training
+steps alone; "all" is everything from the call on, including compilation.
 """
 
 import sys
@@ -17,7 +17,7 @@ TURNS = 3
 
 
 def seconds(problem: str, **how: object) -> tuple[float, float]:
-    """Of the steps, and of everything."""
+    """The seconds of the steps, and of everything."""
     began = time.perf_counter()
     outcome = race(problem, ["adamw"], **how)
     return outcome.sweeps[0].seconds[-1], time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""Numbers and tables as text, to be read in a terminal and by Markdown alike."""
+"""Numbers and tables as text, readable in a terminal and valid Markdown."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ _UNITS = {
     "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")),
     "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")),
 }
-# The columns that hold words.
+# Columns that contain words.
 WORDS = {"run", "tree", "optimizer", "quantity", "against", "what", "streams"}
-WORDS |= {"worst on", "verdict", "beside it", "note"}
+WORDS |= {"worst case", "verdict", "notes", "note"}
 
 
 def amount(x: float, unit: str) -> str:
-    """Three digits, in the unit that leaves at least one before the point."""
+    """Three digits, in the largest unit that gives at least 1."""
     sizes = _UNITS[unit]
     size, name = next((s for s in sizes if x >= s[0]), sizes[-1])
     before = len(str(int(x / size)))
@@ -24,14 +24,14 @@ def amount(x: float, unit: str) -> str:
 
 
 def times(ratio: float) -> str:
-    """A ratio: two digits or, near 1, three."""
+    """A ratio with two digits, or three if it is near 1."""
     if ratio == float("inf"):
         return "all"
     return f"{ratio:.{2 if ratio < 2 else 1 if ratio < 10 else 0}f}"
 
 
 def spread(row: Row, against: str) -> str:
-    """The middle half of the rounds, or nothing where there was only one."""
+    """The middle half of the rounds; empty if there was only one."""
     if min(row.rounds, len(row.times[against])) == 1:
         return ""
     low, high = row.spread(against)
@@ -39,7 +39,7 @@ def spread(row: Row, against: str) -> str:
 
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table with aligned columns: words flush left, numbers flush right."""
+    """A table with aligned columns: words on the left, numbers on the right."""
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
     left = [name in WORDS for name in head]
     rule = [

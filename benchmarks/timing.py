@@ -1,4 +1,4 @@
-"""Clocks for noisy machines: the contenders take turns, and every turn is kept."""
+"""Timing on noisy machines: the contenders take turns, and every turn is recorded."""
 
 import gc
 import math
@@ -10,16 +10,17 @@ from typing import Any
 import jax
 
 Turn = Callable[[], Mapping[str, float]]  # does the work; {quantity: seconds}
-Times = dict[str, dict[str, list[float]]]  # {quantity: {contender: one a round}}
+Times = dict[str, dict[str, list[float]]]  # {quantity: {contender: one per round}}
 
 FEWEST = 5  # rounds, however long they take
 
 
 def clock(f: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[float, Any]:
-    """The seconds until all of `f(*args, **kwargs)` is there, and what it is.
+    """The seconds until the result of `f(*args, **kwargs)` is ready, and the result.
 
-    Garbage is collected before and not meanwhile, as in `timeit`: on whose turn a full
-    collection falls is luck. It spares most whoever makes most objects.
+    Garbage is collected before the call and not during it, as in `timeit`: in whose
+    turn a full collection happens is chance. This favors the contender that makes the
+    most objects.
     """
     gc.collect()
     gc.disable()
@@ -38,19 +39,19 @@ def race(
     warmups: int = 1,
     seconds: float = math.inf,
 ) -> Times:
-    """Run every contender `rounds` times, one after the other, again and again.
+    """Run every contender `rounds` times, in turns.
 
-    Whatever else the machine does then disturbs all of them alike. Every second round
-    goes backwards, for who follows whom matters too.
+    Other load on the machine then affects all of them alike. Every second round runs in
+    reverse order, since the order matters too.
 
     Args:
         turns: the contenders.
-        rounds: how many rounds count.
-        warmups: how many rounds before them do not.
-        seconds: after which it ends, if `FEWEST` rounds are done.
+        rounds: number of rounds that count.
+        warmups: number of rounds before them that do not count.
+        seconds: time limit, applied once `FEWEST` rounds are done.
     """
     times: Times = defaultdict(lambda: {name: [] for name in turns})
-    gc.freeze()  # collecting is quicker when it need not look at what was there before
+    gc.freeze()  # collecting is faster if it can skip the objects from before
     end = time.perf_counter() + seconds
     for k in range(-warmups, rounds):
         if k >= FEWEST and time.perf_counter() > end:

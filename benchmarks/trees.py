@@ -1,4 +1,4 @@
-"""What an optimizer sees of a model: the shapes of its leaves, and numbers in them."""
+"""What an optimizer sees of a model: the shapes of its leaves, filled with numbers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,29 +9,29 @@ import jax.numpy as jnp
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """The shapes of a model's leaves, under the name the results go by."""
+    """The shapes of a model's leaves, and the name of the model in the results."""
 
     name: str
-    says: str  # what it is, for people
+    says: str  # a description for the reader
     shapes: Any  # a pytree of `jax.ShapeDtypeStruct`
 
     @property
     def leaves(self) -> int:
-        """How many there are."""
+        """The number of leaves."""
         return len(jax.tree.leaves(self.shapes))
 
     @property
     def params(self) -> int:
-        """How many numbers in all leaves."""
+        """The number of elements in all leaves."""
         return sum(leaf.size for leaf in jax.tree.leaves(self.shapes))
 
     def fill(self, seed: int, scale: float) -> Any:
-        """Normal numbers in every leaf.
+        """Normally distributed numbers in every leaf.
 
         Args:
-            seed: where they come from.
-            scale: their standard deviation. Zeros would do for most clocks, but small
-                enough numbers are denormal, and those are slow to compute with.
+            seed: seed of the random numbers.
+            scale: their standard deviation. Zeros would do for most timings, but tiny
+                numbers are denormal, which is slow.
         """
         leaves, treedef = jax.tree.flatten(self.shapes)
         keys = jax.random.split(jax.random.key(seed), len(leaves))
@@ -42,12 +42,12 @@ class Tree:
         return jax.block_until_ready(treedef.unflatten(draws))
 
     def describe(self) -> dict[str, Any]:
-        """As the results keep it."""
+        """The description that is saved with the results."""
         return {"says": self.says, "leaves": self.leaves, "params": self.params}
 
 
 def gpt(layers: int, width: int, vocabulary: int, context: int) -> dict[str, Any]:
-    """A GPT: 12 leaves a layer, and 4."""
+    """A GPT: 12 leaves per layer, and 4 more."""
     return {
         "tokens": _array(vocabulary, width),
         "positions": _array(context, width),
@@ -59,7 +59,7 @@ def gpt(layers: int, width: int, vocabulary: int, context: int) -> dict[str, Any
 def vit(
     layers: int, width: int, patch: int, patches: int, classes: int
 ) -> dict[str, Any]:
-    """A vision transformer: 12 leaves a layer, and 8."""
+    """A vision transformer: 12 leaves per layer, and 8 more."""
     return {
         "patches": {"weight": _array(patch, patch, 3, width), "bias": _array(width)},
         "class": _array(1, 1, width),
@@ -71,7 +71,7 @@ def vit(
 
 
 def matrices(count: int, width: int) -> list[Any]:
-    """Equal square matrices."""
+    """Square matrices of equal size."""
     return [_array(width, width) for _ in range(count)]
 
 
@@ -117,7 +117,7 @@ TREES = _named(
 )
 
 _TINY = "tiny, to see that all runs"
-# Under the same names, for `--quick`.
+# With the same names, for `--quick`.
 TINY = {name: Tree(name, _TINY, matrices(2, 16)) for name in TREES} | _named(
     Tree("vit", _TINY, vit(0, 16, 2, 4, 10)),
     Tree("giant", _TINY, matrices(1, 16)),

@@ -1,4 +1,4 @@
-"""Many models, and many learning rates, in one program: `jax.vmap` over training."""
+"""Many models and many learning rates in one program: `jax.vmap` over training."""
 
 import jax
 import jax.numpy as jnp
@@ -7,12 +7,12 @@ import steepest
 
 
 def main(steps: int = 100) -> list[float]:
-    """Fit a line by eight learning rates at once; the best loss of each step."""
+    """Fit a line with eight learning rates at once; return the best loss per step."""
     x = jnp.linspace(-1, 1, 32)
     y = 3 * x + 1
 
     def train(learning_rate, key):
-        # The learning rate is an array here, and may be traced: one compilation.
+        # The learning rate is an array here and may be traced: one compilation for all.
         tx = steepest.adam(learning_rate)
         params = {"w": jax.random.normal(key), "b": jnp.zeros(())}
 

@@ -1,4 +1,4 @@
-"""Equinox: the model is the tree; what is not an array is filtered out."""
+"""Equinox: the model is the tree; leaves that are not arrays are filtered out."""
 
 import equinox as eqx
 import jax
@@ -8,12 +8,12 @@ import steepest
 
 
 def main(steps: int = 100) -> list[float]:
-    """Fit a sine; the losses on the way."""
+    """Fit a sine; return the losses."""
     x = jnp.linspace(-2, 2, 64)[:, None]
     y = jnp.sin(2 * x)
     model = eqx.nn.MLP(1, 1, 16, 1, jnp.tanh, key=jax.random.key(0))
     tx = steepest.adamw(0.02)
-    # The activation is a leaf too: the filter puts `None` in its place.
+    # The activation is also a leaf: the filter replaces it with `None`.
     state = tx.init(eqx.filter(model, eqx.is_inexact_array))
 
     @eqx.filter_jit

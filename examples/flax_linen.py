@@ -18,7 +18,7 @@ class Model(nn.Module):
 
 @jax.jit
 def step(state: TrainState, x: jax.Array, y: jax.Array):
-    """One step, and the loss before it."""
+    """One step; also return the loss before it."""
 
     def loss(params):
         return jnp.mean((state.apply_fn(params, x) - y) ** 2)
@@ -28,7 +28,7 @@ def step(state: TrainState, x: jax.Array, y: jax.Array):
 
 
 def main(steps: int = 100) -> list[float]:
-    """Fit a sine; the losses on the way."""
+    """Fit a sine; return the losses."""
     x, model = jnp.linspace(-2, 2, 64)[:, None], Model()
     params = model.init(jax.random.key(0), x)
     tx = steepest.adamw(steepest.warmup_cosine_decay_schedule(0.0, 0.03, 10, steps))

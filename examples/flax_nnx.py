@@ -1,4 +1,4 @@
-"""Flax NNX: the optimizer holds the model's params and moves them in place."""
+"""Flax NNX: the optimizer has the model's params and updates them in place."""
 
 import jax
 import jax.numpy as jnp
@@ -20,14 +20,14 @@ class Model(nnx.Module):
 
 @nnx.jit
 def step(model: Model, optimizer: nnx.Optimizer, x: jax.Array, y: jax.Array):
-    """One step; the loss before it."""
+    """One step; return the loss before it."""
     loss, grads = nnx.value_and_grad(lambda m: jnp.mean((m(x) - y) ** 2))(model)
     optimizer.update(model, grads)
     return loss
 
 
 def main(steps: int = 100) -> list[float]:
-    """Fit a sine; the losses on the way."""
+    """Fit a sine; return the losses."""
     x = jnp.linspace(-2, 2, 64)[:, None]
     model = Model(nnx.Rngs(0))
     tx = steepest.chain(steepest.clip_by_global_norm(1.0), steepest.adamw(0.02))

@@ -1,4 +1,4 @@
-"""Params in dicts of dicts, as Haiku has them; groups by the name of the module."""
+"""Params in nested dicts, as in Haiku; groups by the name of the module."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ def network(params, x):
 
 
 def main(steps: int = 100) -> list[float]:
-    """Fit a sine; the losses on the way."""
+    """Fit a sine; return the losses."""
     x = jnp.linspace(-2, 2, 64)[:, None]
     y = jnp.sin(2 * x)
     keys = jax.random.split(jax.random.key(0))

@@ -1,4 +1,4 @@
-"""All of training in one compiled program, by `jax.lax.scan`."""
+"""The whole training in one compiled program, with `jax.lax.scan`."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from examples.haiku_dicts import network
 
 
 def main(steps: int = 100) -> list[float]:
-    """Fit a sine; the losses on the way."""
+    """Fit a sine; return the losses."""
     x = jnp.linspace(-2, 2, 64)[:, None]
     y = jnp.sin(2 * x)
     first, second = jax.random.split(jax.random.key(0))

@@ -1,10 +1,11 @@
-"""Strict by configuration; eight devices, so that sharding can be seen."""
+"""Strict settings, and eight devices to test sharding."""
 
 import contextlib
 import os
 from pathlib import Path
 
-# Arrays are tiny here, and thousands of programs compiled: LLVM need not optimize.
+# Arrays are tiny here and thousands of programs are compiled, so LLVM need not
+# optimize.
 flags = ["--xla_force_host_platform_device_count=8"]
 flags += ["--xla_backend_optimization_level=0", os.environ.get("XLA_FLAGS", "")]
 os.environ["XLA_FLAGS"] = " ".join(flags)
@@ -16,7 +17,7 @@ import pytest  # noqa: E402
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# Compiling is most of the time. What one worker or an earlier run has compiled is kept.
+# Most of the time is compilation. Programs are cached for other workers and later runs.
 _KEPT = Path(__file__).parent.parent / ".pytest_cache" / "xla"
 jax.config.update("jax_compilation_cache_dir", str(_KEPT))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
@@ -25,7 +26,7 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 @pytest.fixture
 def compiles():
-    """`with compiles(n):` checks that XLA compiles `n` programs, from disk or not."""
+    """`with compiles(n):` checks that XLA compiles `n` programs, cached or not."""
     event, seen = "/jax/core/compile/backend_compile_duration", []
     listen = lambda name, *_, **__: seen.append(name) if name == event else None
     jax.monitoring.register_event_duration_secs_listener(listen)
@@ -42,7 +43,7 @@ def compiles():
 
 @pytest.fixture
 def as_users_do():
-    """Types are not checked on every call: what is said is what steepest says."""
+    """Turn off runtime type checks, so that errors come from steepest itself."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)

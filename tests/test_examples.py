@@ -1,4 +1,4 @@
-"""What we show works."""
+"""The code in the docs and the examples runs."""
 
 import importlib
 import re
@@ -13,7 +13,7 @@ DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 @pytest.fixture(autouse=True)
 def _as_jax_comes():
-    """Users promote what they like."""
+    """JAX's default promotion, as users have it."""
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
         yield
 

@@ -1,4 +1,7 @@
-"""The house keeps its shape: imports go one way, files stay small, doors agree."""
+"""The structure of the package: import order, file sizes, re-exports.
+
+A room is a folder; a door is a module that only re-exports names.
+"""
 
 import ast
 import inspect
@@ -37,7 +40,7 @@ ROOMS = [
     "race",
 ]
 GROUND = {"core", "check", "numerics", "tree"}
-# room -> the rooms it may import, where that is not all before it
+# room -> the rooms it may import, if not all rooms before it
 SIDE_ROOMS = {
     "losses": GROUND | {"projections"},
     "projections": GROUND,
@@ -46,7 +49,7 @@ SIDE_ROOMS = {
     "microbatching": GROUND,
     "second_order": GROUND,
 }
-# What Optax calls the state of some that remember nothing.
+# Optax's names for the states of some transformations without state.
 EMPTY_STATES = [
     "AdaptiveGradClipState",
     "AddDecayedWeightsState",
@@ -56,7 +59,7 @@ EMPTY_STATES = [
     "ScaleByTrustRatioState",
     "ScaleState",
 ]
-# Optax's second names for the same thing: only doors know them.
+# Optax's second names for the same object, used only in doors.
 SECOND_NAMES = {
     "__init__.py": {
         "multi_transform": "partition",
@@ -65,7 +68,7 @@ SECOND_NAMES = {
     },
     "tree_utils.py": {f"tree_{name}": name for name in vars(steepest.tree)},
 }
-# The storeys of the race: each may import those before it, and packages of its own.
+# The layers of the race: each may import those before it, and its own packages.
 STOREYS = {
     "entrants": set(),
     "problems": {"sklearn"},
@@ -85,7 +88,7 @@ ours = lambda paths: pytest.mark.parametrize(
 
 
 def _imported(path: Path, level: int) -> set[str]:
-    """What a file imports from so many folders above."""
+    """The imports of a file from this many folders above."""
     rooms = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level == level:
@@ -116,7 +119,7 @@ def _storey(path: Path) -> str:
 
 @ours(RACE)
 def test_the_race_uses_the_doors(path: Path):
-    """Of the library what is public; of itself what lies below."""
+    """Only public names of the library, and only its own lower layers."""
     depth = len(path.relative_to(SRC).parts) - 1
     order = list(STOREYS)
     below = set(order[: order.index(_storey(path))])
@@ -152,7 +155,7 @@ def test_every_file_of_the_engine_has_its_test(path: Path):
 
 
 @ours([*FILES, *sorted((ROOT / "tests").rglob("*.py"))])
-def test_files_fit_in_the_head(path: Path):
+def test_files_are_short(path: Path):
     assert len(path.read_text().splitlines()) <= 400
 
 
@@ -164,8 +167,8 @@ def test_no_room_without_a_name(path: Path):
 
 
 @ours(FILES)
-def test_nobody_imports_a_peer(path: Path):
-    """Optax, torch and the rest are there to be compared with."""
+def test_no_file_imports_a_peer(path: Path):
+    """Optax, torch and others are used only for comparisons."""
     allowed = {"jax", "jaxtyping", "numpy"}
     if path in RACE:
         allowed |= {"steepest"} | STOREYS[_storey(path)]
@@ -188,7 +191,7 @@ def _standard_library() -> frozenset[str]:
 
 @ours(DOORS)
 def test_doors_hold_no_logic(path: Path):
-    """A docstring, re-exports, and at the front door the version; sorted."""
+    """A docstring and sorted re-exports; in the package itself also the version."""
     body = ast.parse(path.read_text()).body
     assert isinstance(body[0], ast.Expr), "a door says what is behind it"
     if any(isinstance(node, ast.If) for node in body):
@@ -209,8 +212,8 @@ def test_doors_hold_no_logic(path: Path):
             assert alias.name in (alias.asname, second)
 
 
-def test_the_front_door_shows_what_the_rooms_show():
-    """Of the rooms users live in, every public name."""
+def test_the_package_exports_what_the_rooms_export():
+    """Every public name of the rooms meant for users."""
     for room in ("combine", "schedules", "transforms", "optimizers"):
         for name in vars(getattr(steepest, room)):
             if not name.startswith("_"):
@@ -218,7 +221,7 @@ def test_the_front_door_shows_what_the_rooms_show():
 
 
 def _made_in(room: str) -> set[str]:
-    """The public functions of a room, but for those it only shows."""
+    """The public functions defined in a room, without re-exports."""
     return {
         name
         for name, f in vars(getattr(steepest, room)).items()
@@ -226,8 +229,8 @@ def _made_in(room: str) -> set[str]:
     }
 
 
-# Those that take functions, other transformations, gradients with an axis of examples,
-# or matrices alone: they have tests of their own.
+# These take functions, other transformations, gradients with an axis of examples, or
+# only matrices: they have their own tests.
 OUTSIDE_THE_ZOO: set[str] = {
     "differentially_private_aggregate",
     "dpsgd",
@@ -273,7 +276,7 @@ def _public_functions():
 
 @pytest.mark.parametrize("thing", list(_public_functions()))
 def test_everything_public_is_described(thing):
-    """What it is, and each of its arguments by name."""
+    """A docstring that explains every argument by name."""
     doc = inspect.getdoc(thing)
     assert doc
     if inspect.isfunction(thing):

@@ -1,7 +1,7 @@
-"""What is raised for a number that is hardly ever meant.
+"""Errors and warnings for unusual numbers.
 
-Where it cannot be computed with, an error; where it can, a warning, which is an error
-in these tests.
+A number that cannot be used is an error. One that can be, but is rarely intended, is a
+warning, which these tests turn into an error.
 """
 
 import steepest

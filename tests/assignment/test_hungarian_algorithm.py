@@ -1,4 +1,4 @@
-"""Matchings of least cost: SciPy's cost, Optax's answer and order, ties included."""
+"""Matchings of minimal cost: same cost as SciPy, same result and order as Optax."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ shapes = pytest.mark.parametrize("shape", SHAPES, ids=str)
 
 
 def _costs(shape, n=24):
-    """Real ones, and whole ones with many ties."""
+    """Real costs, and integer costs with many ties."""
     rng = np.random.default_rng(0)
     plain = rng.normal(size=(n, *shape))
     ties = [rng.integers(0, top, size=(n, *shape)) for top in (2, 4)]
@@ -32,7 +32,7 @@ def _is_matching(i, j, shape):
 
 @names
 @shapes
-def test_same_answer_in_the_same_order_as_optax(name, shape):
+def test_same_result_in_the_same_order_as_optax(name, shape):
     costs = _costs(shape)
     ours = jax.jit(jax.vmap(getattr(assignment, name)))(costs)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
@@ -96,7 +96,7 @@ def test_forbidden_pairs_are_avoided(name, bad):
     rng = np.random.default_rng(3)
     costs = rng.normal(size=(5, 6)).astype(np.float32)
     costs[rng.random(costs.shape) < 0.4] = bad
-    costs[range(5), range(1, 6)] = 50  # one way there is
+    costs[range(5), range(1, 6)] = 50  # one matching exists
     i, j = (np.asarray(x) for x in getattr(assignment, name)(jnp.asarray(costs)))
     known = np.where(np.isfinite(costs), costs, 1e6)
     _is_matching(i, j, costs.shape)
@@ -105,7 +105,7 @@ def test_forbidden_pairs_are_avoided(name, bad):
 
 
 @names
-def test_where_there_is_no_way_it_is_still_a_matching(name):
+def test_without_a_finite_matching_it_returns_some_matching(name):
     for c in ([[np.inf, np.inf], [1, 2]], [[np.inf] * 2] * 2, [[-np.inf, 1], [1, 2]]):
         i, j = (np.asarray(x) for x in getattr(assignment, name)(jnp.array(c)))
         _is_matching(i, j, (2, 2))
@@ -126,13 +126,13 @@ def test_numpy_arrays_lists_and_64_bits(name):
 
 @names
 @pytest.mark.parametrize("shape", [(3,), (2, 3, 3)], ids=str)
-def test_a_matrix_is_wanted(name, shape):
+def test_the_costs_must_be_a_matrix(name, shape):
     with pytest.raises(ValueError, match=f"^{name}: cost_matrix has shape"):
         getattr(assignment, name)(jnp.ones(shape))
 
 
 @names
-def test_real_costs_are_wanted(name):
+def test_the_costs_must_be_real(name):
     with pytest.raises(TypeError, match=f"^{name}: cost_matrix is complex64"):
         getattr(assignment, name)(jnp.ones((2, 2), jnp.complex64))
 

@@ -1,4 +1,4 @@
-"""What is measured is what is said, and only equal steps are compared."""
+"""The quantities are measured as described, and only equal steps are compared."""
 
 import jax
 import pytest
@@ -26,11 +26,11 @@ def test_every_quantity_has_its_row(kind, field, monkeypatch):
         assert all(len(numbers) == row.rounds for numbers in row.times.values())
 
 
-def test_what_differs_is_not_compared(field):
+def test_steps_that_differ_are_not_compared(field):
     recipe = Recipe(
         lambda lib, rate: lib.sgd(2 * rate if lib.__name__ == OURS else rate)
     )
-    with pytest.raises(RuntimeError, match="a step on small is not the same"):
+    with pytest.raises(RuntimeError, match="a step on small differs"):
         list(field.rows("step", "step", "sgd", recipe, rounds=1, seconds=1.0))
 
 

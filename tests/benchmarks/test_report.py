@@ -1,4 +1,4 @@
-"""The page says what the results say, and nothing is timed here."""
+"""The page matches the results; nothing is timed here."""
 
 import json
 
@@ -13,19 +13,19 @@ KEPT = sorted(report.RESULTS.glob("*.json"))
 
 
 def row(ours, theirs, unit="s", **names):
-    """A row of both libraries."""
+    """A row with both libraries."""
     names = {"tree": "wide", "optimizer": "adamw", "quantity": "step", **names}
     times = {"steepest": ours, "optax": theirs}
     return Row(section="step", unit=unit, times=times, **names)
 
 
-def test_the_page_is_made_of_the_results_kept():
-    """If not, run `python -m benchmarks.report`."""
+def test_the_page_matches_the_saved_results():
+    """If this fails, run `python -m benchmarks.report`."""
     assert report.PAGE.read_text() == report.page(report.kept())
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
-def test_results_kept_are_of_whole_runs_and_name_no_place(path):
+def test_saved_results_are_complete_runs_without_paths(path):
     assert not Record.load(path).quick
     assert "/home/" not in path.read_text() and "/work/" not in path.read_text()
 
@@ -44,27 +44,27 @@ def test_a_few_bytes_make_no_difference():
 
 VERDICTS = [
     ([1.0, 1.0], [2.0, 2.0], "met"),
-    ([1.0, 1.0], [1.0, 1.0], "short"),
-    ([1.0, 2.0, 1.0], [1.0, 1.0, 9.0], "short, within the spread"),
+    ([1.0, 1.0], [1.0, 1.0], "missed"),
+    ([1.0, 2.0, 1.0], [1.0, 1.0, 9.0], "missed, within the spread"),
 ]
 
 
 @pytest.mark.parametrize(
     "ours, theirs, verdict", VERDICTS, ids=[verdict for *_, verdict in VERDICTS]
 )
-def test_a_bar_is_met_or_short(ours, theirs, verdict):
+def test_a_target_is_met_or_missed(ours, theirs, verdict):
     assert Bar("wi*", "*", "step", "optax", 1.5).verdict([row(ours, theirs)]) == verdict
 
 
-def test_a_bar_is_about_the_worst_of_its_rows():
+def test_a_target_is_compared_with_its_worst_row():
     rows = [row([1.0], [2.0]), row([1.0], [1.0], optimizer="lion")]
     bar = Bar("*", "*", "step", "optax", 1.5)
     assert bar.rows(rows)[0].optimizer == "lion"
-    assert bar.verdict(rows) == "short"
+    assert bar.verdict(rows) == "missed"
     assert Bar("*", "*", "step", "torch", 1.5).verdict(rows) == "not measured"
 
 
-def test_what_is_saved_is_loaded(tmp_path):
+def test_save_and_load_round_trip(tmp_path):
     record = Record({"device": "a"}, "b", {"wide": TREES["wide"].describe()})
     record.rows = [row([1.0, 0.123456], [2.0, 3.0])]
     record.bars = [Bar("wide", "adamw", "step", "optax", 1.5)]
@@ -75,7 +75,7 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text())["quick"] is False
 
 
-def test_the_page_shows_what_is_behind_as_plainly():
+def test_the_page_shows_where_steepest_is_behind():
     ahead, behind = row([1.0], [2.0]), row([2.0], [1.0], optimizer="lion")
     record = Record({"device": "a machine"}, "make bench", rows=[ahead, behind])
     record.bars = [Bar("*", "*", "step", "optax", 1.0)]
@@ -83,10 +83,10 @@ def test_the_page_shows_what_is_behind_as_plainly():
     assert "0 of 1 met" in text and "1 of 2 comparisons" in text
     assert "**0.50**" in text and " 2.0 |" in text and "wide, lion" in text
     record.quick = True
-    assert "The bars" not in report.body({"cpu": record})
+    assert "Targets" not in report.body({"cpu": record})
 
 
-def test_every_bar_is_measured():
+def test_every_target_is_measured():
     planned = [
         row([1.0], [1.0], tree=cell.tree, optimizer=cell.optimizer, quantity=quantity)
         for cell in cells()

@@ -1,4 +1,4 @@
-"""Arrays, keys, shapes, dtypes and axes: which are refused, and in which words."""
+"""Arrays, keys, shapes, dtypes and axes: which are errors, and the messages."""
 
 import jax
 import jax.numpy as jnp
@@ -94,14 +94,14 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused_by_name(name, as_users_do):
+def test_bad_arguments_are_refused_by_name(name, as_users_do):
     call, said = REFUSED[name]
     with pytest.raises((TypeError, ValueError)) as caught:
         call()
     assert said in str(caught.value)
 
 
-def test_what_fits_passes():
+def test_good_arguments_pass():
     x, y = array("f", x=[1, 2], y=2.0)
     assert x.shape == (2,) and y.weak_type
     key("f", new=jax.random.key(0), old=jax.random.PRNGKey(0))
@@ -112,7 +112,7 @@ def test_what_fits_passes():
     unless_array(positive, "f", a=-jnp.ones(2), b=1)
 
 
-def test_what_is_a_number():
+def test_what_counts_as_a_number():
     shape = jax.ShapeDtypeStruct((2,), jnp.float32)
     for x in (True, 1, 1j, np.float16(1), np.ones(2), jnp.ones(2), shape):
         assert is_number(x)
@@ -121,13 +121,13 @@ def test_what_is_a_number():
 
 
 def test_either_kind_of_error_is_caught():
-    """JAX raises one or the other for the same mistake."""
+    """JAX raises either of them for the same mistake."""
     assert issubclass(WrongArgument, TypeError) and issubclass(
         WrongArgument, ValueError
     )
 
 
-def test_the_checks_look_at_nothing_traced():
+def test_traced_values_are_not_checked():
     def f(x, k):
         array("f", x=x)
         key("f", k=k)

@@ -1,4 +1,4 @@
-"""Numbers: what they become, what they meet, and which are refused."""
+"""Numbers: what they are converted to, their dtypes, and which are errors."""
 
 import math
 
@@ -29,7 +29,7 @@ from steepest.core import UnusualValueWarning
 inf, nan = math.inf, math.nan
 dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
 
-# The check, what it says, what it lets through, warns of, and refuses.
+# The check, its message, and the values that it accepts, warns about and rejects.
 CHECKS = [
     (real, "that is not NaN", [-inf, -1, 0, 2.5, inf], [], [nan]),
     (fraction, "in [0, 1]", [0, 0.0, 0.999, 1], [-1e-9, 1.5], [inf, nan]),
@@ -57,7 +57,7 @@ bad = [(check, wanted, x) for check, wanted, _, _, wrong in CHECKS for x in wron
 
 @pytest.fixture
 def without_types():
-    """The annotations are not executed, as for a user; else they would speak first."""
+    """Turn off runtime type checks, as for a user; otherwise they would raise first."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -65,7 +65,7 @@ def without_types():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers() | st.floats())
-def test_python_numbers_come_back_as_they_are(x):
+def test_python_numbers_are_returned_unchanged(x):
     assert number(x) is x
 
 
@@ -79,39 +79,39 @@ def test_python_numbers_come_back_as_they_are(x):
     ],
 )
 def test_numpy_numbers_become_python_numbers(x, kind):
-    """They know their dtype, and would force it on what they meet."""
+    """They have a fixed dtype, and would force it on arrays they are combined with."""
     assert type(number(x)) is kind
     assert number(x) == x
 
 
 @dtypes
-def test_an_array_takes_the_dtype_it_meets(dtype):
-    """Strict promotion lets only a weakly typed number do that."""
+def test_an_array_takes_the_dtype_of_the_other_operand(dtype):
+    """Under strict promotion only a weakly typed number does that."""
     y = number(jnp.array(0.5)) * jnp.ones(2, dtype)
     assert y.dtype == dtype
     np.testing.assert_array_equal(y, jnp.full(2, 0.5, dtype))
 
 
 @dtypes
-def test_a_traced_array_takes_the_dtype_it_meets(dtype):
+def test_a_traced_array_takes_the_dtype_of_the_other_operand(dtype):
     y = jax.jit(lambda b, x: number(b) * x)(jnp.array(0.5), jnp.ones(2, dtype))
     assert y.dtype == dtype
     np.testing.assert_array_equal(y, jnp.full(2, 0.5, dtype))
 
 
 @pytest.mark.parametrize("dtype", [jnp.int8, jnp.int32, jnp.float16])
-def test_a_whole_number_stays_whole(dtype):
+def test_an_integer_stays_an_integer(dtype):
     n = number(jnp.array(3, jnp.int16))
     assert jnp.issubdtype(n.dtype, jnp.integer)
     assert (n + jnp.ones(2, dtype)).dtype == dtype
 
 
-def test_a_number_meets_float64():
+def test_a_number_combines_with_float64():
     b = jnp.array(0.5, jnp.float32)
     with jax.enable_x64(True):
         y = number(b) * jnp.ones(2, jnp.float64)
         assert y.dtype == jnp.float64
-        assert float(number(jnp.array(0.1))) == 0.1  # with all its digits
+        assert float(number(jnp.array(0.1))) == 0.1  # with full precision
 
 
 def test_a_number_may_be_mapped_over():
@@ -128,7 +128,7 @@ def test_a_number_may_be_differentiated():
 
 
 @pytest.mark.parametrize("check, x", good)
-def test_a_number_in_range_comes_back(check, x):
+def test_a_number_in_range_is_returned(check, x):
     assert check("who", name=x) == [x]
 
 
@@ -149,17 +149,17 @@ def test_an_unusual_number_is_used_with_a_warning(check, wanted, x):
 
 
 @pytest.mark.parametrize("check, wanted, x", [*odd, *bad])
-def test_where_it_must_an_unusual_number_is_refused(check, wanted, x):
+def test_an_unusual_number_is_refused_if_it_cannot_be_used(check, wanted, x):
     with pytest.raises(ValueError) as caught:
         check.must("scale_by_x", first=jnp.array(x), second=x)
     said = f"scale_by_x: second is {x}, expected a number {wanted}."
     assert str(caught.value) == said
 
 
-def test_the_warning_is_at_the_line_of_the_user(as_users_do):
+def test_the_warning_points_to_the_users_line(as_users_do):
     with pytest.warns(UnusualValueWarning, match=r"b1 is 2\.0") as caught:
         steepest.adamw(0.1, b1=2.0)
-    wrapped = "jaxtyping"  # in tests, every function of the library is wrapped by it
+    wrapped = "jaxtyping"  # in tests, jaxtyping wraps every function of the library
     assert all(w.filename == __file__ or wrapped in w.filename for w in caught)
 
 
@@ -176,7 +176,7 @@ def test_a_fraction_is_in_the_interval(x):
 @checks
 @pytest.mark.parametrize("x", [-2.5, nan])
 def test_an_array_is_not_checked(check, wanted, x):
-    """Its value may not be known: here, and when it is traced."""
+    """Its value may be unknown, as when it is traced."""
     del wanted
     (known,) = check("who", name=jnp.array(x))
     traced = jax.jit(lambda x: check("who", name=x)[0])(x)
@@ -201,7 +201,7 @@ def test_a_traced_array_with_a_shape_is_refused(check, wanted):
 
 @checks
 @pytest.mark.parametrize("x", ["0.9", None, 1j])
-def test_what_is_no_number_is_refused(check, wanted, x, without_types):
+def test_values_that_are_not_numbers_are_refused(check, wanted, x, without_types):
     with pytest.raises(TypeError) as caught:
         check("scale_by_x", b1=x)
     kind = type(x).__name__

@@ -1,4 +1,4 @@
-"""Arguments that choose, and states: what is taken, and what is refused by name."""
+"""Arguments that select an option, and states: which are accepted, and the errors."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ class _Other(NamedTuple):
     mu: int
 
 
-def test_what_is_taken():
+def test_accepted_options():
     assert choice("me", ("a", "b"), x="b") == ["b"]
     assert flag("me", x=True, y=np.bool_(False)) == [True, False]
     given = [None, "bfloat16", float, jnp.float16, np.dtype("complex64")]
@@ -31,19 +31,19 @@ def test_what_is_taken():
 
 
 @pytest.mark.parametrize("bad", ["c", None, [], 1.0], ids=str)
-def test_no_such_choice(bad):
+def test_unknown_choices(bad):
     with pytest.raises(ValueError, match=r"me: x is .*, expected one of: a, b"):
         choice("me", ("a", "b"), x=bad)
 
 
 @pytest.mark.parametrize("bad", ["yes", None, 2, 0.5], ids=str)
-def test_no_flag(bad):
+def test_values_that_are_not_flags(bad):
     with pytest.raises(TypeError, match=r"me: x is .*, expected True or False"):
         flag("me", x=bad)
 
 
 @pytest.mark.parametrize("bad", ["float33", jnp.int8, 0.5, bool, []], ids=str)
-def test_no_dtype_of_real_numbers(bad):
+def test_dtypes_that_are_not_real(bad):
     with pytest.raises(
         TypeError, match=r"me: x is .*, expected a dtype of real numbers"
     ):
@@ -51,8 +51,8 @@ def test_no_dtype_of_real_numbers(bad):
 
 
 @pytest.mark.parametrize("bad", [None, (), _Other(1), {"mu": 1}], ids=str)
-def test_the_state_of_another(bad):
-    """Every tuple has a `count`, and it is not a field."""
+def test_the_state_of_another_transformation(bad):
+    """Every tuple has a method `count`, which is not a field."""
     said = f"me: the state is a {type(bad).__name__}, expected a _State"
     with pytest.raises(TypeError, match=said):
         state_of("me", _State, bad)

@@ -1,4 +1,4 @@
-"""Chains: order, names, and what they refuse."""
+"""Chains: order, names and errors."""
 
 from collections import OrderedDict
 from types import MappingProxyType
@@ -24,7 +24,7 @@ def test_from_left_to_right():
     assert _run(scaled_first)[0].tolist() == [1.0, -1.0]
 
 
-def test_a_chain_of_one_is_that_one_in_a_tuple():
+def test_the_state_of_a_chain_of_one_is_a_tuple():
     u, state = _run(steepest.chain(steepest.trace(0.9)))
     want, kept = _run(steepest.trace(0.9))
     np.testing.assert_array_equal(u, want)
@@ -42,7 +42,7 @@ def test_named_chain_has_names():
 
 
 def test_a_named_chain_takes_a_plain_dict_for_its_state():
-    """As a checkpoint gives it back, in any order."""
+    """As loaded from a checkpoint, in any order."""
     tx = steepest.named_chain(
         ("z", steepest.trace(0.9)), ("a", steepest.scale_by_adam())
     )
@@ -100,7 +100,7 @@ def test_what_cannot_be_chained_is_refused(name):
 
 
 def _listed(state):
-    """A state as some loaders of checkpoints return it: tuples are lists."""
+    """A state as some checkpoint loaders return it: with lists for tuples."""
     if isinstance(state, tuple) and not hasattr(state, "_fields"):
         return [_listed(x) for x in state]
     return state

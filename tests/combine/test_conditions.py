@@ -1,4 +1,4 @@
-"""Steps that are taken only under a condition."""
+"""Steps that run only under a condition."""
 
 import re
 
@@ -25,7 +25,7 @@ def test_a_bad_gradient_changes_nothing():
     assert not new.last_finite
 
 
-def test_too_many_in_a_row_are_let_through():
+def test_after_too_many_in_a_row_they_are_applied():
     tx = steepest.apply_if_finite(steepest.sgd(1.0), 2)
     state, seen = tx.init(P), []
     for g in (BAD, BAD, BAD, P, BAD):
@@ -35,8 +35,8 @@ def test_too_many_in_a_row_are_let_through():
     assert int(state.total_notfinite) == 4
 
 
-def test_the_count_begins_again_after_a_finite_gradient():
-    """So that the next row of bad ones is forgiven as the first was."""
+def test_the_count_restarts_after_a_finite_gradient():
+    """So the next series of bad gradients gets the same tolerance as the first."""
     tx = steepest.apply_if_finite(steepest.sgd(1.0), 2)
     state, held, counts = tx.init(P), [], []
     for g in (BAD, BAD, P, BAD, BAD, BAD, P, BAD):
@@ -48,7 +48,7 @@ def test_the_count_begins_again_after_a_finite_gradient():
 
 
 def test_nothing_is_copied():
-    """Every array is written in place, as without the condition."""
+    """Every array is updated in place, as without the condition."""
     leaf = jnp.ones((256, 256))
     p, tx = [leaf, leaf + 1], steepest.apply_if_finite(steepest.adam(0.1), 2)
     compiled = steepest.make_step(tx).lower(p, tx.init(p), p).compile()
@@ -56,7 +56,7 @@ def test_nothing_is_copied():
     assert compiled.memory_analysis().temp_size_in_bytes < leaf.nbytes
 
 
-def test_it_looks_at_the_gradient_not_at_the_step():
+def test_it_checks_the_gradient_not_the_update():
     tx = steepest.apply_if_finite(steepest.scale(jnp.inf), 2)
     u, _ = tx.update(P, tx.init(P))
     assert np.isinf(u["w"]).all()
@@ -70,7 +70,7 @@ def test_integers_are_finite_and_empty_trees_too():
 
 
 @pytest.mark.parametrize("forward", [False, True])
-def test_the_condition_sees_the_count_and_what_it_is_told(forward):
+def test_the_condition_sees_the_count_and_extra_arguments(forward):
     seen = []
 
     def condition(step, **extra):
@@ -98,7 +98,7 @@ def test_the_condition_may_be_a_python_boolean():
 
 
 def test_functions_may_be_passed_on():
-    """A loss for a line search cannot be traced: the step runs as it is."""
+    """A loss for a line search cannot be traced: the step runs uncompiled."""
 
     def update(updates, state, params=None, *, value_fn, **extra):
         return jax.tree.map(lambda u: u * value_fn(2.0), updates), state
@@ -127,7 +127,7 @@ def test_what_is_wrapped_must_be_a_transformation(make, as_users_do):
 
 
 @pytest.mark.parametrize("name", ["conditionally_mask", "conditionally_transform"])
-def test_wrong_conditions_are_told_so(name, as_users_do):
+def test_wrong_conditions_are_errors(name, as_users_do):
     make = getattr(steepest, name)
     with pytest.raises(
         TypeError, match=f"{name}: should_transform_fn is a bool, expected"
@@ -145,7 +145,7 @@ def test_wrong_conditions_are_told_so(name, as_users_do):
         tx.update(P, (), P)
 
 
-def test_wrong_calls_of_apply_if_finite_are_told_so(as_users_do):
+def test_wrong_calls_of_apply_if_finite_are_errors(as_users_do):
     with pytest.raises(ODD, match="max_consecutive_errors is -1,"):
         steepest.apply_if_finite(steepest.sgd(1.0), -1)
     tx = steepest.apply_if_finite(steepest.sgd(1.0), float("inf"))

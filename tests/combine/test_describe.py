@@ -1,4 +1,4 @@
-"""What an optimizer will do to each leaf, before it does."""
+"""A description of what an optimizer will do to each leaf."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ def _routed():
     )
 
 
-def test_each_leaf_with_what_handles_it():
+def test_each_leaf_with_its_transformation():
     tx = steepest.chain(steepest.clip_by_global_norm(1.0), _routed())
     found = {line.path: line for line in steepest.describe(tx, P).lines}
     kernel = found["['layers'][0]['kernel']"]
@@ -58,8 +58,8 @@ def test_the_bytes_are_those_of_the_state(make):
     assert found.param_bytes == 16000 + 256 + 4
 
 
-def test_groups_are_told_and_why():
-    """Of a `partition` in a `route` both labels; why, where the labels say it."""
+def test_groups_are_shown_with_reasons():
+    """Both labels of a `partition` in a `route`, and the reasons in the labels."""
 
     def labels(params):
         return jax.tree.map(lambda x: "many" if x.ndim > 1 else "few", params)
@@ -81,7 +81,7 @@ def test_groups_are_told_and_why():
     assert ".* > many" in str(steepest.describe(tx, P))
 
 
-def test_wrappers_say_what_they_are_around():
+def test_wrappers_show_what_they_wrap():
     tx = steepest.guard(steepest.apply_if_finite(steepest.sgd(0.1), 3))
     (line,) = steepest.describe(tx, jnp.ones(3)).lines
     (handled,) = line.handled_by
@@ -108,6 +108,6 @@ def test_it_prints_as_a_table():
     assert "1.0 MiB of params, 2.0 MiB of state (2.00 times the params)" in total
 
 
-def test_of_one_array_the_count_is_not_its_own():
+def test_the_count_does_not_belong_to_a_single_array():
     found = steepest.describe(steepest.adam(0.1), jnp.ones(3))
     assert (found.lines[0].bytes, found.shared_bytes) == (24, 4)

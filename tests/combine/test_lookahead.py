@@ -1,4 +1,4 @@
-"""Lookahead alone: the meeting, the reset, and what it refuses."""
+"""Lookahead alone: synchronization, reset and errors."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def _steps(tx, both, count, library=steepest):
     return rows
 
 
-def test_slow_waits_and_fast_lands_on_it():
+def test_fast_is_set_to_slow_when_they_synchronize():
     tx = steepest.lookahead(steepest.sgd(0.1), 3, 0.5)
     rows = _steps(tx, steepest.LookaheadParams.init_synced(P), 4)
     (one, _), (two, _), (three, met), (four, _) = rows
@@ -48,7 +48,7 @@ def test_same_as_optax(period, reset):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
-def test_a_slow_step_of_one_is_the_fast_optimizer():
+def test_a_slow_step_size_of_one_is_the_fast_optimizer():
     tx = steepest.sgd(0.1, 0.9)
     look = steepest.lookahead(tx, 2, 1.0)
     both, _ = _steps(look, steepest.LookaheadParams.init_synced(P), 5)[-1]
@@ -69,8 +69,8 @@ def test_a_reset_forgets_counts_too_and_keeps_dtypes():
     assert not after.fast_state[0].mu["w"].any()
 
 
-def test_a_reset_begins_where_the_two_meet():
-    """An optimizer that remembers its first params is told the new ones."""
+def test_a_reset_starts_from_the_synchronized_params():
+    """An optimizer that stores its initial params gets the new ones."""
     home = steepest.GradientTransformation(
         lambda p: p, lambda u, s, p=None: (jax.tree.map(lambda x: -x, u), s)
     )
@@ -112,7 +112,7 @@ def test_a_period_below_one_is_refused(period):
 
 
 @pytest.mark.usefixtures("as_users_do")
-def test_what_it_cannot_use_is_refused():
+def test_bad_arguments_are_refused():
     tx = steepest.lookahead(steepest.sgd(0.1), 2, 0.5)
     both = steepest.LookaheadParams.init_synced(P)
     with pytest.raises(ValueError, match="lookahead: `update` needs `params`"):

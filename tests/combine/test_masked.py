@@ -18,7 +18,7 @@ def test_weights_decay_and_biases_do_not():
 
 
 def test_two_masks_share_the_tree():
-    """Two optimizers, each with its own part, in one pass."""
+    """Two optimizers, each on its own leaves, in one pass."""
     tx = steepest.chain(
         steepest.masked(steepest.sgd(1.0), {"w": True, "b": False}),
         steepest.masked(steepest.lion(0.5, weight_decay=0.0), {"w": False, "b": True}),
@@ -28,7 +28,7 @@ def test_two_masks_share_the_tree():
     np.testing.assert_array_equal(u["b"], [-0.5, -0.5])
 
 
-def test_everything_masked_is_nothing_done():
+def test_with_everything_masked_nothing_changes():
     tx = steepest.masked(steepest.adam(0.1), False)
     u, state = tx.update(P, tx.init(P), P)
     assert u["w"] is P["w"]

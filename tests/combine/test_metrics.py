@@ -1,4 +1,4 @@
-"""All numbers of a running optimizer, for a logger."""
+"""All numbers of an optimizer during training, for a logger."""
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def _near(found, want):
 
 
 def test_an_injected_schedule_has_one_learning_rate():
-    """And not the memory of the schedule, which has the same name."""
+    """The state of the schedule, which has the same name, is not included."""
     make = steepest.inject_hyperparams(steepest.adamw)
     tx = make(learning_rate=SCHEDULE, weight_decay=0.5)
     rate = read(tx.init(P), "learning_rate")
@@ -68,7 +68,7 @@ def test_groups_inside_accumulation_are_seen(pair):
     assert {type(x) for x in rates.values()} == {float}
 
 
-def test_a_plain_optimizer_says_it_with_the_transformation():
+def test_a_plain_optimizer_needs_the_transformation():
     tx = steepest.chain(steepest.clip(1.0), steepest.adamw(SCHEDULE, weight_decay=0.1))
     state = _state(tx, 2)
     assert metrics(state) == {}
@@ -79,7 +79,7 @@ def test_a_plain_optimizer_says_it_with_the_transformation():
 
 
 def test_the_leaves_of_params_are_not_plotted():
-    """Although some are single numbers, in the state as well."""
+    """Although some are scalars, in the state as well."""
     for tx in (steepest.adam(0.1), contrib.dog(), contrib.prodigy()):
         assert not any("s" in name.split("/") for name in metrics(_state(tx)))
 
@@ -117,7 +117,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_what_each_tells(name):
+def test_the_metrics_of_each_transformation(name):
     make, names = STATES[name]
     found = metrics(_state(make(), value=jnp.array(1.0)))
     assert sorted(found) == sorted(names)
@@ -125,7 +125,7 @@ def test_what_each_tells(name):
 
 
 @pytest.mark.parametrize("library", [steepest, optax], ids=lambda m: m.__name__)
-def test_a_line_search_tells_its_step(library):
+def test_a_line_search_reports_its_step(library):
     tx, f = library.lbfgs(), lambda p: jnp.sum(p**2)
     p = jnp.array([1.0, 2.0])
     value, g = jax.value_and_grad(f)(p)
@@ -135,7 +135,7 @@ def test_a_line_search_tells_its_step(library):
     assert list(metrics(state)) == [*names, "decrease_error", "curvature_error"]
 
 
-def test_two_of_one_name_are_told_apart_by_their_places():
+def test_equal_names_are_told_apart_by_their_paths():
     tx = steepest.chain(
         steepest.snapshot("norm", steepest.tree.norm),
         steepest.scale(0.5),

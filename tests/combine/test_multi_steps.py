@@ -31,7 +31,7 @@ def _run(ms, gradients):
 
 
 def test_the_mean_of_k_gradients_is_one_gradient():
-    """Small batches are one large batch."""
+    """Several small batches give the same step as one large batch."""
     rows, state = _run(
         steepest.MultiSteps(steepest.adam(0.1), 3), [_times(c) for c in (1.0, 2.0, 6.0)]
     )
@@ -64,7 +64,7 @@ def test_k_may_change_with_the_steps():
     assert moved == [True, False, True, False, False, True]
 
 
-def test_what_is_skipped_does_not_count():
+def test_skipped_gradients_do_not_count():
     ms = steepest.MultiSteps(
         steepest.sgd(1.0), 2, should_skip_update_fn=steepest.skip_not_finite
     )
@@ -85,7 +85,7 @@ def test_long_gradients_and_nan_are_skipped():
 
 
 def test_half_precision_is_accumulated_in_float32():
-    """A thousand gradients of 1/1000 are one; in bfloat16 they stop on the way."""
+    """A thousand gradients of 1/1000 add up to 1; in bfloat16 the sum stops growing."""
     g = {"w": jnp.full(2, 1e-3, jnp.bfloat16), "n": None}
     ms = steepest.MultiSteps(steepest.sgd(1.0), 1000, use_grad_mean=False)
     step = jax.jit(lambda state, _: (ms.update(g, state)[1], None))
@@ -103,7 +103,7 @@ def test_the_accumulator_may_be_as_narrow_as_the_params():
     assert state.acc_grads["w"].dtype == jnp.bfloat16
 
 
-def test_complex_numbers_stay_whole():
+def test_complex_numbers_keep_their_imaginary_part():
     g = jnp.array([1 + 2j])
     ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
     _, state = ms.update(g, ms.init(g), g)
@@ -124,7 +124,7 @@ def test_it_is_a_transformation_as_it_stands():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_the_mean_of_half_precision_is_exact(dtype):
-    """Also where it is zero: 1 + 0 + 0 - 1 is nothing, and no rounding error."""
+    """Also where it is zero: 1 + 0 + 0 - 1 gives exactly 0."""
     gs = jax.random.normal(jax.random.key(0), (4, 500)).astype(dtype)
     gs = gs.at[:, 0].set(jnp.array([1, 0.1, -0.1, -1], dtype))
     ms = steepest.MultiSteps(steepest.scale(1.0), 4)
@@ -137,7 +137,7 @@ def test_the_mean_of_half_precision_is_exact(dtype):
     assert state.acc_grads.dtype == jnp.float32
 
 
-def test_a_row_begins_without_what_the_last_one_has_left():
+def test_a_new_accumulation_ignores_the_last_one():
     ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
     rows, _ = _run(ms, [P, _times(jnp.nan), P, P])
     assert np.isnan(rows[1]).all() and rows[3] == [-1, -2]
@@ -154,7 +154,7 @@ def test_schedules_count_steps_not_gradients():
 
 
 def test_groups_and_masks_inside():
-    """The whole is held still between the steps, also what a mask lets pass."""
+    """Nothing moves between the steps, not even leaves outside a mask."""
     p = {"w": jnp.ones(2), "b": jnp.ones(2), "f": jnp.ones(2)}
     groups = {
         "a": steepest.sgd(1.0),
@@ -173,15 +173,15 @@ def test_groups_and_masks_inside():
 @jax.tree_util.register_dataclass
 @dataclass
 class Module:
-    """As Equinox has them: a field that is no leaf, and one that is `None`."""
+    """As in Equinox: one field that is not a leaf, and one that is `None`."""
 
     weight: jax.Array
     bias: jax.Array | None
     activation: str = field(default="relu", metadata=dict(static=True))
 
 
-def test_what_is_heavy_runs_in_a_branch():
-    """Muon's polar factors are taken for the mean alone, and come out the same."""
+def test_expensive_formulas_run_in_a_branch():
+    """Muon computes polar factors only for the mean, with the same results."""
     p = Module(jnp.array([[1.0, 2.0], [3.0, 5.0]]), None)
     g = lambda c: Module(c * p.weight, None)
     muon = steepest.contrib.muon(0.1)
@@ -197,7 +197,7 @@ def test_what_is_heavy_runs_in_a_branch():
 
 @pytest.mark.parametrize("where", ["replicated", "sharded"])
 def test_under_shard_map(where):
-    """With gradients that are the same everywhere, and with a part on each device."""
+    """With replicated gradients, and with sharded ones."""
     mesh = jax.make_mesh((8,), ("d",), axis_types=(AxisType.Auto,))
     mine, everything = PartitionSpec("d"), PartitionSpec()
     ms, p = steepest.MultiSteps(steepest.adam(0.1), 2), jnp.ones(8)
@@ -225,7 +225,7 @@ def test_under_shard_map(where):
 
 
 def test_the_accumulator_is_all_the_extra_memory():
-    """No array is copied, and none is kept beside the accumulator."""
+    """No array is copied, and no other array is allocated."""
     leaf = jnp.ones((256, 256))
     p = [leaf, leaf + 1, leaf + 2]
     tx = steepest.chain(steepest.clip_by_global_norm(1.0), steepest.adamw(0.1))
@@ -255,7 +255,7 @@ def test_impossible_arguments_are_refused(says, as_users_do):
         )
 
 
-def test_wrong_calls_are_told_so(as_users_do):
+def test_wrong_calls_are_errors(as_users_do):
     ms = steepest.MultiSteps(steepest.sgd(1.0), 2)
     with pytest.raises(TypeError, match=r"leaf \['f'\] of the params is a function"):
         ms.init({"f": lambda x: x, "w": P["w"]})
@@ -272,8 +272,8 @@ def test_wrong_calls_are_told_so(as_users_do):
 
 
 @jax.numpy_dtype_promotion("standard")
-def test_what_is_accumulated_may_become_a_measurement():
-    """Whose structure is not that of the updates."""
+def test_the_inner_update_may_change_the_structure():
+    """A result whose structure differs from that of the updates."""
     of = lambda library: library.MultiSteps(
         library.measure_with_ema(library.tree.norm, 0.9), 2
     ).gradient_transformation()

@@ -1,4 +1,4 @@
-"""Each leaf goes to the transformation its label names."""
+"""Each leaf goes to the transformation named by its label."""
 
 import flax
 import jax
@@ -18,7 +18,7 @@ def _groups():
 
 
 def test_groups_run_in_one_pass():
-    """Labels are masks, and masks do not break a pass."""
+    """Labels become masks, and masks do not split a pass."""
     tx = steepest.chain(
         steepest.clip_by_global_norm(1.0),
         steepest.partition(_groups(), {"a": "x", "b": "y"}),
@@ -60,7 +60,7 @@ def test_a_norm_is_that_of_the_group():
 
 
 def test_extra_arguments_reach_the_groups():
-    """An opaque transformation in one group hears them, cut to its leaves if asked."""
+    """An opaque transformation in a group receives them, masked if it asks for that."""
 
     def update(updates, state, params=None, *, value, like, **extra):
         return jax.tree.map(lambda u, x: u * value + x, updates, like), state
@@ -129,7 +129,7 @@ def test_optax_calls_it_multi_transform():
     assert steepest.MultiTransformState is steepest.PartitionState
 
 
-def test_one_group_may_begin_again():
+def test_one_group_may_be_reset():
     tx = steepest.partition(
         {"a": steepest.adam(0.1), "b": steepest.adam(0.1)}, {"x": "a", "y": "b"}
     )

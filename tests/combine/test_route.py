@@ -1,4 +1,4 @@
-"""Each leaf goes to the first pattern found in its path."""
+"""Each leaf goes to the first pattern that matches its path."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ def _times(**groups):
 
 
 def _numbers(tx, p):
-    """By path, what the update of each leaf begins with."""
+    """The first element of the update of each leaf, by path."""
     u, _ = tx.update(p, tx.init(p), p)
     leaves = [float(x.ravel()[0]) for x in jax.tree.leaves(u)]
     return dict(zip(steepest.tree.key_paths(u), leaves, strict=True))
@@ -86,7 +86,7 @@ def test_a_tree_that_is_one_array():
 
 
 def test_trees_that_cannot_be_compared():
-    """Some modules carry arrays that are not leaves."""
+    """Some modules have arrays that are not leaves."""
 
     @jax.tree_util.register_pytree_with_keys_class
     class Module:
@@ -131,7 +131,7 @@ def test_a_frozen_group_keeps_nothing_and_does_not_move():
 
 
 def test_groups_inside_groups_see_their_own_leaves():
-    """The inner patterns need not match the leaves that others have."""
+    """The inner patterns need not match the leaves of other groups."""
     inner = steepest.route({"kernel": steepest.scale(2.0), "bias": None})
     tx = steepest.route({"mlp": inner, ".*": steepest.scale(5.0)})
     assert list(_numbers(tx, P).values()) == [5, 5, 0, 2]
@@ -166,9 +166,10 @@ def _step(tx, state, p, **extra):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
 def test_a_line_search_sees_its_own_params(compiled):
-    """Four steps of L-BFGS on some leaves, of SGD on the others, one after the other.
+    """L-BFGS on some leaves and SGD on the others, four steps.
 
-    The same as by hand, with the loss as a function of the group's params alone.
+    The result is the same as by hand, with the loss as a function of only the group's
+    params.
     """
     tx = _gradient_steps(w=steepest.lbfgs())
     step = lambda p, state: _step(tx, state, p)
@@ -192,8 +193,8 @@ def test_a_line_search_sees_its_own_params(compiled):
     assert loss(p) < 0.2 * loss(Q)
 
 
-def test_what_a_search_kept_of_a_group_is_not_used():
-    """The value was that of a point to which the other leaves did not go."""
+def test_the_stored_value_of_a_search_in_a_group_is_not_used():
+    """The value belongs to a point with other values for the other leaves."""
     tx = _gradient_steps(w=steepest.lbfgs())
     p, state = _step(tx, tx.init(Q), Q)
     value, grad = steepest.value_and_grad_from_state(loss)(p, state=state)
@@ -221,8 +222,8 @@ _HEARING = {
 }
 
 
-def test_those_with_extra_arguments_stand_side_by_side():
-    """Each hears what it needs, and does what it does alone on its leaves."""
+def test_several_groups_may_need_extra_arguments():
+    """Each receives the arguments it needs, and acts as it does alone on its leaves."""
     p = {name: jnp.array([2.0, -3.0]) for name in _HEARING} | {"search": jnp.ones(2)}
     f = lambda p: sum(jnp.sum(k * x**2) for k, x in enumerate(p.values(), 1))
     gradients = lambda p, i: jax.grad(f)(p)
@@ -273,7 +274,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_refused_at_once(name, as_users_do):
+def test_errors_at_construction(name, as_users_do):
     transforms, kind, message = BAD[name]
     with pytest.raises(kind) as error:
         steepest.route(transforms)

@@ -1,4 +1,4 @@
-"""Numbers of a running optimizer, read by name."""
+"""Numbers of an optimizer during training, read by name."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def _groups():
     return steepest.partition(groups, LABELS)
 
 
-def test_it_changes_nothing_and_tells_everything():
+def test_it_changes_nothing_and_reports_everything():
     plain = steepest.chain(steepest.clip_by_global_norm(1.0), steepest.sgd(SCHEDULE))
     tx = watched(plain)
     state, inner = tx.init(P), plain.init(P)
@@ -80,7 +80,7 @@ def test_several_groups_are_told_apart():
     assert norms == {"fast": 3, "slow": 2}
 
 
-def test_a_state_alone_has_what_it_has():
+def test_without_watched_a_state_has_its_own_numbers():
     tx = _groups()
     state = tx.init(P)
     assert sorted(read(state, "learning_rate", tx)) == ["fast", "slow"]

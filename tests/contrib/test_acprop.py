@@ -9,7 +9,7 @@ G = jnp.array([1.0, -2.0])
 
 
 def test_a_gradient_is_divided_by_those_before_it():
-    """However large the second one is, it does not shrink its own step."""
+    """However large the second gradient is, it does not shrink its own step."""
     tx = contrib.scale_by_acprop(b1=0.9, b2=0.9, eps=0.0, eps_root=0.0)
     u, state = tx.update(G, tx.init(G))
     np.testing.assert_allclose(u, G)
@@ -18,8 +18,8 @@ def test_a_gradient_is_divided_by_those_before_it():
         np.testing.assert_allclose(u, large * jnp.sign(G), rtol=1e-5)
 
 
-def test_what_was_expected_does_not_count():
-    """`nu` is of the distance to the mean from before."""
+def test_a_gradient_equal_to_the_mean_adds_nothing():
+    """`nu` averages the distance to the previous mean."""
     tx = contrib.scale_by_acprop(b1=0.0, b2=0.5, eps_root=0.0)
     _, state = tx.update(G, tx.init(G))
     _, state = tx.update(G, state)

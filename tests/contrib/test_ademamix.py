@@ -40,7 +40,7 @@ def test_schedules_count_from_zero():
 
 
 def test_the_slow_mean_moves_in_half_precision():
-    """With b3 = 0.9999 a bfloat16 average stands still; it is kept in float32."""
+    """With b3 = 0.9999 a bfloat16 average does not change, so it is kept in float32."""
     g = jnp.ones(2, jnp.bfloat16)
     tx = contrib.ademamix(0.1)
     state = tx.init(g)
@@ -54,7 +54,7 @@ def test_the_slow_mean_moves_in_half_precision():
 
 
 def test_the_sum_of_a_constant_gradient():
-    """`m` adds up to g / (1 - b1), and the update to alpha + 1 / (1 - b1) signs."""
+    """`m` tends to g / (1 - b1), and the update to (alpha + 1 / (1 - b1)) sign(g)."""
     tx = contrib.scale_by_simplified_ademamix(b1=0.5, b2=0.9, alpha=3.0)
     us, state = _run(tx, [G] * 25)
     np.testing.assert_allclose(state.m, 2 * G, rtol=1e-5)

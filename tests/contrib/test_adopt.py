@@ -9,7 +9,7 @@ from steepest import contrib
 G = jnp.array([1.0, -2.0, 0.0])
 
 
-def test_the_first_step_only_looks():
+def test_the_first_step_does_not_move():
     tx = contrib.scale_by_adopt()
     u, state = tx.update(G, tx.init(G))
     assert not u.any() and not state.mu.any()
@@ -39,7 +39,7 @@ def test_the_clip_is_told_the_count_as_an_integer():
     assert seen == [(0, jnp.int32), (1, jnp.int32)]
 
 
-def test_without_clipping_the_step_is_as_long_as_it_is():
+def test_without_clipping_the_step_has_its_full_length():
     tx = contrib.scale_by_adopt(b1=0.0, use_clipping=False)
     _, state = tx.update(G, tx.init(G))
     u, _ = tx.update(100 * G, state)

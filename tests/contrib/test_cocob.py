@@ -12,14 +12,14 @@ G = jnp.array([0.5, 4.0])
 
 
 def test_the_first_bet_is_one_part_in_alpha():
-    """Whatever the size of the gradient: betting has no learning rate."""
+    """Whatever the size of the gradient: there is no learning rate."""
     tx = contrib.scale_by_cocob(alpha=100.0)
     for size in (1e-3, 1.0, 1e3):
         u, _ = tx.update(size * G, tx.init(P), P)
         np.testing.assert_allclose(u, -jnp.sign(G) / 100, rtol=1e-4)
 
 
-def test_who_wins_bets_more():
+def test_winning_increases_the_bet():
     tx = contrib.cocob()
     p, state, lengths = P, tx.init(P), []
     for _ in range(60):
@@ -30,7 +30,7 @@ def test_who_wins_bets_more():
     assert (state[2].reward > 0).all()
 
 
-def test_without_eps_a_zero_gradient_is_no_trouble():
+def test_without_eps_a_zero_gradient_is_finite():
     """Optax divides zero by zero."""
     tx = contrib.scale_by_cocob(eps=0.0)
     u, state = tx.update(0 * G, tx.init(P), P)
@@ -39,8 +39,8 @@ def test_without_eps_a_zero_gradient_is_no_trouble():
     np.testing.assert_allclose(u, -jnp.sign(G) / 100, rtol=1e-5)
 
 
-def test_where_it_began_has_an_array_of_its_own():
-    """So that params and state can be donated together."""
+def test_the_initial_params_are_a_copy():
+    """So params and state can be donated together."""
     step = steepest.make_step(contrib.cocob())
     p = jnp.array(P)
     p, state = step(p, contrib.cocob().init(p), G)
@@ -54,8 +54,8 @@ def test_params_are_needed():
         tx.update(G, tx.init(P))
 
 
-def test_a_complex_weight_has_two_gamblers():
-    """The imaginary part of the sum of gradients was once dropped."""
+def test_a_complex_weight_bets_on_both_parts():
+    """The imaginary part of the sum of gradients used to be dropped."""
     g = jnp.array([1.0 + 1.0j])
     ends = []
     for tx in (contrib.cocob(), contrib.split_real_and_imaginary(contrib.cocob())):

@@ -1,4 +1,4 @@
-"""D-Adaptation, Prodigy, DoG and DoWG: those that find out how far it is."""
+"""D-Adaptation, Prodigy, DoG and DoWG, which estimate the distance to the solution."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def _loss(p):
 
 
 def _train(tx, p, steps, first=None):
-    """`steps` steps, before which come those with the gradients in `first`."""
+    """Steps with the gradients in `first`, followed by `steps` others."""
 
     @jax.jit
     def run(p, state):
@@ -49,7 +49,7 @@ def _train(tx, p, steps, first=None):
 
 @everyone
 def test_zero_gradients_first_and_then_training(name):
-    """Optax's Prodigy and D-Adaptation are NaN from there on; its DoG may stop."""
+    """Optax's Prodigy and D-Adaptation give NaN from then on; its DoG may stop."""
     tx = MAKERS[name]()
     p, state = _train(tx, START, 500, [START, START])
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(state))
@@ -58,7 +58,7 @@ def test_zero_gradients_first_and_then_training(name):
 
 @pytest.mark.parametrize("name", ["dadapt_adamw", "prodigy"])
 def test_the_estimate_grows_to_the_distance(name):
-    """To its order: which is 5, wherever the estimate began."""
+    """Up to its order of magnitude: 5, whatever the initial estimate."""
     for begin in (1e-4, 1e-2):
         _, state = _train(MAKERS[name](estim_lr0=begin), START, 300)
         assert 0.5 < state.estim_lr < 10
@@ -70,7 +70,7 @@ def test_the_distance_is_over_all_leaves():
     np.testing.assert_allclose(state[1].max_dist, far, rtol=1e-2)
 
 
-def test_where_dog_begins():
+def test_the_initial_distance_of_dog():
     p = {"a": jnp.array([3.0, -4.0]), "b": None}
     begin = contrib.dog(init_step=("heuristic", 0.1)).init(p)[1]
     np.testing.assert_allclose(begin.max_dist, 0.1 * (1 + 5), rtol=1e-6)
@@ -87,8 +87,8 @@ def test_the_first_step_of_dog_by_its_learning_rate():
     assert not state[1].is_init_step and state[1].max_dist == 0
 
 
-def test_dog_in_half_precision_counts_in_float32():
-    """The norm of the params, 300 sqrt(90000), is no float16 number."""
+def test_dog_in_half_precision_computes_in_float32():
+    """The norm of the params, 300 sqrt(90000), is too large for float16."""
     p = jnp.full(90000, 300.0, jnp.float16)
     state = contrib.dog(init_step=("heuristic", 1.0)).init(p)[1]
     assert state.max_dist.dtype == jnp.float32
@@ -96,7 +96,7 @@ def test_dog_in_half_precision_counts_in_float32():
 
 
 def test_prodigy_multiplies_by_its_estimate_in_float16():
-    """1e-6 times a gradient of 1e-3 is no float16 number."""
+    """1e-6 times a gradient of 1e-3 is too small for float16."""
     p = jnp.ones(2, jnp.float16)
     tx = contrib.prodigy()
     _, state = tx.update(1e-3 * p, tx.init(p), p)

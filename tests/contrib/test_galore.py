@@ -1,4 +1,4 @@
-"""GaLore: few directions."""
+"""GaLore: gradients projected to a low rank."""
 
 import jax
 import jax.numpy as jnp
@@ -16,15 +16,15 @@ def _first(tx, g):
     return tx.update(g, tx.init(g))[0]
 
 
-def test_all_directions_are_the_gradient():
-    """Of full rank, and with nothing inside, it does nothing."""
+def test_full_rank_is_the_identity():
+    """With full rank and no inner optimizer, it does nothing."""
     for g in (G, G.T, jax.random.normal(jax.random.key(0), (3, 3), "complex64")):
         u = _first(scale_by_galore(3, base_optimizer=steepest.identity()), g)
         np.testing.assert_allclose(u, g, atol=1e-5)
 
 
 @pytest.mark.parametrize("turn", [False, True], ids=["tall", "wide"])
-def test_of_few_it_keeps_the_best(turn):
+def test_low_rank_is_the_best_approximation(turn):
     """The nearest matrix of that rank, by Eckart and Young."""
     g = G.T if turn else G
     u = _first(scale_by_galore(1, scale=2.0, base_optimizer=steepest.identity()), g)
@@ -32,7 +32,7 @@ def test_of_few_it_keeps_the_best(turn):
     np.testing.assert_allclose(u, 2 * values[0] * left[:, :1] @ right[:1], atol=1e-5)
 
 
-def test_directions_are_kept_for_a_while():
+def test_the_basis_is_kept_between_updates():
     tx = scale_by_galore(1, update_proj_gap=3)
     state, bases = tx.init(G), []
     for t in range(4):
@@ -52,8 +52,8 @@ def test_memory_is_small():
     assert state.projector["none"] is None
 
 
-def test_tensors_with_numbers():
-    """A tensor and the matrix it is made of are the same."""
+def test_tensors_with_dimension_numbers():
+    """A tensor and the matrix it folds to give the same result."""
     g = jax.random.normal(jax.random.key(0), (2, 2, 3))
     tx = scale_by_galore(2, weight_dimension_numbers=GaLoreDimensionNumbers((0, 1), 2))
     u = _first(tx, g)
@@ -61,7 +61,7 @@ def test_tensors_with_numbers():
     np.testing.assert_allclose(u.reshape(4, 3), want, rtol=1e-5, atol=1e-6)
 
 
-def test_numbers_may_be_a_function():
+def test_dimension_numbers_may_be_a_function():
     numbers = lambda p: {"w": GaLoreDimensionNumbers(1, 0), "v": None}
     state = scale_by_galore(1, weight_dimension_numbers=numbers).init({"w": G, "v": G})
     assert state.projector["w"].shape == (4, 1)
@@ -69,7 +69,7 @@ def test_numbers_may_be_a_function():
 
 
 def test_half_precision():
-    """Kept in half precision, computed in float32."""
+    """Stored in half precision, computed in float32."""
     g = G.astype("bfloat16")
     tx = scale_by_galore(2, base_optimizer=steepest.identity())
     u, state = tx.update(g, tx.init(g))
@@ -78,7 +78,7 @@ def test_half_precision():
     np.testing.assert_allclose(u.astype("float32"), want, atol=0.02)
 
 
-def test_extra_arguments_reach_the_inside():
+def test_extra_arguments_reach_the_inner_optimizer():
     seen = []
 
     def update(g, state, p=None, **extra):
@@ -107,14 +107,14 @@ def test_impossible_options(as_users_do, options, kind, said):
         scale_by_galore(**options)
 
 
-def test_every_axis_is_wanted(as_users_do):
+def test_dimension_numbers_must_cover_every_axis(as_users_do):
     tx = scale_by_galore(1, weight_dimension_numbers=GaLoreDimensionNumbers(0, 2))
     with pytest.raises(ValueError, match="every axis in one of them"):
         tx.init(jnp.ones((2, 3, 4)))
 
 
-def test_one_number_for_all_leaves_vectors_alone():
-    """A bias among tensors is not projected, and needs no number of its own."""
+def test_vectors_need_no_dimension_numbers():
+    """A bias next to tensors is not projected and needs no dimension numbers."""
     numbers = steepest.contrib.GaLoreDimensionNumbers(0, (1, 2))
     p = {"w": jnp.ones((4, 2, 3)), "b": jnp.ones(4)}
     tx = steepest.contrib.galore(0.1, rank=2, weight_dimension_numbers=numbers)
@@ -140,14 +140,14 @@ def test_updates_of_other_params(as_users_do, change, said):
         tx.update({**p, **change}, tx.init(p))
 
 
-def test_integers_have_directions_too():
+def test_integer_gradients_are_projected_too():
     p = {"w": jnp.arange(12).reshape(4, 3)}
     tx = scale_by_galore(1)
     u, state = tx.update(p, tx.init(p))
     assert u["w"].dtype == state.projector["w"].dtype == jnp.float32
 
 
-def test_what_is_no_dimension_number(as_users_do):
+def test_bad_dimension_numbers(as_users_do):
     tx = scale_by_galore(1, weight_dimension_numbers={"w": (0, 1)})
     with pytest.raises(
         (TypeError, ValueError), match=r"scale_by_galore: .*dimension num"
@@ -156,9 +156,10 @@ def test_what_is_no_dimension_number(as_users_do):
 
 
 def test_nothing_is_differentiated_through_the_basis():
-    """The slope is that of a fixed basis, finite where two singular values are equal.
+    """The gradient treats the basis as constant, and is always finite.
 
-    Optax differentiates the singular vectors: there its slope is NaN.
+    Optax differentiates the singular vectors, which gives NaN if two singular values
+    are equal.
     """
     A, B = jnp.array([[2.0, 1.0], [0.5, 1.0], [0.0, 3.0]]), jnp.eye(3, 2)
 

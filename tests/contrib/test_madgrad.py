@@ -14,14 +14,14 @@ G = jnp.array([0.5, -4.0])
 
 
 def test_the_first_step():
-    """s / cbrt(nu) = c^(2/3) g^(1/3), of which a tenth is gone."""
+    """s / cbrt(nu) = c^(2/3) g^(1/3), minus a tenth."""
     tx = contrib.scale_by_madgrad(0.1, eps=0.0)
     u, state = tx.update(G, tx.init(P), P)
     np.testing.assert_allclose(u, -0.1 * 0.1 ** (2 / 3) * jnp.cbrt(G), rtol=1e-5)
     np.testing.assert_allclose(state.x0, P)
 
 
-def test_without_momentum_it_goes_all_the_way_from_the_beginning():
+def test_without_momentum_it_steps_from_the_initial_params():
     tx = contrib.scale_by_madgrad(0.1, momentum=0.0)
     p, state = P, tx.init(P)
     for _ in range(3):
@@ -31,7 +31,7 @@ def test_without_momentum_it_goes_all_the_way_from_the_beginning():
     np.testing.assert_allclose(p, want, rtol=1e-6)
 
 
-def test_without_eps_a_zero_gradient_is_no_trouble():
+def test_without_eps_a_zero_gradient_is_finite():
     """Optax divides zero by zero."""
     tx = contrib.scale_by_madgrad(0.1, eps=0.0)
     u, state = tx.update(0 * G, tx.init(P), P)
@@ -41,7 +41,7 @@ def test_without_eps_a_zero_gradient_is_no_trouble():
 
 
 def test_sums_do_not_stop_in_half_precision():
-    """A sum of bfloat16 numbers stands still after 256 of them."""
+    """A sum of ones in bfloat16 stops growing at 256."""
     p = jnp.ones(2, jnp.bfloat16)
     tx = contrib.madgrad(0.1)
     state = tx.init(p)

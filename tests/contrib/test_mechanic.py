@@ -34,8 +34,8 @@ def test_it_goes_downhill_whatever_the_learning_rate(base):
     assert state.count == 300
 
 
-def test_the_first_params_are_the_first_that_are_seen():
-    """Not those of `init`, which may have been shapes."""
+def test_the_initial_params_come_from_the_first_update():
+    """Not those passed to `init`, which may have been shapes."""
     tx = mechanize(steepest.sgd(1.0))
     state = tx.init(P)
     _, state = tx.update(P, state, {"w": P["w"] + 5, "none": None})
@@ -45,7 +45,7 @@ def test_the_first_params_are_the_first_that_are_seen():
 
 
 def test_all_steps_are_multiplied_by_one_factor():
-    """`p = x0 - sum(s) * (what the optimizer alone would have done)`."""
+    """`p = x0 - sum(s) * (the total update of the optimizer alone)`."""
     tx, p = mechanize(steepest.sgd(0.1), s_init=0.1), P
     state, done = tx.init(p), 0.0
     for t in range(5):
@@ -58,7 +58,7 @@ def test_all_steps_are_multiplied_by_one_factor():
 
 
 def test_mixed_dtypes_and_complex():
-    """What is kept for the tree is real, and float32 at least."""
+    """The scalars of the state are real, in float32 or wider."""
     p = {"a": jnp.ones(2, "bfloat16"), "b": jnp.ones(2), "c": jnp.ones(2, "complex64")}
     tx = mechanize(steepest.sgd(0.1))
     u, state = tx.update(p, tx.init(p), p)

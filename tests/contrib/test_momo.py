@@ -17,7 +17,7 @@ def _loss(p):
 
 
 def test_without_momentum_it_is_the_step_of_polyak():
-    """(loss - lower bound) / |g|^2, and not more than the learning rate."""
+    """(loss - lower bound) / |g|^2, and at most the learning rate."""
     tx = contrib.momo(10.0, beta=0.0, lower_bound=1.0)
     value, g = jax.value_and_grad(_loss)(P)
     u, _ = tx.update(g, tx.init(P), P, value=value)
@@ -28,7 +28,7 @@ def test_without_momentum_it_is_the_step_of_polyak():
     assert u["b"] is None
 
 
-def test_below_the_lower_bound_it_stands_still():
+def test_below_the_lower_bound_it_does_not_move():
     tx = contrib.momo(1.0, lower_bound=100.0)
     value, g = jax.value_and_grad(_loss)(P)
     u, _ = tx.update(g, tx.init(P), P, value=value)
@@ -53,7 +53,7 @@ def test_the_lower_bound_is_found(make, rate):
 
     p, state = run(P)
     assert _loss(p) < 2
-    assert state.lb <= 1.25  # it may rise too far, and is lowered again
+    assert state.lb <= 1.25  # it may rise too far, but is lowered again
 
 
 @pytest.mark.parametrize("make", [contrib.momo, contrib.momo_adam], ids=["sgd", "adam"])
@@ -91,7 +91,7 @@ def test_the_loss_is_needed():
 
 @pytest.mark.parametrize("name", ["momo", "momo_adam"])
 def test_a_group_without_arrays_keeps_optax_s_bound(name):
-    """Also where a mask leaves it nothing, or the tree is empty."""
+    """Also if a mask leaves it nothing, or the tree is empty."""
 
     def bound(library, params, mask):
         tx = getattr(library.contrib, name)(adapt_lower_bound=True)

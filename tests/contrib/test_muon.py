@@ -1,4 +1,4 @@
-"""Muon: what it says of matrices."""
+"""Muon: its updates of matrices."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from steepest.contrib import muon, MuonDimensionNumbers, MuonState, scale_by_muo
 from ..unusual import ODD
 
 W = jax.random.normal(jax.random.key(0), (3, 4))
-# Converges, where the usual polynomials only come near.
+# This one converges; the usual polynomials only come close.
 EXACT = ((3.4445, -4.775, 2.0315),) * 4 + ((1.875, -1.25, 0.375),) * 6
 
 
@@ -26,7 +26,7 @@ def test_it_is_the_nearest_orthogonal_matrix():
     np.testing.assert_allclose(u, left @ right, atol=1e-4)
 
 
-def test_neither_the_size_nor_the_directions_of_the_gradient_matter():
+def test_it_is_scale_invariant_and_rotation_equivariant():
     """`u(c Q g R) = Q u(g) R`."""
     tx = scale_by_muon()
     q, _ = jnp.linalg.qr(jax.random.normal(jax.random.key(1), (3, 3)))
@@ -43,7 +43,7 @@ def test_adaptive_is_as_long_as_the_sum_of_singular_values():
 
 
 def test_a_consistent_rms():
-    """The mean square does not depend on the shape."""
+    """The root mean square does not depend on the shape."""
     for g in (W, W.T):
         tx = muon(1.0, EXACT, 10, consistent_rms=0.2)
         rms = jnp.sqrt(jnp.mean(_first(tx, g) ** 2))
@@ -64,8 +64,8 @@ def test_a_complex_matrix_becomes_unitary():
     np.testing.assert_allclose(u @ u.conj().T, np.eye(3), atol=1e-4)
 
 
-def test_numbers_for_a_whole_subtree():
-    """And `None` where Adam is wanted."""
+def test_dimension_numbers_for_a_whole_subtree():
+    """And `None` to use Adam."""
     p = {"layers": [W, W + 1], "head": W, "none": None}
     numbers = {"layers": MuonDimensionNumbers(), "head": None, "none": None}
     state = muon(0.1, muon_weight_dimension_numbers=numbers).init(p)
@@ -76,21 +76,21 @@ def test_numbers_for_a_whole_subtree():
     assert [x.shape for x in jax.tree.leaves(rest.mu)] == [(3, 4)]
 
 
-def test_optax_numbers_are_numbers():
+def test_optax_dimension_numbers_are_accepted():
     theirs = optax.contrib.MuonDimensionNumbers(1, 0)
     ours = MuonDimensionNumbers(1, 0)
     find = lambda numbers: _first(muon(0.1, muon_weight_dimension_numbers=numbers), W)
     np.testing.assert_array_equal(find(theirs), find(ours))
 
 
-def test_numbers_may_be_none_for_all():
+def test_dimension_numbers_may_be_none_for_all():
     """Optax compares the tree with `None`, and fails."""
     u = _first(scale_by_muon(), {"w": W})
     np.testing.assert_allclose(u["w"], _first(scale_by_muon(), W), rtol=1e-6)
 
 
 def test_the_polynomials_of_the_state_are_used():
-    """They may be changed in the middle of a run."""
+    """They may be changed during training."""
     tx = scale_by_muon()
     state = tx.init(W)._replace(ns_coeffs=jnp.array([1.0, 0.0, 0.0]))
     u, _ = tx.update(W, state)
@@ -160,7 +160,7 @@ def test_impossible_options(as_users_do, options, said):
         scale_by_muon(**options)
 
 
-def test_what_is_not_a_matrix(as_users_do):
+def test_leaves_that_are_not_matrices(as_users_do):
     with pytest.raises(
         ValueError, match=r"leaf \['w'\] has shape \(4,\), expected a ma"
     ):

@@ -50,7 +50,7 @@ def test_the_same_numbers_as_optax(make, dtype):
 
 
 def test_no_example_counts_for_more_than_the_clip():
-    """Without noise, whatever one example is."""
+    """Without noise, whatever the example."""
     tx = differentially_private_aggregate(1.0, 0.0, 0)
     for size in (1e-3, 1.0, 1e15):
         gs = jax.tree.map(lambda g, size=size: size * g[:1], GS)

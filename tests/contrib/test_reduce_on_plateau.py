@@ -1,4 +1,4 @@
-"""A learning rate that falls when the loss does not."""
+"""A learning rate that is reduced when the loss stops improving."""
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ FLAT = [5.0, 4, 4, 4, 4, 4, 4, 3, 3, 3, 3, -1, -1.0001, -1]
 
 
 def _states(m, losses, **options):
-    """For each loss the state after it, and an update."""
+    """The state after each loss, and an update."""
     tx = m.contrib.reduce_on_plateau(**options)
 
     def step(state, loss):
@@ -47,13 +47,13 @@ def test_step_by_step_as_optax(options):
 
 
 def test_patience():
-    """It falls at the second average in a row that is no better."""
+    """It is reduced at the second average in a row that is not better."""
     scales = _states(steepest, [3, 3, 3, 2, 2, 2], factor=0.5, patience=2)[:, 0]
     assert scales.tolist() == [1, 1, 0.5, 0.5, 0.5, 0.25]
 
 
-def test_all_better_is_better():
-    """Of an infinite best there is no fraction: with `rtol=1` Optax sees NaN."""
+def test_rtol_of_one_works():
+    """A fraction of an infinite best value is NaN: Optax with `rtol=1`."""
     best = _states(steepest, [3.0, -1.0], rtol=1.0)[:, 1]
     assert best.tolist() == [3.0, -1.0]
 
@@ -72,8 +72,8 @@ def test_in_a_chain_under_scan(size):
     assert state[1].scale == 0.5 ** (7 if size == 1 else 3)
 
 
-def test_numbers_are_wide_and_values_are_anything():
-    """A loss in bfloat16, an integer, a NumPy number."""
+def test_the_loss_may_have_any_dtype():
+    """The loss may be a bfloat16 number, an integer or a NumPy number."""
     tx, g = reduce_on_plateau(patience=1), jnp.ones(2, "bfloat16")
     state = tx.init(g)
     assert state.scale.dtype == "float32"

@@ -21,7 +21,7 @@ def _grad(p):
 
 
 def _by_hand(down, up, p, rounds, period, reset):
-    """Climb, look, and descend from where the climb began."""
+    """Climb, take the gradient, and descend from the starting point."""
     down_state, up_state = down.init(p), up.init(p)
     for _ in range(rounds):
         worst = p
@@ -38,7 +38,7 @@ def _by_hand(down, up, p, rounds, period, reset):
 @pytest.mark.parametrize("reset", [True, False], ids=["reset", "remember"])
 @pytest.mark.parametrize("mode", ["step by step", "opaque"])
 def test_as_the_paper_says(mode, reset, period):
-    """With a period of 1 it is the optimizer; Optax then returns to where it was."""
+    """With a period of 1 it is the plain optimizer; Optax returns to old params."""
     down, up = steepest.adamw(0.1), steepest.chain(CLIMB, steepest.trace(0.9))
     tx = sam(down, up, period, reset, opaque_mode=mode == "opaque")
     want = _by_hand(down, up, P, 3, period, reset)
@@ -77,7 +77,7 @@ def test_what_grad_fn_sees():
     assert seen == [(3.0, 0), (6.0, 1)]
 
 
-def test_devices_share_what_they_saw():
+def test_devices_share_their_gradients():
     tx = sam(steepest.sgd(1.0), CLIMB, opaque_mode=True, batch_axis_name="i")
     p = jnp.array(1.0)
     each = lambda g: tx.update(g, tx.init(p), p, grad_fn=lambda p, i: g)[0]
@@ -86,7 +86,7 @@ def test_devices_share_what_they_saw():
 
 
 def test_states_with_keys_and_counts():
-    """Optax multiplies states by 0 and 1, which keys cannot be."""
+    """Optax multiplies states by 0 and 1, which is not possible for keys."""
     noisy = steepest.chain(steepest.add_noise(0.1, 0.1, 0), steepest.sgd(0.1))
     tx = sam(noisy, noisy)
     state = tx.init(P)
@@ -104,8 +104,8 @@ def test_normalize():
     assert isinstance(state, NormalizeState)
 
 
-def test_nothing_has_no_direction():
-    """In Optax zero over zero is NaN, and so is SAM at a minimum."""
+def test_normalizing_zeros_gives_zeros():
+    """In Optax 0 / 0 is NaN, and so is SAM at a minimum."""
     zero = jax.tree.map(jnp.zeros_like, P)
     tx = sam(steepest.sgd(0.1), CLIMB)
     for u in (

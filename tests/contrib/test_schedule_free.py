@@ -1,4 +1,4 @@
-"""Schedule-Free: averages, and where to find them."""
+"""Schedule-Free: the averages, and how to find them in a state."""
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def _run(tx, p, steps=4):
     ids=["sgd", "adam", "clipped", "of another library"],
 )
 def test_as_the_paper_says(base):
-    """The three sequences, each kept."""
+    """All three sequences are stored here."""
     b1, p = 0.8, P
     y, state = _run(schedule_free(base, 0.1, b1), p)
     x, z, here, inner = p, p, p, base.init(p)
@@ -55,7 +55,7 @@ def test_as_the_paper_says(base):
 
 
 def test_without_b1_it_is_the_optimizer_alone():
-    """Optax divides by zero. There is no average then: the params are the answer."""
+    """Optax divides by zero. Without an average, the params are the result."""
     y, state = _run(schedule_free(steepest.sgd(0.1), 0.1, b1=0.0), P)
     want, _ = _run(steepest.sgd(0.1), P)
     close = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5)
@@ -69,16 +69,16 @@ def test_a_learning_rate_of_zero_weighs_nothing():
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(state))
 
 
-def test_no_warm_up_is_no_warm_up():
-    """In Optax a warm-up over no steps has a learning rate of zero for ever."""
+def test_zero_warmup_steps_are_no_warmup():
+    """In Optax a warm-up over zero steps keeps the learning rate at zero."""
     y, _ = _run(schedule_free_sgd(0.1, warmup_steps=0), P)
     want, _ = _run(schedule_free_sgd(0.1), P)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), y, want)
 
 
 @pytest.mark.parametrize("inside", ["chain", "masked", "multi", "named", "partition"])
-def test_the_average_is_found_inside(inside):
-    """Optax wants the state itself. Leaves that nobody averages stay."""
+def test_the_average_is_found_in_nested_states(inside):
+    """Optax needs the state itself. Leaves without an average do not change."""
     free = schedule_free_sgd(0.1)
     half = {"w": "slow", "b": "fast", "none": "fast"}
     tx = {
@@ -114,7 +114,7 @@ def test_under_jit_and_scan():
 
 
 def test_dtypes():
-    """`z` in its own; the answer in the wider."""
+    """`z` in its own dtype; the result in the wider one."""
     p = jnp.ones(3, "bfloat16")
     y, state = _run(schedule_free_sgd(0.1, state_dtype="float32"), p)
     assert (y.dtype, state.z.dtype, state.b1.dtype) == (

@@ -1,4 +1,4 @@
-"""Sophia, and the diagonal of the Hessian."""
+"""Sophia, and estimates of the diagonal of the Hessian."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def _bowl(p):
 
 
 def _crossed(p):
-    """All coordinates meet: what is estimated depends on the signs."""
+    """All coordinates interact, so the estimate depends on the signs."""
     return 0.5 * (jnp.sum(p["a"] * jnp.array([1.0, 10.0, 100.0])) + 7 * p["b"]) ** 2
 
 
@@ -56,7 +56,7 @@ def test_the_signs_are_those_of_optax(key):
 
 
 def test_a_seed_may_be_a_number():
-    """Optax takes it for a key, and then fails."""
+    """Optax treats it as a key, and fails."""
     old = jax.random.PRNGKey(3)
     for seed in (3, np.int64(3), jnp.array(3)):
         key = contrib.hutchinson_estimator_diag_hessian(seed).init(P).key
@@ -64,7 +64,7 @@ def test_a_seed_may_be_a_number():
 
 
 def test_the_second_step_is_newtons():
-    """Where nothing is clipped: u = -m / h, with the curvature of the first step."""
+    """If nothing is clipped, u = -m / h, with the curvature of the first step."""
     tx = contrib.sophia(
         1.0, b1=0.0, b2=0.0, gamma=1.0, clip_threshold=None, weight_decay=0.0
     )
@@ -75,8 +75,8 @@ def test_the_second_step_is_newtons():
     assert state[0].count == 2
 
 
-def test_the_curvature_is_looked_at_now_and_then():
-    """Eagerly and compiled: at steps 1, 4 and 7 of an interval of 3."""
+def test_the_curvature_is_updated_every_few_steps():
+    """Eager and compiled: at steps 1, 4 and 7 for an interval of 3."""
     tx = contrib.sophia(0.1, update_interval=3, weight_decay=0.0)
     update = jax.jit(lambda g, s: tx.update(g, s, P, obj_fn=_bowl))
     state = other = tx.init(P)

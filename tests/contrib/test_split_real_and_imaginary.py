@@ -1,4 +1,4 @@
-"""Complex numbers as two real ones."""
+"""Complex numbers as pairs of real numbers."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ P = {"c": jnp.array([1 + 2j, -3j]), "r": jnp.array([0.5, -1.0]), "n": None}
 
 @pytest.mark.parametrize("wide", [False, True], ids=["complex64", "complex128"])
 def test_as_optax_does(wide):
-    """Updates and state, whose arrays stand in the same places."""
+    """Updates and state, with arrays in the same places."""
     with jax.enable_x64(wide):
         dtype = jnp.complex128 if wide else jnp.complex64
         p = {**P, "c": P["c"].astype(dtype), "r": P["r"].astype(float)}

@@ -1,4 +1,4 @@
-"""What a function made knows how it was made."""
+"""Transformations remember the call that made them."""
 
 import copy
 import pickle
@@ -103,7 +103,7 @@ def test_its_leaves_are_arrays_with_names():
 
 
 def test_the_order_of_patterns_survives():
-    """JAX sorts the keys of a dict. The first pattern that matches decides."""
+    """JAX sorts the keys of a dict, but the first matching pattern wins."""
     parts = {"w": steepest.sgd(jnp.array(1.0)), "": steepest.sgd(jnp.array(2.0))}
     tx = jax.tree.map(lambda x: x, steepest.route(parts))
     g = {"w": jnp.ones(1), "v": jnp.ones(1)}
@@ -124,7 +124,7 @@ def test_masks_stay_booleans():
     assert jax.tree.map(lambda x: x.tolist(), step(tx, g)) == {"w": [2.0], "b": [1.0]}
 
 
-def test_a_number_that_is_unlikely_is_said_once():
+def test_an_unusual_number_warns_once():
     with pytest.warns(steepest.UnusualValueWarning):
         tx = steepest.sgd(jnp.array(0.1), momentum=1.5)
     g = jnp.ones(1)
@@ -148,8 +148,8 @@ def test_a_wrong_keyword_is_named():
         steepest.clip(delta=1.0)
 
 
-def test_it_is_made_when_it_is_used(as_users_do):
-    """JAX puts any object in the place of a leaf."""
+def test_it_is_built_when_it_is_used(as_users_do):
+    """JAX replaces leaves by arbitrary objects."""
     tx = jax.tree.unflatten(jax.tree.structure(adamw(jnp.array(0.1))), [object()])
     assert isinstance(tx.call, Call)
     with pytest.raises(TypeError, match="learning_rate is a object"):

@@ -1,4 +1,4 @@
-"""One voice: who, what was found, what was wanted, what to do."""
+"""All errors have the same form: name, actual value, expected value, what to do."""
 
 from functools import partial
 

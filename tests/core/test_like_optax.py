@@ -33,7 +33,7 @@ def test_every_class_that_both_have(name):
     assert isinstance(theirs(*values), ours)
 
 
-def test_these_are_all():
+def test_no_class_is_missing():
     assert len(SHARED) > 60
     alone = sorted(_OURS.keys() - _THEIRS.keys())
     assert [x for x in alone if x.endswith("State")] == [
@@ -44,7 +44,7 @@ def test_these_are_all():
     ]
 
 
-def test_a_class_is_no_other():
+def test_classes_are_not_mixed_up():
     pair = steepest.GradientTransformation(lambda p: (), lambda u, s, p=None: (u, s))
     assert isinstance(pair, optax.GradientTransformation)
     assert not isinstance(pair, optax.GradientTransformationExtraArgs)
@@ -55,7 +55,7 @@ def test_a_class_is_no_other():
 
 
 def test_the_type_stays():
-    """JAX compares types: two types for one state would be two tree structures."""
+    """JAX compares types: two types for one state would give two tree structures."""
     state = steepest.EmptyState()
     assert type(state) is steepest.EmptyState
     assert state.__class__ is not steepest.EmptyState
@@ -89,7 +89,7 @@ def test_what_is_made_of_one_has_the_same_type(again):
     assert jax.tree.structure(new) == jax.tree.structure(ADAM)
 
 
-def test_it_looks_as_it_did():
+def test_the_appearance_of_classes_does_not_change():
     assert repr(steepest.EmptyState()) == "EmptyState()"
     assert repr(ADAM).startswith("ScaleByAdamState(count=")
     assert ADAM.__class__.__module__ == "steepest.optimizers._adam"
@@ -124,7 +124,7 @@ def test_a_subclass_of_the_same_name_is_another_class():
 
 @pytest.mark.parametrize("found", [None, ModuleType("optax"), object(), "optax"])
 def test_anything_may_be_called_optax(found, monkeypatch):
-    """A blocked import, one that is half done, a mock."""
+    """A blocked import, a partial import, a mock."""
     for name in [name for name in sys.modules if name.startswith("optax.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "optax", found)

@@ -6,7 +6,7 @@ from steepest.core import mesh_axes
 
 
 def test_equal_names_are_one_object():
-    """So that formulas over them are compiled once."""
+    """So that formulas with them are compiled once."""
     assert mesh_axes("f", "x") is mesh_axes("f", ["x"])
     assert mesh_axes("f", ("x", "y")).names == ("x", "y")
     assert mesh_axes("f", None) is None and mesh_axes("f", ()) is None
@@ -20,6 +20,6 @@ def test_equal_names_are_one_object():
         (("x", "x"), r"f: axis_name is \('x', 'x'\), with one name twice, expected"),
     ],
 )
-def test_what_is_none_is_refused(wrong, said):
+def test_bad_axis_names_are_refused(wrong, said):
     with pytest.raises(TypeError, match=said):
         mesh_axes("f", wrong)

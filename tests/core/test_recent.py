@@ -1,6 +1,6 @@
-"""The memory of what was made lately; and no other memory lives as long as a process.
+"""The bounded cache; and no other cache lives as long as the process.
 
-Keys come from the user, so a memory without a bound fills the machine in a long search.
+Keys come from the user, so an unbounded cache fills the memory in a long search.
 """
 
 import ast
@@ -18,15 +18,15 @@ from steepest.core import Recent
 SRC = Path(steepest.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
 GROWS = "dict", "set", "list", "defaultdict", "OrderedDict", "WeakKeyDictionary"
-# Where an object keeps a table that cannot grow without bound, and why.
+# Files with a container that cannot grow without bound, and why.
 BOUNDED = {
-    "core/_recent.py": "the bounded memory itself",
-    "engine/step/_hold.py": "dies with the trace it is made in",
-    "exchange/_install.py": "the path of a module, which stays empty",
+    "core/_recent.py": "the bounded cache itself",
+    "engine/step/_hold.py": "lives only as long as its trace",
+    "exchange/_install.py": "the path of a module, always empty",
 }
 
 
-def test_what_was_used_longest_ago_goes_first():
+def test_the_least_recently_used_value_is_dropped():
     recent = Recent(2)
     assert [recent(k, lambda k=k: -k) for k in (1, 2, 1, 3)] == [-1, -2, -1, -3]
     assert (1 in recent, 2 in recent, 3 in recent) == (True, False, True)
@@ -49,7 +49,7 @@ def test_an_error_is_not_remembered():
     assert recent("a", lambda: 5) == 5
 
 
-def test_what_makes_may_ask_again():
+def test_computing_a_value_may_use_the_cache():
     recent = Recent(4)
     assert recent("outer", lambda: recent("inner", lambda: 1) + 1) == 2
 
@@ -58,7 +58,7 @@ def test_two_threads_get_the_same_value():
     recent, together = Recent(2), threading.Barrier(4)
 
     def make():
-        together.wait()  # all four have found nothing, and all four make one
+        together.wait()  # all four have found nothing, and all four compute a value
         return object()
 
     with ThreadPoolExecutor(4) as pool:
@@ -82,8 +82,8 @@ def test_threads_that_drop_each_others_values():
 @pytest.mark.parametrize(
     "again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
 )
-def test_a_copy_begins_empty(again):
-    """An optimizer that holds one can be copied, lock and all."""
+def test_a_copy_starts_empty(again):
+    """An optimizer with a cache can be copied, including its lock."""
     recent = Recent(3)
     recent("a", lambda: 1)
     other = again(recent)
@@ -91,7 +91,7 @@ def test_a_copy_begins_empty(again):
 
 
 def _is_growing(value):
-    """Whether it is an empty container, which somebody will fill."""
+    """Whether it is an empty container that may be filled later."""
     if isinstance(value, ast.Dict):
         return not value.keys
     if isinstance(value, ast.List):
@@ -108,7 +108,7 @@ def _assigned(nodes):
 
 
 def _memories(tree):
-    """Names of what may grow for the life of the process, or of an optimizer."""
+    """Names of containers that may grow while the process or an optimizer lives."""
     found = [ast.unparse(target) for target in _assigned(tree.body)]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -122,14 +122,14 @@ def _memories(tree):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SRC)))
-def test_every_memory_is_bounded(path):
+def test_every_cache_is_bounded(path):
     name = str(path.relative_to(SRC))
     if name.startswith("race/") or name in BOUNDED:
         return
     assert not _memories(ast.parse(path.read_text())), "use `core.Recent`"
 
 
-def test_a_memory_without_a_bound_would_be_seen():
+def test_an_unbounded_cache_would_be_detected():
     lines = "KNOWN: dict = {}", "SEEN = set()", "@cache\ndef f(x): ..."
     lines += ("class A:\n def __init__(self):\n  self.x = OrderedDict()",)
     for line in lines:

@@ -1,4 +1,4 @@
-"""A rule is wired by names, and says at once which name is wrong."""
+"""The arguments of a rule are matched by name; wrong names are immediate errors."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -26,7 +26,7 @@ def _per_step(count, *, decay):
 
 
 def _formula(g, b, a, *, c, decay):
-    """It names its memory in another order than the rule does."""
+    """Takes its memory in another order than the rule lists it."""
     return a + 2 * b + c * g, b + 1, decay * a
 
 
@@ -40,7 +40,7 @@ def _rule(**fields):
     return Rule("mine", _formula, _State, **{**parts, **fields})
 
 
-def test_the_order_of_a_dict_decides_nothing():
+def test_the_order_of_a_dict_does_not_matter():
     g = jnp.array([1.0, 2.0])
     one = _rule()
     other = _rule(memory={"b": jnp.zeros_like, "a": jnp.ones_like})
@@ -106,7 +106,7 @@ def test_a_formula_that_returns_too_little_is_named():
         tx.update(jnp.ones(2), tx.init(jnp.ones(2)))
 
 
-def test_what_it_asks_for_is_what_it_needs():
+def test_required_arguments_follow_from_the_signature():
     optional = lambda g, p=None: g
     needs = lambda formula, **fields: Rule("mine", formula, **fields).needs
     assert needs(lambda g: g) == ()

@@ -1,4 +1,4 @@
-"""Constants of a program are equal only if nothing tells them apart."""
+"""Constants of a program are equal only if they are indistinguishable."""
 
 import pickle
 
@@ -14,7 +14,7 @@ from steepest.core import Static
     [(1, 1.0), (True, 1), (0.0, -0.0), ("1", 1), ((1,), (1.0,)), (None, False)],
     ids=repr,
 )
-def test_what_python_takes_for_equal_may_be_two_programs(a, b):
+def test_values_that_are_equal_in_python_may_be_two_programs(a, b):
     assert Static([a]) != Static([b])
 
 
@@ -37,7 +37,7 @@ def test_twins_are_equal_and_hash_alike(make):
     assert pickle.loads(pickle.dumps(one)) == one
 
 
-def test_what_cannot_be_compared_is_equal_to_itself_alone():
+def test_incomparable_values_are_equal_only_to_themselves():
     class Odd:
         __hash__ = None
 

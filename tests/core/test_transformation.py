@@ -1,4 +1,4 @@
-"""The pair, exactly: what it is, and what it does with extra arguments."""
+"""The pair of functions, and what it does with extra arguments."""
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +72,7 @@ def test_an_ordinary_one_of_optax_learns_to_ignore_extras():
     assert tx.update(2.0, "s", "p", value=5.0) == (-2.0, ("s", "p"))
 
 
-def test_one_of_optax_still_hears_extras():
+def test_one_of_optax_still_receives_extras():
     theirs = optax.GradientTransformationExtraArgs(_init, _scaled)
     tx = steepest.with_extra_args_support(theirs)
     assert isinstance(tx, GradientTransformationExtraArgs)
@@ -81,7 +81,7 @@ def test_one_of_optax_still_hears_extras():
 
 
 def test_the_empty_state_is_empty():
-    """No leaves: nothing to save, to shard or to donate."""
+    """It has no leaves: nothing to save, shard or donate."""
     assert steepest.EmptyState() == ()
     assert steepest.EmptyState._fields == ()
     assert jax.tree.leaves(steepest.EmptyState()) == []

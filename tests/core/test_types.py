@@ -1,10 +1,10 @@
-"""The words: which objects a protocol takes in."""
+"""Protocols: which objects they accept."""
 
 import steepest
 
 
 class _Plateau:
-    """Halves its answer whenever the loss is given."""
+    """Halves its result whenever the loss is given."""
 
     def init(self):
         return 1.0
@@ -26,5 +26,5 @@ def test_a_function_is_no_stateful_schedule():
 
 
 def test_a_transformation_is_no_stateful_schedule():
-    """It has `init` and `update`, and is not called."""
+    """It has `init` and `update`, but is not callable."""
     assert not isinstance(steepest.identity(), steepest.StatefulSchedule)

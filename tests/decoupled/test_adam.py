@@ -29,7 +29,7 @@ def _run(theta, updates, **hyper):
 
 
 def _reference(theta, updates, eta=0.001, beta1=0.9, beta2=0.999, eps=1e-8):
-    """As the paper's algorithm 1 writes it, in float64."""
+    """Algorithm 1 of the paper, in float64."""
     g1, g2 = np.zeros_like(theta), np.zeros_like(theta)
     for t, g in enumerate(updates, 1):
         g1 = beta1 * g1 + (1 - beta1) * g

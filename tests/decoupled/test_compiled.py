@@ -1,4 +1,4 @@
-"""What every decoupled rule obeys."""
+"""Properties of every decoupled rule."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ RULES = {
 rules = pytest.mark.parametrize("init, step", RULES.values(), ids=RULES)
 dtypes = pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, jnp.float32])
 
-# Each hyperparameter, as a function of the time step.
+# Each hyperparameter as a function of the time step.
 SCHEDULES = [
     ("adam", "eta", lambda t: 0.1 / (1 + t)),
     ("adam", "beta1", lambda t: 0.5 + 0.1 * t),
@@ -78,7 +78,7 @@ def test_the_time_step_is_a_float_and_counts_the_calls(init, step):
     ],
 )
 def test_any_tree_comes_back_as_it_is(init, step, theta):
-    """Lists in, lists out, as ngc-learn has it; and any other tree."""
+    """Lists in, lists out, as in ngc-learn; and any other tree."""
     _, new = _run(init, step, theta, 2)
     assert jax.tree.structure(new) == jax.tree.structure(theta)
     assert jax.tree.map(jnp.shape, new) == jax.tree.map(jnp.shape, theta)
@@ -118,7 +118,7 @@ def test_weights_of_64_bits_keep_them(init, step):
 @rules
 @dtypes
 def test_the_state_is_a_fixed_point_of_types(init, step, dtype):
-    """So that it can be the carry of a `scan`."""
+    """So it can be the carry of a `scan`."""
     theta = _theta(dtype)
     state = init(theta)
     new, _ = step(state, theta, _updates(0, theta))
@@ -194,7 +194,7 @@ def test_the_same_schedule_compiles_once():
 
 @rules
 def test_the_old_weights_are_not_given_up(init, step):
-    """Local learning reads them again: nothing is donated."""
+    """Local learning reads them again, so nothing is donated."""
     theta = _theta()
     state = init(theta)
     first, again = (step(state, theta, theta) for _ in range(2))
@@ -228,7 +228,7 @@ def test_a_state_of_another_kind_is_refused(init, step, as_users_do):
 @schedules
 @pytest.mark.parametrize("bad", [-0.1, float("nan"), "0.1", None, [0.1]], ids=str)
 def test_impossible_numbers_are_refused(rule, name, schedule, bad, as_users_do):
-    """Given, or read off a schedule; and at once, where a rule is asked for by name."""
+    """Passed directly or by a schedule; and as soon as a rule is looked up by name."""
     init, step = RULES[rule]
     message = rf"{name} (is|has) .*, expected (a|one) number .*"
     theta = _theta()

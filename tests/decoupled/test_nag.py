@@ -85,7 +85,7 @@ def test_the_same_as_made_of_the_transformation():
 
 @pytest.mark.parametrize("mu", [0.0, 0.5, 0.99])
 def test_the_first_step_is_plain_descent(mu):
-    """There is no earlier point to come from."""
+    """There is no previous point yet."""
     _, path = _run(three, [three], eta=0.1, mu=mu)
     _, theta = sgd_step(sgd_init(three), three, three, eta=0.1)
     _assert_close(path[0], theta)
@@ -101,7 +101,7 @@ def test_without_momentum_it_is_plain_descent():
 
 
 def test_momentum_overtakes_plain_descent_in_a_valley():
-    """Which is what it is for: 60 steps down `x^2 / 2 + y^2 / 100`."""
+    """That is its purpose: 60 steps down `x^2 / 2 + y^2 / 100`."""
 
     def height(x):
         return 0.5 * x[0] ** 2 + 0.01 * x[1] ** 2

@@ -73,7 +73,7 @@ def test_an_unknown_name_is_told_the_names(find, name):
 )
 @pytest.mark.parametrize("wrong", ["learning_rate", "theta"])
 def test_an_unknown_hyperparameter_is_told_the_hyperparameters(name, known, wrong):
-    """When the rule is asked for, not at its first step."""
+    """When the rule is looked up, not at its first step."""
     with pytest.raises(TypeError) as caught:
         get_opt_step_fn(name, **{wrong: 0.1})
     assert str(caught.value) == (

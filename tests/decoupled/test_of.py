@@ -132,7 +132,7 @@ def test_it_works_inside_jit_and_scan(make):
 
 
 def test_lookahead_has_fast_and_slow_weights():
-    """The adjustments are those of the fast ones."""
+    """The adjustments are for the fast weights."""
     init, step = of(steepest.lookahead(steepest.sgd(1.0), 2, 0.5))
     theta = steepest.LookaheadParams.init_synced([jnp.array(3.0)])
     state = init(theta)

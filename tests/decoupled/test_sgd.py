@@ -35,7 +35,7 @@ def test_the_same_as_the_transformation():
 
 
 def test_a_half_weight_takes_a_step_computed_wide():
-    """In bfloat16 0.1 is 0.1001, and the step would be 0.1011."""
+    """In bfloat16, 0.1 is 0.1001, and the step would be 0.1011."""
     theta = [jnp.zeros(1, jnp.bfloat16)]
     updates = [jnp.full(1, 1.0078125, jnp.bfloat16)]
     _, new = sgd_step(sgd_init(theta), theta, updates, eta=0.1)

@@ -33,7 +33,7 @@ def test_groups_have_their_labels_and_wrappers_are_looked_into():
     assert rates == {("slow",): 0.1, ("fast",): 1.0}
 
 
-def test_who_handles_a_leaf():
+def test_which_transformation_handles_a_leaf():
     inner = steepest.masked(steepest.clip(1.0), {"w": True, "b": False})
     tx = steepest.chain(inner, steepest.flatten(steepest.sgd(0.1)))
     rate = "flatten(scale_by_learning_rate)"

@@ -34,7 +34,7 @@ def test_every_public_submodule_is_known():
     assert rooms | {*_public_modules(optax)} <= known
 
 
-def test_it_answers_for_optax(without_optax):
+def test_it_replaces_optax(without_optax):
     undo = steepest.install_as_optax()
     try:
         import optax as found

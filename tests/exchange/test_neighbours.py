@@ -1,7 +1,7 @@
-"""Libraries that take optimizers take ours as they are, beside an Optax they import.
+"""Other libraries accept steepest's optimizers, in a process that also imports Optax.
 
-Each is given the same optimizer of both. Those that are not installed are skipped:
-`make neighbours` installs them.
+Each gets the same optimizer from both libraries. Those that are not installed are
+skipped: `make neighbours` installs them.
 """
 
 import subprocess
@@ -24,13 +24,13 @@ Y = 3.0 * X - 1.0
 
 @pytest.fixture(autouse=True)
 def as_they_do():
-    """They want numbers of different dtypes and ranks to meet."""
+    """They combine numbers of different dtypes and ranks."""
     with loose():
         yield
 
 
 def _same(run):
-    """What `run` returns for a library, from both."""
+    """The results of `run` with each library."""
     ours, theirs = run(steepest), run(optax)
     for x, y in zip(*map(jax.tree.leaves, (ours, theirs)), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5)
@@ -52,7 +52,7 @@ def test_flax_nnx():
 
 
 def test_numpyro():
-    """It asks `isinstance`."""
+    """It uses `isinstance`."""
     numpyro = pytest.importorskip("numpyro")
     infer = pytest.importorskip("numpyro.infer")
     guides = pytest.importorskip("numpyro.infer.autoguide")

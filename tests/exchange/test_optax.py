@@ -144,13 +144,13 @@ def test_what_only_we_have_stays():
     assert found == jax.tree.structure(steepest.nag(0.1, 0.9).init(P))
 
 
-def test_those_at_home_stay():
+def test_transformations_of_the_same_library_do_not_change():
     ours, theirs = steepest.adam(0.1), optax.adam(0.1)
     assert steepest.from_optax(ours) is ours
     assert steepest.to_optax(theirs) is theirs
 
 
-def test_without_optax_there_is_nowhere_to_go(monkeypatch):
+def test_without_optax_it_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "optax", None)
     with pytest.raises(ImportError, match="to_optax: Optax cannot be imported"):
         steepest.to_optax(steepest.EmptyState())

@@ -1,4 +1,4 @@
-"""Gradients of single elements, against Optax and against NumPy."""
+"""Per-example gradients, against Optax and NumPy."""
 
 import copy
 import pickle
@@ -18,7 +18,7 @@ P = {"w": jnp.ones((3, 2)), "b": [jnp.zeros(2), None]}
 
 
 def _batches(steps=4, size=5, axis=0, dtype=jnp.float32):
-    """For each step, gradients of `size` elements."""
+    """Gradients of `size` examples for each step."""
     for step in range(steps):
         keys = steepest.tree.split_key_like(jax.random.key(step), P)
         each = jax.tree.map(
@@ -84,7 +84,7 @@ def test_what_is_read_is_the_same(name):
 
 
 def test_variance_is_that_of_numpy():
-    """Of two batches, taken one after the other."""
+    """Over two batches, one after the other."""
     tx = aggregating.get_per_element_mean_and_sum_sq_diff_grads(0, 2)
     batches = list(_batches(2))
     (_, found), _ = _run(tx, batches)[-1]
@@ -102,7 +102,7 @@ def test_several_axes_are_one_batch():
 
 
 def test_a_complex_variance_is_real():
-    """The mean of |g - m|^2, where Optax takes the square."""
+    """The mean of |g - m|^2, where Optax takes (g - m)^2."""
     g = jnp.array([[1 + 1j], [1 - 1j]])
     tx = aggregating.get_per_element_mean_and_sum_sq_diff_grads()
     (mean, found), _ = tx.update(g, tx.init(g[0]))

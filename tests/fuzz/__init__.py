@@ -2,8 +2,8 @@
 
     python -m tests.fuzz 5000 --seed 1
 
-prints how many expressions were compared and every difference, made small, as a call of
-`check` that can be pasted.
+prints the number of compared expressions and every difference, reduced to a small
+example: a call of `check` that can be pasted.
 """
 
 from ._compare import difference as difference
@@ -13,6 +13,6 @@ from ._problems import Problem as Problem
 
 
 def check(expression: Call, problem: Problem) -> None:
-    """Raise an error that says what differs, if anything does."""
+    """Raise an error if the libraries differ; it says where."""
     what = difference(expression, problem)
     assert what is None, what

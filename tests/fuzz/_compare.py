@@ -1,4 +1,4 @@
-"""Whether two runs are the same, up to the rounding that their dtypes explain."""
+"""Whether two runs are equal, up to the rounding of their dtypes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,18 +10,18 @@ from ._differences import expected, is_expected, Known
 from ._problems import Problem
 from ._run import ours, Refused, Row, theirs, theirs_at_once
 
-# Tolerances relative to the largest number of the array.
+# Tolerances, relative to the largest number of the array.
 ROUNDING = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 8e-2}
 
 
 def difference(expression: Any, problem: Problem) -> str | None:
-    """What differs between the two libraries; `None` if nothing does.
+    """The difference between the two libraries; `None` if there is none.
 
-    A number that differs in float32 differs only if it does in float64 too, where
-    rounding explains nothing. Of half precision the reference is Optax in float32.
+    A difference in float32 counts only if it also occurs in float64, where rounding
+    does not explain it. For half precision the reference is Optax in float32.
 
     Raises:
-        Refused: by Optax, so that there is nothing to compare.
+        Refused: if Optax raises an error, so that there is nothing to compare.
     """
     want = theirs_at_once(expression, problem)
     known = expected(expression, problem)
@@ -31,7 +31,7 @@ def difference(expression: Any, problem: Problem) -> str | None:
     try:
         found = ours(expression, problem, "" if half else "float32")
     except Refused as refused:
-        theirs(expression, problem)  # what Optax refuses too is no difference
+        theirs(expression, problem)  # not a difference if Optax raises an error too
         return f"steepest raises {refused}"
     tolerance = ROUNDING[problem.dtype if half else "float32"]
     what = first_difference(found, want, tolerance, known, types=not half)
@@ -55,10 +55,10 @@ def first_difference(
     """The first step and path where two runs differ.
 
     Args:
-        found, want: of steepest and of Optax.
+        found, want: results of steepest and of Optax.
         tolerance: relative to the largest number of the array.
-        known: differences that are meant.
-        types: whether dtypes and classes must be the same too.
+        known: intended differences.
+        types: whether dtypes and classes must be equal too.
     """
     largest: dict[str, float] = {}
     for t, (here, there) in enumerate(zip(found, want, strict=True)):
@@ -74,21 +74,21 @@ def first_difference(
             if types and not _same_type(x.dtype, y.dtype):
                 return f"step {t}, {path}: {x.dtype}, in Optax {y.dtype}"
         if any(_is_better(x, y) for _, x, y in pairs):
-            return None  # we are finite where Optax is not: from here on they part
+            return None  # we are finite and Optax is not: they differ from here on
         for path, x, y in pairs:
             if is_expected(known, path):
                 continue
-            # Half precision is kept between steps, and what was rounded stays.
+            # Half precision is stored between steps, so rounding errors remain.
             before = 0.0 if types else largest.get(path, 0.0)
             largest[path] = max(before, _largest(y))
-            least = 1e-12 if types else tolerance * 1e-2  # what is lost near 1
+            least = 1e-12 if types else tolerance * 1e-2  # digits lost near 1
             if not _is_same(x, y, tolerance * largest[path] + least):
                 return f"step {t}, {path}: {_short(x)}, in Optax {_short(y)}"
     return None
 
 
 def _same_type(x: np.dtype, y: np.dtype) -> bool:
-    """The same dtype; what is never negative may be real where Optax has it complex."""
+    """The same dtype; nonnegative numbers may be real where Optax's are complex."""
     return x == y or (y.kind == "c" and x.kind == "f" and 2 * x.itemsize == y.itemsize)
 
 
@@ -105,7 +105,7 @@ def _is_same(x: np.ndarray, y: np.ndarray, tolerance: float) -> bool:
     if np.any(_finite(x) != good):
         return False
     a, b = (z[good].astype(complex if z.dtype.kind == "c" else float) for z in (x, y))
-    if x.dtype == np.float16:  # it has no other numbers
+    if x.dtype == np.float16:  # it has no larger numbers
         b = np.clip(b, -65504, 65504)
     return bool(np.all(np.abs(a - b) <= tolerance))
 

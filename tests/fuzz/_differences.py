@@ -1,6 +1,7 @@
-"""Where steepest differs from Optax on purpose: data, each with its reason.
+"""Intended differences between steepest and Optax: data, each with its reason.
 
-With a `path`, only what stands there is not compared; without, the expression is not.
+With a `path`, only the values at that path are not compared; without one, the whole
+expression is not.
 """
 
 import re
@@ -16,13 +17,13 @@ COMPLEX = ("complex64",)
 
 @dataclass(frozen=True)
 class Known:
-    """A difference that is meant."""
+    """An intended difference."""
 
     reason: str  # in docs/from-optax.md
-    text: str  # a regular expression, found in the expression
+    text: str  # a regular expression, searched for in the expression
     dtypes: Sequence[str] = tuple(DTYPES)
     trees: Sequence[str] = tuple(TREES)
-    gradients: Sequence[str] = GRADIENTS  # of which one must come
+    gradients: Sequence[str] = GRADIENTS  # applies to these kinds of gradients
     path: str | None = None  # a regular expression
 
     def holds(self, text: str, problem: Problem) -> bool:
@@ -32,12 +33,12 @@ class Known:
         return here and re.search(self.text, text) is not None
 
 
-# What remembers where the params were when it began.
+# Transformations that store the initial params.
 _FROM_HERE = (
     "cocob|sam|schedule_free|mechanize|dog|dowg|prodigy|dadapt|distance|galore|madgrad"
 )
 
-# What keeps no mean of the gradients.
+# Transformations that store no mean of the gradients.
 _FORGETFUL = "|".join(
     "chain named_chain masked partition multi_transform flatten apply_if_finite "
     "conditionally_mask conditionally_transform identity scale sgd sign_sgd clip "
@@ -54,58 +55,58 @@ KNOWN = [
         COMPLEX,
     ),
     Known(
-        "`cocob` bets on the real and the imaginary part by themselves",
+        "`cocob` bets on the real and the imaginary part separately",
         "cocob",
         COMPLEX,
         path=r"^(?!.*cumulative_gradients)",  # everything else
     ),
     Known(
-        "complex NaN are NaN: Optax orders them, and its maximum may leave them out",
+        "complex NaN are NaN: Optax orders them, and its maximum may drop them",
         "adamax|amsgrad",
         COMPLEX,
     ),
     Known(
-        "`flatten` gives a real leaf a real update, beside complex ones too",
+        "`flatten` gives a real leaf a real update, also next to complex ones",
         "flatten.*nois",
         COMPLEX,
     ),
-    Known("Muon and GaLore of complex matrices conjugate", "muon|galore", COMPLEX),
+    Known("Muon and GaLore conjugate complex matrices", "muon|galore", COMPLEX),
     Known(
         "`MultiSteps` keeps the imaginary part, which Optax drops",
         "multi_steps",
         COMPLEX,
     ),
     Known(
-        "of half-precision gradients the accumulator holds the sum, for an exact mean",
+        "half-precision gradients are accumulated as a sum, for an exact mean",
         "multi_steps",
         HALF,
         path=r"\.acc_grads",
     ),
     Known(
-        "random numbers are drawn in the dtype of the leaf: others than in float32",
+        "random numbers are drawn in the dtype of the leaf: not those of float32",
         "add_noise|noisy_sgd",
         HALF,
     ),
     Known(
-        "memory of integers is kept as numbers: Optax begins it, and keeps squares, as "
-        "integers",
+        "the state of integer leaves is float: in Optax it starts as integers, and "
+        "squares stay integers",
         rf"(Call|Name)\('(?!({_FORGETFUL})')",  # anything else
         ("int32",),
     ),
     Known(
-        "extra arguments are passed on, also by these",
+        "these pass on extra arguments too",
         r"(multi_steps|lookahead|split_real).*user\.low",
     ),
     Known(
-        "`adapt_lower_bound` leaves the bound alone after a zero gradient",
+        "`adapt_lower_bound` does not change the bound after a zero gradient",
         "momo.*adapt_lower_bound",
     ),
     Known(
-        "`lookahead` resets to the state at the params where fast and slow meet",
+        "`lookahead` resets to `init` of the synchronized params",
         rf"lookahead.*({_FROM_HERE}).*True\)$",
     ),
     Known(
-        "`rprop` compares signs: zero times infinity is no change of sign",
+        "`rprop` compares signs: zero times infinity is not a change of sign",
         "rprop",
         gradients=("inf",),
     ),
@@ -118,10 +119,10 @@ KNOWN = [
 
 
 def expected(expression: Any, problem: Problem) -> list[Known]:
-    """The differences that are meant here."""
+    """The intended differences for this case."""
     return [known for known in KNOWN if known.holds(repr(expression), problem)]
 
 
 def is_expected(known: Sequence[Known], path: str) -> bool:
-    """Whether a difference at this path is meant."""
+    """Whether a difference at this path is intended."""
     return any(one.path is not None and re.search(one.path, path) for one in known)

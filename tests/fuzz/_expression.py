@@ -1,6 +1,6 @@
-"""An expression is data: a name, its arguments, and expressions among these.
+"""Expressions as data: a name and its arguments, which may be expressions.
 
-It is built with either library, and prints as the code that makes it again.
+An expression can be built with either library, and prints as code that creates it.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Name:
-    """A function that is handed over and not called, such as `skip_not_finite`."""
+    """A function that is passed and not called, such as `skip_not_finite`."""
 
     name: str
 
@@ -41,7 +41,7 @@ class Name:
 
 
 def build(m: Any, x: Any) -> Any:
-    """What `x` is with the library `m`."""
+    """The value of `x` with library `m`."""
     if isinstance(x, Name):
         return _found(m, x.name)
     if isinstance(x, Call):
@@ -72,7 +72,7 @@ def names(x: Any) -> Iterator[str]:
 
 
 def parts(x: Any) -> Iterator[tuple[Any, Any]]:
-    """What stands directly in `x`, each with its place."""
+    """The direct parts of `x`, with their positions."""
     if isinstance(x, Call):
         yield from enumerate(x.args)
         yield from x.kwargs.items()
@@ -83,7 +83,7 @@ def parts(x: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def smaller(x: Any) -> Iterator[Any]:
-    """Simpler expressions of the same kind, the simplest first."""
+    """Simpler expressions of the same kind, simplest first."""
     if not isinstance(x, Call):
         return
     yield from (part for part in _calls(x) if _is_schedule(part) == _is_schedule(x))
@@ -100,7 +100,7 @@ def smaller(x: Any) -> Iterator[Any]:
 
 
 def _inside(x: Any) -> Iterator[Any]:
-    """The same with something inside made simpler."""
+    """The same expression with one part simplified."""
     for place, part in parts(x):
         found = smaller(part) if isinstance(part, Call) else _inside(part)
         for less in found:
@@ -117,7 +117,7 @@ def _inside(x: Any) -> Iterator[Any]:
 
 
 def _calls(x: Any) -> Iterator[Call]:
-    """The calls directly below `x`, also those in lists and dicts."""
+    """The calls directly below `x`, including those in lists and dicts."""
     for _, part in parts(x):
         if isinstance(part, Call):
             yield part

@@ -1,4 +1,4 @@
-"""Draw expressions, compare, and make what differs small."""
+"""Draw expressions, compare them, and shrink those that differ."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ Case = tuple[Any, Problem]
 
 @dataclass
 class Found:
-    """A difference, as small as it could be made."""
+    """A difference, shrunk as far as possible."""
 
     expression: Any
     problem: Problem
@@ -32,10 +32,10 @@ class Found:
 
 @dataclass
 class Report:
-    """What came out."""
+    """The results."""
 
     expressions: int = 0
-    refused: int = 0  # by Optax, so that nothing was compared
+    refused: int = 0  # errors in Optax, where nothing was compared
     differences: list[Found] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
 
@@ -58,11 +58,11 @@ def fuzz(
     """Compare `count` random expressions.
 
     Args:
-        count: how many.
-        seed: of the random numbers; `None` for those that are always the same.
-        concrete: whether users' functions look at values with Python's `if`.
-        shrink: whether to make what differs small.
-        say: hears of every difference at once.
+        count: number of expressions.
+        seed: seed of the random numbers; `None` for always the same ones.
+        concrete: whether users' functions use Python's `if` on values.
+        shrink: whether to shrink expressions that differ.
+        say: called with every difference as soon as it is found.
     """
     report, seen = Report(), set[str]()
     options = settings(
@@ -74,7 +74,7 @@ def fuzz(
         suppress_health_check=list(HealthCheck),
     )
 
-    # True randomness: Hypothesis likes to try an example again with one thing changed.
+    # True randomness: Hypothesis tends to repeat an example with one change.
     @options
     @given(randoms(use_true_random=True))
     def one(random: Random) -> None:
@@ -103,11 +103,11 @@ def fuzz(
 
 
 def shrunk(case: Case, tries: int = 120) -> Case:
-    """A smaller case that differs too.
+    """A smaller case that also differs.
 
     Args:
-        case: one that differs.
-        tries: how many others to look at.
+        case: a case that differs.
+        tries: maximum number of other cases to try.
     """
     left = tries
     while left > 0:

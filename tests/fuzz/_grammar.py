@@ -1,4 +1,4 @@
-"""The grammar: what an expression may be made of."""
+"""The grammar of the random expressions."""
 
 from random import Random
 from typing import Any
@@ -7,7 +7,7 @@ from ._expression import Call, Name, names
 from ._problems import DTYPES, GRADIENTS, Problem, STEPS, TREES
 from ._user import CONCRETE, CONDITIONS, MASKS, STATEFUL
 
-RATE = object()  # where a learning rate goes: a number or a schedule
+RATE = object()  # placeholder for a learning rate: a number or a schedule
 MATRICES = Name("user.matrices")
 KEY = 3
 
@@ -124,21 +124,21 @@ OPTIMIZERS: dict[str, list[Any]] = {
     "contrib.schedule_free_sgd": [_may(0.3), _may(0.3, 3)],
     "contrib.simplified_ademamix": [_may(RATE)],
 }
-# Public, and not here: where it is compared instead.
+# Public names that are left out, and where they are compared instead.
 LEFT_OUT = {
-    "freeze": "holds to the end of a chain on purpose: tests/transforms/test_freeze.py",
+    "freeze": "lasts to the chain's end on purpose: tests/transforms/test_freeze.py",
     "selective_transform": "calls its mask on purpose: tests/transforms/test_freeze.py",
-    "scale_by_backtracking_linesearch": "asks for the loss: tests/oracles",
-    "scale_by_zoom_linesearch": "asks for the loss: tests/oracles",
-    "contrib.sophia": "asks for the loss: tests/oracles",
-    "contrib.hutchinson_estimator_diag_hessian": "asks for the loss: tests/oracles",
-    "contrib.scale_by_muon": "takes matrices alone; `contrib.muon` is here",
-    "contrib.dpsgd": "wants gradients of examples: tests/contrib/test_privacy.py",
+    "scale_by_backtracking_linesearch": "needs the loss: tests/oracles",
+    "scale_by_zoom_linesearch": "needs the loss: tests/oracles",
+    "contrib.sophia": "needs the loss: tests/oracles",
+    "contrib.hutchinson_estimator_diag_hessian": "needs the loss: tests/oracles",
+    "contrib.scale_by_muon": "takes only matrices; `contrib.muon` is included",
+    "contrib.dpsgd": "needs per-example gradients: tests/contrib/test_privacy.py",
     "contrib.differentially_private_aggregate": "as `dpsgd`",
     "per_example_global_norm_clip": "as `dpsgd`",
     "per_example_layer_norm_clip": "as `dpsgd`",
     "inject_stateful_hyperparams": "a second name of `inject_hyperparams`",
-    "stateless_with_tree_map": "a shorter way to say `stateless`",
+    "stateless_with_tree_map": "a shorter form of `stateless`",
     "with_extra_args_support": "around every expression: see `_run.py`",
 }
 
@@ -187,8 +187,8 @@ class Grammar:
     """Draws expressions and problems.
 
     Args:
-        random: where its choices come from.
-        concrete: whether users' functions look at values with Python's `if`.
+        random: source of its choices.
+        concrete: whether users' functions use Python's `if` on values.
     """
 
     def __init__(self, random: Random, *, concrete: bool = False):
@@ -196,7 +196,7 @@ class Grammar:
         self._concrete = concrete
 
     def case(self) -> tuple[Call, Problem]:
-        """An expression, and what to try it on."""
+        """An expression and a problem to run it on."""
         pick = self._random.choice
         depth = pick([0, 1, 1, 2, 2, 3])
         if pick(range(20)) == 0:
@@ -210,14 +210,15 @@ class Grammar:
         return expression, self.problem(used)
 
     def problem(self, used: set[str]) -> Problem:
-        """A problem: mostly float32, and mostly good gradients."""
+        """A problem: mostly float32, mostly with good gradients."""
         pick = self._random.choice
         kinds = "normal", "normal", "normal", "normal", *GRADIENTS
         gradients = tuple(pick(kinds) for _ in range(STEPS))
         dtype = pick(["float32", "float32", "float32", "float32", *DTYPES])
         if used & set(HOLDS):
-            # What holds still shall have a reason to, and best at once: a state that
-            # a step has made fits into what the step is made of.
+            # Give wrappers that skip steps a reason to skip, preferably the first one:
+            # a state that a step has computed is always representable in the dtypes of
+            # the step.
             k = pick([*[0] * STEPS, *range(STEPS)])
             bad = pick(["nan", "inf", "nan", "huge"])
             gradients = *gradients[:k], bad, *gradients[k + 1 :]
@@ -225,7 +226,7 @@ class Grammar:
         return Problem(pick(sorted(TREES)), dtype, gradients, eager)
 
     def expression(self, depth: int) -> Call:
-        """An expression with at most so many wrappers above one another."""
+        """An expression with at most this many nested wrappers."""
         if depth < 1:
             return self._from(self._random.choice([OPTIMIZERS, TRANSFORMS]))
         return self._random.choice(self._wrappers())(lambda: self._part(depth - 1))
@@ -275,7 +276,7 @@ class Grammar:
         return Call("user.inject", Name(name), *call.args, **call.kwargs)
 
     def _wrappers(self) -> list[Any]:
-        """Functions of a function that draws a part; the common ones more than once."""
+        """Functions of a function that draws a part; common ones are repeated."""
         pick = self._random.choice
         chains = [
             lambda part: Call("chain", *(part() for _ in range(pick([2, 2, 3])))),

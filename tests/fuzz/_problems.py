@@ -1,4 +1,4 @@
-"""Trees of params and their gradients: a few shapes, so that compiles are shared."""
+"""Trees of params and their gradients, with few shapes to share compilations."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,14 +12,14 @@ STEPS = 6
 
 
 class Layer(NamedTuple):
-    """A node with names."""
+    """A node with named children."""
 
     kernel: Any
     bias: Any
 
 
 class Leaf(NamedTuple):
-    """Shape of a leaf, and which of the problem's dtypes it has."""
+    """The shape of a leaf, and which of the problem's dtypes it has."""
 
     shape: tuple[int, ...]
     kind: int = 0
@@ -31,7 +31,7 @@ TREES: dict[str, Any] = {
     "holes": {"a": [Leaf((2,)), None], "z": Leaf((0, 3)), "n": Leaf((), 1)},
     "scalar": Leaf(()),
 }
-# Dtypes of the leaves, and of the gradients: one for each kind.
+# The dtypes of leaves and gradients, by kind.
 DTYPES = {
     "float32": ("float32", "float32"),
     "complex64": ("complex64", "float32"),
@@ -44,7 +44,7 @@ GRADIENTS = "normal", "zero", "huge", "tiny", "nan", "inf"
 
 @dataclass(frozen=True)
 class Problem:
-    """What an expression is tried on."""
+    """The inputs for an expression."""
 
     tree: str = "dict"
     dtype: str = "float32"
@@ -69,8 +69,8 @@ class Problem:
                 yield replace(self, gradients=rest)
 
     def params(self, t: int, precision: str = "") -> Any:
-        """The params before step `t`: a path that depends on nobody's updates."""
-        # Never near zero, where a sign would be a matter of rounding.
+        """The params before step `t`: a path that does not depend on the updates."""
+        # Never near zero, where rounding would decide the sign.
         return self._tree(lambda x: 1.5 + x + 0.1 * t * np.cos(7 * x), 0.0, precision)
 
     def gradient(self, t: int, precision: str = "") -> Any:
@@ -107,7 +107,7 @@ class Problem:
 
 
 def _array(values: Any, name: str, precision: str) -> Any:
-    """The array in its dtype, or what it holds in another precision."""
+    """The array in its dtype, or its values in another precision."""
     x = jnp.asarray(values, name)
     if not precision or name == "int32":
         return x

@@ -1,4 +1,4 @@
-"""Six steps of an expression, by one library, as rows of named arrays."""
+"""Six steps of an expression with one library, as rows of named arrays."""
 
 import contextlib
 import warnings
@@ -16,17 +16,17 @@ from ._expression import build, Call, names
 from ._problems import Problem, STEPS
 from ._user import Box
 
-Row = dict[str, np.ndarray]  # path -> what is there
+Row = dict[str, np.ndarray]  # path -> the array there
 
 
 class Refused(Exception):
-    """A library does not compute this."""
+    """A library raises an error for this case."""
 
 
 def ours(expression: Any, problem: Problem, precision: str = "") -> list[Row]:
-    """The steps of steepest, under the strict rules of the tests.
+    """The steps of steepest, with the strict settings of the tests.
 
-    Integers may meet real numbers: a gradient that is an integer is not strict at all.
+    Integers may be combined with real numbers: an integer gradient is never strict.
     """
     rule = "standard" if problem.dtype == "int32" else "strict"
     with jax.numpy_dtype_promotion(rule):
@@ -34,7 +34,7 @@ def ours(expression: Any, problem: Problem, precision: str = "") -> list[Row]:
 
 
 def theirs(expression: Any, problem: Problem, precision: str = "") -> list[Row]:
-    """The steps of Optax, which mixes dtypes and ranks; compiled, or not, as asked."""
+    """The steps of Optax, which mixes dtypes and ranks; compiled or not."""
     loose = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
     with loose[0], loose[1]:
         return _run(optax, expression, problem, precision)
@@ -43,8 +43,8 @@ def theirs(expression: Any, problem: Problem, precision: str = "") -> list[Row]:
 def theirs_at_once(expression: Any, problem: Problem) -> list[Row]:
     """The steps of Optax in float32, operation by operation.
 
-    Only operations are compiled then, and they are the same for all expressions. Of a
-    condition one branch runs, so that this computes what Optax otherwise refuses.
+    Only the operations are compiled, and all expressions share them. Only one branch of
+    a condition runs, so some expressions work that are errors in compiled Optax.
     """
     with jax.disable_jit():
         return theirs(expression, replace(problem, eager=True), "float32")
@@ -72,7 +72,7 @@ def _steps(m: Any, expression: Any, problem: Problem, precision: str) -> list[Ro
         params = [m.LookaheadParams(p, params[0]) for p in params]
     update = tx.update if problem.eager else jax.jit(tx.update)
     state = tx.init(params[0])
-    # Optax's `sam` refuses arguments that it does not know.
+    # Optax's `sam` raises an error for unknown arguments.
     takes = "contrib.sam" not in set(names(expression))
     rows = [_row({}, empty(state))]
     for t in range(STEPS):
@@ -95,7 +95,7 @@ def _row(updates: Any, state: Any) -> Row:
 
 
 def _emptied(state: Any) -> Any:
-    """After a step Optax's accumulator is zero, and ours is what the step has seen."""
+    """After a step Optax zeroes its accumulator; ours keeps its value."""
 
     def emptied(x: Any) -> Any:
         if type(x).__name__ != "MultiStepsState":

@@ -1,8 +1,8 @@
-"""What users write: transformations with states of all kinds, conditions, schedules.
+"""Users' code: transformations with states of all kinds, conditions, schedules.
 
-Each is a function of the library. The states are what a skipped step might damage: made
-by casts, comparisons, rounding, of integers, booleans, half precision, no elements, and
-keys. All are exact, since XLA may leave out a rounding in the middle.
+Each is a function of the library. The states are those that a skipped step might
+damage: results of casts, comparisons and rounding, integers, booleans, half precision,
+empty arrays and keys. All are exact, since XLA may omit intermediate rounding.
 """
 
 import functools
@@ -15,7 +15,7 @@ from ._expression import USER
 
 
 def _of_leaf(begin: Any, step: Any) -> Any:
-    """Keeps `step(g, s)` of each leaf, and returns the gradient."""
+    """Stores `step(g, s)` for each leaf, and returns the gradient."""
 
     def make(m: Any) -> Any:
         def update(g: Any, state: Any, p: Any = None) -> Any:
@@ -67,7 +67,7 @@ USER["user.nothing"] = _of_leaf(
 
 
 class KeyState(NamedTuple):
-    """A key, a count, and a flag that is a comparison's."""
+    """A key, a count, and a flag from a comparison."""
 
     key: Any
     count: Any
@@ -94,7 +94,7 @@ USER["user.keyed"] = _keyed
 STATEFUL = tuple(USER)
 
 
-# Functions for wrappers. What is named here is the function itself.
+# Functions for wrappers, passed by name.
 def _given(f: Any) -> Any:
     return lambda m: f
 
@@ -134,9 +134,10 @@ def _skip_second(updates: Any, step: Any, params: Any) -> Any:
 USER["user.skip_second"] = _given(_skip_second)
 
 
-# Python that looks at values: outside `jit` it sees numbers, and may change its mind.
+# Python code that uses values: outside `jit` it sees numbers, and its result may
+# change.
 class Box:
-    """Something mutable that a user's function reads; turned before each step."""
+    """A mutable object that a user's function reads; changed before each step."""
 
     turn = 0
 
@@ -155,7 +156,7 @@ USER["user.if_skip"] = _given(_if_skip)
 
 
 def _if_value(m: Any) -> Any:
-    """A transformation with Python's `if` on an extra argument."""
+    """A transformation that uses Python's `if` on an extra argument."""
 
     def update(g: Any, s: Any, p: Any = None, *, value: Any, **extra: Any) -> Any:
         return (jax.tree.map(lambda x: -x, g) if value > 1 else g), s + 1

@@ -1,4 +1,4 @@
-"""A few hundred random expressions; and the fuzzer sees what it is there to see."""
+"""A few hundred random expressions; and tests that the fuzzer detects known bugs."""
 
 import inspect
 from random import Random
@@ -61,14 +61,14 @@ def test_what_is_left_out_and_known_says_why():
 @pytest.mark.parametrize("name", STATEFUL)
 @pytest.mark.parametrize("eager", [False, True])
 def test_a_skipped_step_leaves_what_users_keep(name, eager):
-    """A1 of the defects, for every kind of state."""
-    # At once: what they begin with does not fit into what their steps are made of.
+    """Bug A1, for every kind of state."""
+    # Skip the first step: the dtypes of the steps cannot represent the initial states.
     problem = Problem(gradients=("nan", "normal", *ONE_NAN[2:]), eager=eager)
     check(Call("apply_if_finite", Call(name), 3), problem)
 
 
 def _damaging(monkeypatch, damage):
-    """Let `apply_if_finite` damage the state of `inner` in a step that it skips."""
+    """Make `apply_if_finite` damage the state of `inner` in a step that it skips."""
     honest = steepest.apply_if_finite
 
     def apply_if_finite(inner, n):
@@ -98,7 +98,7 @@ def _through(dtype):
     ],
 )
 def test_a_state_damaged_by_a_skipped_step_is_seen(monkeypatch, name, damage):
-    """The old A1: what was kept went through the dtype that it was made in."""
+    """The old bug A1: the kept state was cast to the dtype that the step computes."""
     _damaging(monkeypatch, damage)
     case = (
         Call("apply_if_finite", Call(name), 3),
@@ -108,7 +108,7 @@ def test_a_state_damaged_by_a_skipped_step_is_seen(monkeypatch, name, damage):
 
 
 def test_random_expressions_find_a_damaged_state(monkeypatch):
-    """Not only where somebody looks for it; and it is made small."""
+    """Not only where a test looks for it; and the example is shrunk."""
     _damaging(monkeypatch, lambda x: x + jnp.ones_like(x))
     random, tried = Random(1), 0
     while tried < 60:
@@ -129,7 +129,7 @@ def test_random_expressions_find_a_damaged_state(monkeypatch):
 
 
 def test_an_imaginary_part_that_is_dropped_is_seen(monkeypatch):
-    """The old A2: the signed sum of `cocob` was kept as if it were a square."""
+    """The old bug A2: `cocob` stored its signed sum as if it were a square."""
     case = Call("contrib.cocob"), Problem(dtype="complex64")
     check(*case)
     from steepest.contrib import _cocob
@@ -163,12 +163,12 @@ PYTHON = {
 
 @pytest.mark.parametrize("expression", PYTHON.values(), ids=PYTHON)
 def test_python_in_users_functions(expression):
-    """A3: outside `jit` they see numbers, and are called in every step."""
+    """Bug A3: outside `jit` they see numbers and are called in every step."""
     check(expression, Problem(eager=True))
 
 
 def test_random_expressions_with_python_in_them():
-    """The same, drawn."""
+    """The same, with random expressions."""
     report = fuzz(15, 1, concrete=True)
     assert not report.differences, f"\n\n{report}"
 
@@ -191,7 +191,7 @@ def test_smaller_expressions_are_smaller():
 
 
 def test_a_difference_is_made_small(monkeypatch):
-    """Of a chain in a mask, with a schedule, what is wrong alone is left."""
+    """From a chain in a mask, with a schedule, only the wrong part is left."""
     monkeypatch.setattr(steepest, "sign_sgd", lambda rate: steepest.sgd(rate))
     wrong = Call("sign_sgd", Call("linear_schedule", 0.3, 0.1, 4))
     whole = Call(
@@ -204,7 +204,7 @@ def test_a_difference_is_made_small(monkeypatch):
 
 
 def test_what_differs_is_said():
-    """Names, shapes, dtypes, classes, numbers, and NaN; not what rounding explains."""
+    """Names, shapes, dtypes, classes, numbers and NaN, but not rounding."""
     run = lambda name, **how: ours(Call(name, 0.1), Problem(**how))
     adam = run("adam")
     assert first_difference(adam, theirs(Call("adam", 0.1), Problem()), 1e-4) is None

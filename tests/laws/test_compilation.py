@@ -21,24 +21,24 @@ from ..zoo import (
     ZOO,
 )
 
-# Whose step copies an array as large as a param, and why it cannot do without.
-_TRIES = "the search tries other points, and the params stay until it is done"
-_STACKS = "matrices are put into stacks"
-_BEFORE = "the params move by what the step overwrites, and XLA sees no order in that"
+# Rows whose step copies an array as large as a param, and why that is unavoidable.
+_TRIES = "the search tries other points and needs the old params until it ends"
+_STACKS = "matrices are stacked"
+_BEFORE = "the update reads state that the step overwrites, in an order XLA cannot see"
 COPIES = {
     "acprop": _BEFORE,
-    "adafactor": "0.5 m + 0.5 x is to XLA 0.5 (m + x), computed again where it is read",
-    "dadapt_adamw": "a sum over all leaves is taken of what the step overwrites",
+    "adafactor": "XLA turns 0.5 m + 0.5 x into 0.5 (m + x), computed at every use",
+    "dadapt_adamw": "a sum over all leaves reads state that the step overwrites",
     "galore": _STACKS,
     "lbfgs": _TRIES,
     "muon": _STACKS,
     "nag": _BEFORE,
-    "noisy_sgd": "random bits are made in place, from what is copied there",
+    "noisy_sgd": "random bits are made in place, from copied input",
     "optimistic_adam": _BEFORE,
     "optimistic_adam_v2": _BEFORE,
     "optimistic_gradient_descent": _BEFORE,
     "rprop": _BEFORE,
-    "sophia": "the curvature is measured in a branch of its own",
+    "sophia": "the curvature is computed in its own branch",
 }
 assert set(COPIES) <= {row.maker.__name__ for row in ZOO}
 
@@ -76,7 +76,7 @@ def test_compiled_is_eager_and_traced_once(row: Row):
 
 @over([row for row in DISTINCT if not row.optimizer])
 def test_scan_is_a_loop(row: Row):
-    """Optimizers are scanned where they go downhill."""
+    """Optimizers are scanned on a problem where they go downhill."""
     tx, p = row.make(), few_params()
     gs = jax.tree.map(lambda *xs: jnp.stack(xs), *(gradients(p, t) for t in range(3)))
 
@@ -92,7 +92,7 @@ def test_scan_is_a_loop(row: Row):
 
 @distinct
 def test_every_number_may_be_traced(row: Row):
-    """A sweep by `vmap` over all hyperparameters is a loop, and compiles once."""
+    """A sweep with `vmap` over all hyperparameters equals a loop, and compiles once."""
     p, factors = few_params(), (1.0, 0.5)
 
     def run(factor):
@@ -101,7 +101,7 @@ def test_every_number_may_be_traced(row: Row):
     swept = jax.jit(jax.vmap(run))(jnp.array(factors))
     for i, factor in enumerate(factors):
         one = jax.tree.map(lambda x, i=i: x[i], swept)
-        # 1 - 0.999 is taken in float32 when 0.999 is an array: 5 digits are left.
+        # `1 - 0.999` is computed in float32 if 0.999 is an array: 5 digits are left.
         jax.tree.map(
             lambda x, y: np.testing.assert_allclose(x, y, 3e-5, 1e-6),
             one,
@@ -137,9 +137,9 @@ def test_a_step_is_update_and_apply(row: Row):
 
 @over([row for row in ZOO if row.maker.__name__ not in COPIES])
 def test_a_step_writes_in_place(row: Row):
-    """XLA puts in no `copy` of an array as large as a param, and every one is reused.
+    """XLA adds no `copy` of an array as large as a param, and reuses every buffer.
 
-    Nothing is computed, so the arrays may be as large as where it matters.
+    Nothing is executed, so the arrays can be as large as in practice.
     """
     tx, p = row.make(), {"w": jnp.zeros((768, 512)), "b": jnp.zeros((512,))}
     p, state = jax.eval_shape(lambda: (p, tx.init(p)))
@@ -152,7 +152,7 @@ def test_a_step_writes_in_place(row: Row):
 
 @over([row for row in DISTINCT if row.backwards])
 def test_differentiating_through_it_is_finite(row: Row):
-    """Also where a gradient is zero: meta-learning meets one on its first day."""
+    """Also if a gradient is zero, which is common in meta-learning."""
 
     def moved(c):
         p = few_params()

@@ -1,9 +1,9 @@
-"""Complex params: as in Optax, as two real arrays, or else the zoo says why.
+"""Complex params: as in Optax, as two real arrays, or the zoo says why not.
 
-A memory that has a sign has a phase too. One that is kept as if it were a square, and
-so real, loses the imaginary part silently. So every row is compared with Optax, or with
-its own real and imaginary parts. Where it should agree with neither,
-it must turn with its arguments: `u(z g, z p) = z u(g, p)` for `|z| = 1`.
+State that has a sign also has a phase. If it is stored as if it were a square, and so
+real, the imaginary part is lost silently. So every row is compared with Optax, or with
+its own real and imaginary parts. If it should agree with neither, it must be
+equivariant to phase: `u(z g, z p) = z u(g, p)` for `|z| = 1`.
 """
 
 import warnings
@@ -18,12 +18,12 @@ import steepest
 
 from ..zoo import distinct, fed, Row, with_bare_keys, ZOO
 
-STEPS = 2  # the second sees what is kept of the first
+STEPS = 2  # the second one uses the state of the first
 TURN = np.exp(0.7j)
 
 
 def _numbers(t):
-    """Params for `t = 0`, and a gradient for each other: many phases and lengths."""
+    """Params for `t = 0`, and a gradient for each other `t`: many phases and sizes."""
     x = np.arange(6).reshape(3, 2)
     w = (0.5 + x / 4) * np.exp(1j * (x + 1.3 * t))
     b = np.array([1.5, 0.75]) * np.exp(-1j * (np.arange(2) + 0.9 * t))
@@ -31,11 +31,11 @@ def _numbers(t):
 
 
 def _run(row, tx, update, turn=1.0):
-    """The updates of a few steps, each from other params, all of them turned."""
+    """The updates of a few steps, each from other params, all multiplied by a phase."""
     turned = lambda tree: jax.tree.map(lambda x: x * jnp.complex64(turn), tree)
     p = turned(_numbers(0))
     state, found = tx.init(p), []
-    # A loss that does not turn.
+    # A loss that does not depend on the phase.
     extra = {"value": jnp.array(2.0)} if row.wants == ("value",) else {}
     for t in range(1, STEPS + 1):
         u, state = update(turned(_numbers(t)), state, p, **extra)
@@ -51,7 +51,7 @@ def _same(found, wanted, rounding=1.0):
 
 
 def _of_optax(row):
-    """The steps of the same transformation, by Optax."""
+    """The steps of the same transformation in Optax."""
     home = optax.contrib if "contrib" in row.maker.__module__ else optax
     loose = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
     with loose[0], loose[1], warnings.catch_warnings(), jax.disable_jit():
@@ -87,7 +87,7 @@ def _agree(row):
 
 
 def test_a_sum_without_its_imaginary_part_is_seen(monkeypatch):
-    """The old `cocob`: its signed sum was kept as if it were a square."""
+    """The old `cocob`: its signed sum was stored as if it were a square."""
     from steepest.contrib import _cocob
 
     monkeypatch.setattr(_cocob, "wide_moment", steepest.numerics.second_moment)

@@ -1,4 +1,4 @@
-"""An optimizer is data: it prints, compares, copies, and passes through `jit`."""
+"""An optimizer is data: it can be printed, compared, copied and passed to `jit`."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ ROWS = [*ZOO, *PARTS]
 
 
 def _make(row: Row, **hyper):
-    """The transformation itself, without what a test puts around it."""
+    """The transformation itself, without the wrappers of a test."""
     return row.maker(**{**row.hyper, **row.options, **hyper})
 
 
@@ -55,7 +55,7 @@ def test_it_goes_through_json(row: Row):
     tx = _make(row)
     try:
         config = steepest.to_config(tx)
-    except TypeError as error:  # a mask or a condition that is a function of a test
+    except TypeError as error:  # a mask or condition that is a local function
         assert "is the function _" in str(error)
         assert row.options or row.maker.__module__.startswith("tests.")
         return
@@ -137,7 +137,7 @@ def test_one_trace_for_a_hundred_rates_as_an_argument():
 
 
 def test_seven_hundred_adams_take_little_memory():
-    """One program is kept, not one for each of them."""
+    """One program is cached, not one for each of them."""
 
     def resident():
         with open("/proc/self/status") as status:
@@ -190,7 +190,7 @@ def test_equinox_compiles_once_for_other_arrays():
 
 
 def test_the_two_functions_alone_are_pytrees_too():
-    """Some libraries keep `tx.update`, and not the pair."""
+    """Some libraries store `tx.update` instead of the pair."""
     p, traces = few_params(), []
 
     @jax.jit

@@ -17,7 +17,7 @@ def quadratic(p):
 
 
 def rosenbrock(p):
-    """The banana-shaped valley, with a matrix and a vector for its two coordinates."""
+    """The banana-shaped valley, with a matrix and a vector as its two coordinates."""
     x, y = p["x"][0, 0], p["y"][0]
     return (1 - x) ** 2 + 100 * (y - x**2) ** 2
 
@@ -51,7 +51,7 @@ def test_on_a_quadratic(row: Row, dtype):
 
 @optimizers
 def test_on_rosenbrock(row: Row):
-    """Gradients there reach into the hundreds: the plain ones want small steps."""
+    """Gradients reach into the hundreds there: plain optimizers need small steps."""
     q = _minimise(row.make(**row.steep), rosenbrock, BANANA, 800)
     assert rosenbrock(q) < 0.2 * rosenbrock(BANANA)
 

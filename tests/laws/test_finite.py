@@ -1,4 +1,4 @@
-"""Nothing a gradient may be makes anything infinite or NaN."""
+"""No gradient makes anything infinite or NaN."""
 
 import functools
 
@@ -13,13 +13,13 @@ HUGE = {"float16": 3e4, "bfloat16": 1e18, "float32": 1e18, "float64": 1e150}
 
 
 def _params(dtype):
-    """The scalar and the empty array once, in float32: they cost time to compile."""
+    """The scalar and the empty array only in float32: they take time to compile."""
     return params(dtype) if dtype == "float32" else few_params(dtype)
 
 
 @functools.cache
 def _gradients(dtype, t):
-    """Gradients of every unpleasant kind, by name, at step `t`."""
+    """Every kind of difficult gradient, by name, at step `t`."""
     info, huge = jnp.finfo(dtype), HUGE[dtype]
     p = _params(dtype)
 
@@ -38,7 +38,7 @@ def _gradients(dtype, t):
     }
 
 
-# Of the parts, one dtype that is narrow and one that is wide.
+# For parts of optimizers, only a narrow and a wide dtype.
 CASES = [(row, dtype) for row in ZOO for dtype in HUGE]
 CASES += [(row, x) for row in DISTINCT[len(ZOO) :] for x in ("float16", "float32")]
 

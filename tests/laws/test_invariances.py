@@ -1,4 +1,4 @@
-"""What a row claims of scales, orders and directions."""
+"""The invariances that a row claims: scale, permutation, rotation."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ def test_the_order_of_elements_does_not_matter(row: Row):
 
 @over([row for row in DISTINCT if row.rotates])
 def test_directions_do_not_matter(row: Row):
-    """Turned gradients, turned updates."""
+    """Rotated gradients give rotated updates."""
     q, _ = jnp.linalg.qr(jax.random.normal(jax.random.key(0), (4, 4)))
     turned = _updates(row, [q @ g for g in GS], q @ P)
     np.testing.assert_allclose(turned, _updates(row, GS) @ q.T, rtol=1e-4, atol=1e-6)

@@ -42,7 +42,7 @@ def test_a_training_step(name):
 
 @searches
 def test_a_jit_of_the_user(name):
-    """The value as a number of Python, or as an array: once for each."""
+    """The value as a Python number or as an array: one compilation for each."""
     tx, traces = SEARCHES[name](), 0
 
     @jax.jit
@@ -65,7 +65,7 @@ def test_a_jit_of_the_user(name):
 
 @searches
 def test_a_loop_of_the_user(name):
-    """What comes out of `update` may go in again: a loop may carry it."""
+    """The output of `update` can be its input again, so a loop can carry it."""
     tx = SEARCHES[name]()
     f = lambda p: loss(p, 1.0)
     value_and_grad = steepest.value_and_grad_from_state(f)
@@ -86,7 +86,7 @@ def test_a_loop_of_the_user(name):
 
 
 def test_outside_jit_nothing_is_compiled_again():
-    """Although the function is another one in every step."""
+    """Although the function is a new one in every step."""
     tx, compiled = SEARCHES["lbfgs"](), (_zoom_steps.proposed, _zoom_steps.judged)
 
     def sizes(start):
@@ -105,7 +105,7 @@ def test_outside_jit_nothing_is_compiled_again():
 
 @searches
 def test_the_first_state_is_of_the_types_of_the_others(name):
-    """Also where a param is of a weak type, as `jnp.array(1.0)` is."""
+    """Also if a param is weakly typed, as `jnp.array(1.0)` is."""
     state = SEARCHES[name]().init({"x": jnp.array([1.0, 2.0]), "y": jnp.array(1.0)})
     assert not any(x.weak_type for x in jax.tree.leaves(state))
 

@@ -1,4 +1,4 @@
-"""Lookahead takes any optimizer of the zoo."""
+"""Lookahead works with any optimizer of the zoo."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import steepest
 
 from ..zoo import few_params, gradients, Row, typeof, ZOO
 
-# Who forgets at a meeting must do all that the others do, and begin again as well.
+# Resetting the state tests everything that keeping it does, and the reset.
 CASES = [(row, True) for row in ZOO if not row.variant]
 CASES += [(row, False) for row in ZOO if row.name in ("adam", "lion", "sgd_momentum")]
 PERIOD, SHARE = 3, 0.5
@@ -32,7 +32,7 @@ def _by_hand(tx, p, steps, reset_state):
     "row, reset_state", [pytest.param(*x, id=f"{x[0].name}-{x[1]}") for x in CASES]
 )
 def test_as_the_paper_says(row: Row, reset_state):
-    """Compiled, scanned, over two meetings and the beginning of a third."""
+    """Compiled and scanned, over two synchronizations and the start of a third."""
     tx = row.make()
     look = steepest.lookahead(tx, PERIOD, SHARE, reset_state)
     both = steepest.LookaheadParams.init_synced(few_params())

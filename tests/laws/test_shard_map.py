@@ -1,4 +1,4 @@
-"""Inside `jax.shard_map` what is measured is measured over all devices."""
+"""Inside `jax.shard_map`, reductions are over all devices."""
 
 import functools
 import inspect
@@ -14,7 +14,7 @@ from steepest import contrib
 
 AXES = ("x", "y")
 MESH = jax.make_mesh((4, 2), AXES, axis_types=(AxisType.Auto,) * 2)
-# Two leaves split over both axes, one over one of them, and two that are not.
+# Two leaves sharded over both axes, one over one of them, and two replicated.
 SPECS = {"w": P("x", "y"), "v": P("y", "x"), "b": P("x"), "s": P(), "t": P()}
 SHAPES = {"w": (8, 6), "v": (4, 12), "b": (20,), "s": (), "t": (3,)}
 PARAMS = {
@@ -22,7 +22,7 @@ PARAMS = {
     for i, (k, shape) in enumerate(SHAPES.items())
 }
 GRADS = jax.tree.map(lambda p: jnp.sin(3 * p) + p, PARAMS)
-# Of these each matrix is split along the axis that is summed over.
+# Here each matrix is sharded along the axis that is summed over.
 BY_ROWS = {**SPECS, "w": P("x"), "v": P("y")}
 BY_COLUMNS = {**SPECS, "w": P(None, "y"), "v": P(None, "x")}
 
@@ -34,7 +34,7 @@ def potential(p, axis_name=None):
 
 
 def fed(tx, axis_name):
-    """`tx`, given the value and the gradient of the loss."""
+    """`tx`, with the value and the gradient of the loss as arguments."""
     f = functools.partial(potential, axis_name=axis_name)
 
     def update(g, state, p):
@@ -45,14 +45,14 @@ def fed(tx, axis_name):
 
 
 def valued(tx, axis_name):
-    """`tx`, given the value of the loss."""
+    """`tx`, with the value of the loss as an argument."""
     f = functools.partial(potential, axis_name=axis_name)
     update = lambda g, s, p: tx.update(g, s, p, value=f(p))
     return steepest.GradientTransformation(tx.init, update)
 
 
 def skipping(skip, **options):
-    """A step for every gradient that `skip` lets pass."""
+    """A step for every gradient that `skip` does not skip."""
 
     def maker(axis_name):
         chosen = functools.partial(skip, axis_name=axis_name, **options)
@@ -64,7 +64,7 @@ def skipping(skip, **options):
 
 
 def spoiled(make):
-    """What `make` makes, in two steps; in the first, one device has an infinity."""
+    """Two steps of `make`; in the first, one device has an infinity."""
 
     def maker(axis_name=None):
         tx = make(axis_name)
@@ -86,7 +86,7 @@ def only_finite(axis_name):
 
 
 def whole(f):
-    """A function of a tree, as a transformation that keeps what it returned."""
+    """A function of a tree, as a transformation that stores its result."""
 
     def maker(axis_name=None):
         update = lambda g, s, p: (g, jnp.asarray(f(g, p, axis_name=axis_name)))
@@ -96,7 +96,7 @@ def whole(f):
 
 
 def examples(clip):
-    """A clip of each example: here of two, the gradient and its double."""
+    """Per-example clipping with two examples: the gradient and twice the gradient."""
 
     def maker(axis_name=None):
         def update(g, state, p):
@@ -118,7 +118,7 @@ tree = steepest.tree
 clip_examples = steepest.per_example_global_norm_clip
 clip_layers = steepest.per_example_layer_norm_clip
 
-# name -> (maker, its arguments, who feeds it)
+# name -> (maker, its arguments, the wrapper that passes extra arguments)
 ROWS = {
     "clip_by_global_norm": (steepest.clip_by_global_norm, dict(max_norm=0.5)),
     "normalize_by_update_norm": (steepest.normalize_by_update_norm, {}),
@@ -182,7 +182,7 @@ ROWS = {
         {},
     ),
 }
-# These take axes of their own: those along which they sum.
+# These take their own axes: those along which they sum.
 ALONG = {
     "centralize": (steepest.centralize, {}, BY_COLUMNS),
     "unitwise_norm": (unit_norms, {}, BY_ROWS),
@@ -192,7 +192,7 @@ ALONG = {
         BY_ROWS,
     ),
 }
-# What they measure of a leaf changes that leaf alone, and keeps nothing of it.
+# These reduce over a leaf to change only that leaf, and store nothing of it.
 OF_A_LEAF = {
     "clip_by_block_rms",
     "scale_by_trust_ratio",
@@ -216,7 +216,7 @@ def made(name, axis_name=None):
 
 
 def steps(tx):
-    """Two steps from the beginning: what comes out, and what is kept."""
+    """Two steps from the start: the updates and the state."""
 
     def run(g, p):
         state = tx.init(p)
@@ -228,7 +228,7 @@ def steps(tx):
 
 
 def spec_like(specs, x):
-    """How an array of a state is split: as the param of its shape is."""
+    """The sharding of an array of a state: that of the param with its shape."""
     by_shape = {SHAPES[k]: spec for k, spec in specs.items()}
     if x.shape[1:] in by_shape and x.ndim > 1:
         return P(None, *by_shape[x.shape[1:]])  # one more axis in front
@@ -261,7 +261,7 @@ def test_eight_devices_compute_what_one_does(name):
 def test_without_the_axes_it_is_another_number(name):
     """So the law above can fail.
 
-    Where a number belongs to the whole tree, JAX sees that the devices disagree.
+    If a number belongs to the whole tree, JAX detects that the devices disagree.
     """
     specs = ALONG[name][2] if name in ALONG else SPECS
     run = steps(made(name))
@@ -302,7 +302,7 @@ def test_there_is_one_sum_over_devices_for_each_way_of_splitting(name):
 
 @pytest.mark.parametrize("name", ["clip_by_global_norm", "lamb", "guard"])
 def test_without_types_every_leaf_counts_as_split(name):
-    """`check_vma=False`: nothing is known of an array."""
+    """`check_vma=False`: the sharding of an array is unknown."""
     specs = {k: P(AXES) for k in ("a", "b")}
     g = {"a": jnp.arange(8.0), "b": jnp.cos(jnp.arange(16.0))}
     plain = lambda tx: lambda g, p: tx.update(g, tx.init(p), p)[0]
@@ -320,7 +320,7 @@ def test_without_types_every_leaf_counts_as_split(name):
 
 
 def test_a_state_made_outside_goes_in():
-    """Outside `shard_map` arrays are whole, and nothing is summed."""
+    """Outside `shard_map` arrays are global, and nothing is summed."""
     tx = contrib.dog(axis_name=AXES)
     state = tx.init(PARAMS)
     assert_near(state, contrib.dog().init(PARAMS))
@@ -343,7 +343,7 @@ def test_pmap_and_vmap_have_axes_too():
 
 
 def test_an_axis_that_is_left_to_the_compiler_is_not_summed_over():
-    """Manual over `x` alone: along `y` the arrays are whole."""
+    """Manual over `x` alone: along `y` the arrays are global."""
     tx = steepest.clip_by_global_norm(1.0, axis_name=AXES)
     g = jnp.arange(8.0)
     want, _ = steepest.clip_by_global_norm(1.0).update(g, steepest.EmptyState())
@@ -357,7 +357,7 @@ def test_an_axis_that_is_left_to_the_compiler_is_not_summed_over():
     assert_near(jax.jit(run)(g), want)
 
 
-def test_an_axis_that_is_not_there_is_told(as_users_do):
+def test_an_unknown_axis_is_an_error(as_users_do):
     tx = steepest.lamb(0.1, axis_name="model")
     run = split(lambda g, p: tx.update(g, tx.init(p), p)[0], GRADS)
     with pytest.raises(ValueError, match=r"scale_by_trust_ratio: .*'model'.*'x', 'y'"):

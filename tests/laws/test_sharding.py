@@ -1,4 +1,4 @@
-"""State and updates live where the params live."""
+"""State and updates have the sharding of the params."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,8 @@ import steepest
 from ..zoo import DISTINCT, over, Row, ZOO
 
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
-# The stricter kind, where it can be; `make_step` is tried on the other.
+# Explicit axes, the stricter kind, where possible; `make_step` is tested with the
+# other.
 CASES = [(row, EXPLICIT if row.explicit else AUTO) for row in DISTINCT]
 
 
@@ -27,7 +28,7 @@ def _sharded(kind):
 
 
 def _assert_alike(tree, p):
-    """Every array is sharded as the param of its shape is."""
+    """Every array is sharded like the param of its shape."""
     by_shape = {x.shape: x.sharding for x in p.values()}
     for x in jax.tree.leaves(tree):
         if x.ndim and x.shape in by_shape:

@@ -1,7 +1,7 @@
-"""A step that is left out leaves the state of what it holds as it was, bit for bit.
+"""A skipped step leaves the state unchanged, bit for bit.
 
-Bytes, dtypes, weak types and shapes; eager and compiled; for states of every kind that
-a user may keep, and for every optimizer.
+Bytes, dtypes, weak types and shapes; eager and compiled; for all kinds of user states,
+and for every optimizer.
 """
 
 import inspect
@@ -24,11 +24,11 @@ from ..zoo import few_params, gradients, optimizers, Row, ZOO
 
 @dataclass(frozen=True)
 class Holds:
-    """A wrapper that leaves out its third step."""
+    """A wrapper that skips its third step."""
 
     make: Callable[[Any], Any]
-    at: str  # the field of its state where the state it holds is
-    spoilt: bool = False  # whether it does so for a NaN alone
+    at: str  # the field of its state with the inner state
+    spoilt: bool = False  # whether it skips only for a NaN
 
 
 def _but_third(step):
@@ -63,22 +63,22 @@ HOLDS = {
         "inner_opt_state",
     ),
     "sam": Holds(
-        # The first of two steps climbs, and holds the optimizer.
+        # The first of two steps climbs, and does not run the optimizer.
         lambda tx: contrib.sam(tx, steepest.sgd(0.1), reset_state=False),
         "opt_state",
     ),
 }
-# What takes a transformation and runs it in every step.
+# Functions that take a transformation and run it in every step.
 RUNS = {
     "chain": "all of them",
     "to_config": "it takes no step",
     "named_chain": "all of them",
     "flatten": "over one vector",
-    "masked": "has no memory of what it hides",
+    "masked": "has no state for masked leaves",
     "partition": "each group sees its own leaves",
     "route": "as `partition`",
     "selective_transform": "as `masked`",
-    "lookahead": "may begin again: see below",
+    "lookahead": "may reset: see below",
     "inject_hyperparams": "with other numbers",
     "inject_stateful_hyperparams": "as `inject_hyperparams`",
     "watched": "and measures",
@@ -130,11 +130,11 @@ def test_every_wrapper_is_in_one_list():
 
 
 def _bits(tree):
-    """All that is known of the leaves of a tree, and the tree itself."""
+    """Everything known about the leaves of a tree, and the tree structure."""
 
     def bits(x):
         x = jnp.asarray(x)
-        kind = x.dtype, x.shape, getattr(x, "weak_type", False)  # a key has none
+        kind = x.dtype, x.shape, getattr(x, "weak_type", False)  # keys have none
         if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
             x = jax.random.key_data(x)
         return *kind, np.asarray(x).tobytes()
@@ -148,7 +148,7 @@ def _spoil(g):
 
 
 def _is_held(holds, inner, p, *, compiled, before):
-    """Some steps, and then one that is left out: what is held must not change."""
+    """Some steps, followed by a skipped one, which must not change the inner state."""
     tx = holds.make(inner)
     update = jax.jit(tx.update) if compiled else tx.update
     state = tx.init(p)
@@ -163,14 +163,14 @@ def _is_held(holds, inner, p, *, compiled, before):
 
 
 ways = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "eager"])
-# Some can leave out the first step, when the state is what `init` has made.
+# Some can skip the first step, when the state still comes from `init`.
 AT_ONCE = [name for name in HOLDS if HOLDS[name].spoilt or name == "MultiSteps"]
 
 
 @ways
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_what_users_begin_with(name, compiled):
-    """Made by casts, comparisons, rounding; integers, booleans, keys, nothing."""
+    """From casts, comparisons, rounding; integers, booleans, keys, empty arrays."""
     inner = build(steepest, Call("chain", *map(Call, STATEFUL)))
     _is_held(HOLDS[name], inner, few_params(), compiled=compiled, before=0)
 
@@ -186,7 +186,7 @@ def test_what_users_keep(name, compiled):
 @pytest.mark.parametrize("name", ["apply_if_finite", "guard"])
 @pytest.mark.parametrize("kind", STATEFUL)
 def test_each_that_users_keep(kind, name):
-    """One at a time, to say which."""
+    """One at a time, to see which one fails."""
     inner = build(steepest, Call(kind))
     _is_held(HOLDS[name], inner, few_params(), compiled=True, before=0)
 
@@ -194,7 +194,7 @@ def test_each_that_users_keep(kind, name):
 @optimizers
 @ways
 def test_every_optimizer(row: Row, compiled):
-    """Each in two of the wrappers, by turns: a compile takes a third of a second."""
+    """Each in two of the wrappers, in rotation: compiling takes a third of a second."""
     k = ZOO.index(row) + (0 if compiled else len(HOLDS) // 2)
     holds = list(HOLDS.values())[k % len(HOLDS)]
     _is_held(holds, row.make(), few_params(), compiled=compiled, before=2)
@@ -202,7 +202,7 @@ def test_every_optimizer(row: Row, compiled):
 
 @ways
 def test_lookahead_keeps_what_it_does_not_reset(compiled):
-    """Between two meetings the state is the one that the inner step has made."""
+    """Between synchronizations, the state is the one that the inner step computed."""
     inner = build(steepest, Call("chain", *map(Call, STATEFUL)))
     fast = few_params()
     p = steepest.LookaheadParams.init_synced(fast)
@@ -214,7 +214,7 @@ def test_lookahead_keeps_what_it_does_not_reset(compiled):
 
 
 @pytest.mark.parametrize("damage", ["value", "dtype", "weak", "key"])
-def test_damage_would_be_seen(damage):
+def test_damage_would_be_detected(damage):
     state = {"x": jnp.ones(3), "k": jax.random.key(0), "n": jnp.array(1)}
     other = {
         "value": {**state, "x": state["x"].at[0].add(1e-7)},

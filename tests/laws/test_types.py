@@ -1,4 +1,4 @@
-"""What goes in comes out: shapes, dtypes, structures."""
+"""Inputs and outputs have the same shapes, dtypes and structures."""
 
 import copy
 import pickle
@@ -18,7 +18,7 @@ dtypes = pytest.mark.parametrize(
 @distinct
 @dtypes
 def test_updates_look_like_params_and_state_stays_what_it_was(row: Row, dtype):
-    """So that the state can be the carry of a `scan`, and a checkpoint loads."""
+    """So the state can be the carry of a `scan`, and a checkpoint can be loaded."""
     with jax.enable_x64(dtype == "float64"):
         if dtype == "complex64" and not row.complex:
             return
@@ -44,7 +44,7 @@ def test_updates_are_as_wide_as_the_wider_of_gradient_and_param(row: Row, pair):
 
 @everyone
 def test_every_array_of_a_state_is_its_own(row: Row):
-    """Or it would be donated twice, which JAX answers with a crash."""
+    """Otherwise it would be donated twice, and JAX would crash."""
     tx, p = row.make(), params()
     arrays = jax.tree.leaves((p, tx.init(p), tx.init(p)))
     assert len({id(x) for x in arrays}) == len(arrays)
@@ -80,7 +80,7 @@ def test_trees_without_leaves_pass(row: Row, empty):
 
 @everyone
 def test_a_leaf_without_gradient_keeps_its_memory(row: Row):
-    """`None` is a leaf that nothing happens to."""
+    """A leaf with gradient `None` does not change."""
     tx, p = row.make(), params()
     state = tx.init(p)
     _, state = tx.update(gradients(p), state, p)
@@ -106,7 +106,7 @@ def test_state_survives_copying_and_pickling(row: Row):
 
 @everyone
 def test_state_survives_saving_by_name(row: Row, tmp_path):
-    """Every array of a state has a path of its own, and training goes on from it."""
+    """Every array of a state has its own path, and training continues from it."""
     tx, p = row.make(), params()
     _, state = tx.update(gradients(p), tx.init(p), p)
     rows, treedef = jax.tree_util.tree_flatten_with_path(state)

@@ -1,6 +1,6 @@
-"""A loss, beside Optax's: the same numbers, slopes and dtypes in both precisions.
+"""A loss compared with Optax's: the same numbers, gradients and dtypes.
 
-Everything is compiled once and without care: a test is mostly compilation.
+Everything is compiled once, without optimization: most of a test is compilation.
 """
 
 import warnings
@@ -21,12 +21,12 @@ CARELESS = {
 
 
 def run(f: Callable[..., Any], *args: Any) -> Any:
-    """`f(*args)`, in one piece."""
+    """`f(*args)`, compiled as one function."""
     return jax.jit(f).lower(*args).compile(compiler_options=CARELESS)(*args)
 
 
 def theirs(name: str) -> Callable[..., Any]:
-    """Optax's loss, with the rules of promotion it needs."""
+    """Optax's loss, with the promotion rules it needs."""
 
     def f(*args: Any, **options: Any) -> Any:
         dtypes = jax.numpy_dtype_promotion("standard")
@@ -41,10 +41,10 @@ def theirs(name: str) -> Callable[..., Any]:
 
 
 def agree(name: str, *args: Any, wrt: Sequence[int] = (0,), **options: Any) -> None:
-    """`losses.name(*args)` and its slopes are Optax's.
+    """`losses.name(*args)` and its gradients equal Optax's.
 
-    In float64 to twelve digits, in float32 to five of the float64 answer, and in
-    float32 of the same dtypes.
+    To twelve digits in float64, to five digits of the float64 result in float32, and
+    with the same dtypes in float32.
     """
     ours, other = getattr(losses, name), theirs(name)
 
@@ -78,7 +78,7 @@ def agree(name: str, *args: Any, wrt: Sequence[int] = (0,), **options: Any) -> N
 
 
 def half(name: str, *args: Any, **options: Any) -> None:
-    """Half precision: Optax's dtype, and float32's numbers up to one rounding."""
+    """Half precision: Optax's dtype, and the float32 result up to one rounding."""
     f = getattr(losses, name)
     expected = jax.eval_shape(lambda *a: theirs(name)(*a, **options), *args)
     wide = [
@@ -109,7 +109,7 @@ def near(ours: Any, expected: Any, rtol: float, atol: float) -> None:
 
 
 def finite(f: Callable[..., Any], *args: Any) -> None:
-    """The value, and the slopes in all arguments, are numbers."""
+    """The value and the gradients for all arguments are finite."""
     which = tuple(range(len(args)))
     slopes = jax.value_and_grad(lambda *a: jnp.sum(f(*a)), which)
     for x in jax.tree.leaves(run(slopes, *args)):

@@ -1,4 +1,4 @@
-"""What losses refuse: shapes, dtypes, axes, labels of the other kind, numbers."""
+"""Errors of losses: shapes, dtypes, axes, the wrong kind of labels, numbers."""
 
 import jax
 import jax.numpy as jnp
@@ -121,14 +121,14 @@ ROWS += [
     ROWS,
     ids=[f"{k} {row[3]}" for k, row in enumerate(ROWS)],
 )
-def test_what_cannot_be_is_refused(name, args, options, said, as_users_do):
+def test_bad_arguments_are_refused(name, args, options, said, as_users_do):
     with pytest.raises((TypeError, *ODD, IndexError)) as caught:
         getattr(losses, name)(*args, **options)
     assert str(caught.value).startswith(said)
 
 
-def test_what_makes_sense_is_not_refused():
-    """What looks like a mistake, and is none."""
+def test_valid_arguments_are_not_refused():
+    """Valid calls that look like mistakes."""
     hot = jnp.eye(3, dtype=int)
     soft = losses.softmax_cross_entropy
     np.testing.assert_array_equal(soft(X, hot), soft(X, hot.astype(float)))

@@ -1,4 +1,4 @@
-"""Losses of two classes, against Optax and scikit-learn."""
+"""Binary losses, against Optax and scikit-learn."""
 
 from functools import partial
 

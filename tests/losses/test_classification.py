@@ -1,4 +1,4 @@
-"""Losses of many classes, against Optax and SciPy."""
+"""Multiclass losses, against Optax and SciPy."""
 
 import jax
 import jax.numpy as jnp
@@ -41,8 +41,8 @@ def test_soft_labels(name):
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_soft_options(options):
-    """`softmax_cross_entropy` is in it, with the same options."""
-    wrt = (0,) if "where" in options else (0, 1)  # in masked labels Optax's are NaN
+    """`poly_loss_cross_entropy` calls `softmax_cross_entropy` with the same options."""
+    wrt = (0,) if "where" in options else (0, 1)  # for masked labels Optax's are NaN
     agree("poly_loss_cross_entropy", X, P, wrt=wrt, **options)
 
 

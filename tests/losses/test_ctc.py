@@ -1,4 +1,4 @@
-"""CTC, against Optax and against saying everything that can be said."""
+"""CTC, against Optax and against enumerating all sequences."""
 
 import itertools
 
@@ -70,7 +70,7 @@ def test_against_all_sequences(blank):
     np.testing.assert_allclose(ours, expected, rtol=1e-5)
 
 
-def test_labels_that_cannot_be_said():
+def test_impossible_labels():
     args = [jnp.asarray(x) for x in (NO_TIME[:, :2], LABELS, NO_LABEL)]
     logits = jnp.asarray(LOGITS[:, :2], jnp.float32)
     total = lambda x: losses.ctc_loss(x, *args).sum()

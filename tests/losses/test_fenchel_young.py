@@ -1,4 +1,4 @@
-"""Losses made of a maximum, against Optax and cross-entropy."""
+"""Fenchel-Young losses, against Optax and cross entropy."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Losses of lists, against Optax."""
+"""Ranking losses, against Optax."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Losses of real numbers, against Optax and closed forms."""
+"""Regression losses, against Optax and closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -85,7 +85,7 @@ def test_cosine_distance():
 
 
 def test_cosine_of_rows_without_entries():
-    # Optax's slopes of them are NaN.
+    # Optax's gradients of these are NaN.
     a, b = (jnp.asarray(x) for x in (X, Y))
     keep = jnp.array([[True], [False]])
     ours = losses.cosine_similarity(a, b, where=keep)
@@ -113,7 +113,7 @@ def test_cosine_of_zeros():
 
 @pytest.mark.parametrize("name", ["squared_error", "l2_loss"])
 @pytest.mark.parametrize("other", [(2, 3), (), (3, 1), (2,)], ids=str)
-def test_equal_shapes_are_wanted(name, other):
+def test_shapes_must_be_equal(name, other):
     with pytest.raises(ValueError, match=f"{name}: predictions has shape"):
         getattr(losses, name)(jnp.ones(3), jnp.ones(other))
 

@@ -1,4 +1,4 @@
-"""Losses of overlap, against Optax and counts of pixels."""
+"""Segmentation losses, against Optax and counts of pixels."""
 
 from functools import partial
 
@@ -44,7 +44,7 @@ def test_dice(options):
 
 @pytest.mark.parametrize("name", ["dice_loss", "multiclass_generalized_dice_loss"])
 def test_probabilities(name):
-    # Not compiled: Optax looks at the numbers.
+    # Not compiled: Optax branches on the values.
     f, p, t = getattr(losses, name), jnp.asarray(P), jnp.asarray(MISSING)
     ours = f(p, t, apply_softmax=False)
     same(ours, theirs(name)(p, t, apply_softmax=False), 1e-5)
@@ -92,7 +92,7 @@ def test_binary_dice_axes_of_classes():
 
 
 def test_binary_dice_of_probabilities():
-    # Optax refuses them: it wants one class to sum to 1.
+    # Optax raises an error for these: it expects one class to sum to 1.
     x, t = jnp.asarray(X[..., 0]), jnp.asarray(HOT[..., 0])
     ours = losses.binary_dice_loss(jax.nn.sigmoid(x), t, apply_sigmoid=False)
     same(ours, losses.binary_dice_loss(x, t), 1e-6)
@@ -101,7 +101,7 @@ def test_binary_dice_of_probabilities():
 
 
 def test_by_counting():
-    """Of three pixels predicted and two there, two are both: Dice is 4 / 5."""
+    """Three pixels predicted, two true, both of them predicted: Dice is 4 / 5."""
     p = jnp.array([[1.0, 1.0, 1.0, 0.0]])
     t = jnp.array([[1.0, 1.0, 0.0, 0.0]])
     ours = losses.binary_dice_loss(p, t, smooth=0.0, apply_sigmoid=False)

@@ -1,4 +1,4 @@
-"""Losses of embeddings, against Optax and by hand."""
+"""Losses of embeddings, against Optax and computed by hand."""
 
 from functools import partial
 
@@ -23,7 +23,7 @@ KINDS = {
 @pytest.mark.parametrize("labels", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("temperature", [0.07, 1])
 def test_ntxent(labels, temperature):
-    # The slopes are sums of numbers of about 1 / temperature that nearly cancel.
+    # The gradients are sums of terms of about 1 / temperature that nearly cancel.
     agree("ntxent", E_, labels, temperature=temperature)
 
 
@@ -77,7 +77,7 @@ def test_triplets(options):
 
 @pytest.mark.parametrize("degree", [1, 1.5, 3])
 def test_triplets_of_other_norms(degree):
-    # Optax raises differences to a power with their sign: NaN, or a negative length.
+    # Optax raises signed differences to a power: NaN, or a negative distance.
     norm = lambda x: (np.abs(x) ** degree).sum(-1) ** (1 / degree)
     ours = losses.triplet_margin_loss(
         *(jnp.asarray(x) for x in (A, B, C)), norm_degree=degree, margin=2.0, eps=0.0

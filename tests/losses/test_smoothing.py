@@ -1,4 +1,4 @@
-"""Labels that are less sure, against Optax."""
+"""Label smoothing, against Optax."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -1,1 +1,1 @@
-"""One bad call for every public function that can be called badly."""
+"""One bad call for every public function that can raise an error."""

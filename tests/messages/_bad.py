@@ -1,4 +1,4 @@
-"""A bad call and what it is answered."""
+"""A bad call and its error message."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ import jax.numpy as jnp
 
 @dataclass(frozen=True)
 class Bad:
-    """`call()` raises a `kind` whose words are `says`, or begin and go on so.
+    """`call()` raises a `kind` with message `says`.
 
-    Where `says` has several parts, the message has them in this order.
+    If `says` has several parts, the message contains them in this order.
     """
 
     call: Callable[[], Any]
@@ -24,5 +24,5 @@ class Bad:
 
 
 def params() -> Any:
-    """A small tree to call badly with."""
+    """A small tree for bad calls."""
     return {"w": jnp.ones((3, 2)), "b": jnp.zeros(2)}

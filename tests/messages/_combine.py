@@ -1,4 +1,4 @@
-"""Bad calls of what is made of transformations."""
+"""Bad calls of functions that combine transformations."""
 
 import jax.numpy as jnp
 
@@ -10,7 +10,7 @@ SGD = steepest.sgd(0.1)
 
 
 def _after_init(tx, *args, **extra):
-    """A step with these arguments, from the state before the first."""
+    """A step with these arguments, from the initial state."""
     return tx.update(args[0], tx.init(params()), *args[1:], **extra)
 
 
@@ -98,5 +98,5 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING: dict[str, str] = {}

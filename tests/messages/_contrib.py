@@ -1,4 +1,4 @@
-"""Bad calls of what Optax keeps in its `contrib`."""
+"""Bad calls of `contrib`."""
 
 import jax.numpy as jnp
 
@@ -11,7 +11,7 @@ _WITHOUT = "and was called without it. Call `tx.update(grads, state, params"
 
 
 def _step(tx, updates=None, state=None, with_params=True, **extra):
-    """One step of `tx`, with what is not given as it should be."""
+    """One step of `tx`, with valid values for all other arguments."""
     p = params()
     updates = p if updates is None else updates
     state = tx.init(p) if state is None else state

@@ -1,4 +1,4 @@
-"""Bad calls of the decoupled rules, and of what moves states between libraries."""
+"""Bad calls of the decoupled rules, and of conversions between libraries."""
 
 import jax.numpy as jnp
 import optax
@@ -16,7 +16,7 @@ def _theta():
 
 
 def _swapped(name):
-    """Optax has the updates first and the state second."""
+    """In Optax the updates come first and the state second."""
     step = getattr(decoupled, f"{name}_step")
     state = getattr(decoupled, f"{name}_init")(_theta())
     return lambda: step(_theta(), state, _theta())
@@ -102,5 +102,5 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING: dict[str, str] = {}

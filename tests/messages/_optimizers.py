@@ -1,4 +1,4 @@
-"""Bad calls of the named algorithms."""
+"""Bad calls of the optimizers."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ _FLAG = "expected True or False."
 
 
 def _no_rate(name):
-    """An optimizer without a learning rate goes up."""
+    """An optimizer without a learning rate goes uphill."""
     return Bad(
         lambda: getattr(steepest, name)(None),
         steepest.UnusualValueWarning,
@@ -22,7 +22,7 @@ def _no_rate(name):
 
 
 def _infinite_rate(name):
-    """The last link speaks."""
+    """The error comes from the last link of the chain."""
     return Bad(
         lambda: getattr(steepest, name)(float("inf")),
         ValueError,
@@ -32,7 +32,7 @@ def _infinite_rate(name):
 
 
 def _step(tx, updates=None, state=None, with_params=True, **extra):
-    """One step of `tx`, with what is not given as it should be."""
+    """One step of `tx`, with valid values for all other arguments."""
     p = params()
     updates = p if updates is None else updates
     state = tx.init(p) if state is None else state
@@ -44,7 +44,7 @@ def _loss(p):
 
 
 def _search(tx, **other):
-    """A step of a line search, with one extra argument as it should not be."""
+    """A step of a line search with one bad extra argument."""
     given = {"value": 6.0, "grad": params(), "value_fn": _loss}
     return _step(tx, **{**given, **other})
 
@@ -331,5 +331,5 @@ BAD = {
     "yogi": _no_rate("yogi"),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Bad calls of what chooses leaves by their paths."""
+"""Bad calls of functions that select leaves by path."""
 
 import steepest
 
@@ -32,9 +32,9 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING = {
-    "tree.first_matches": "patterns have been checked, expected every tree has paths",
+    "tree.first_matches": "patterns are already checked, and every tree has paths",
     "tree.key_paths": "every tree has paths",
-    "tree.said_of_leaves": "answers None where two trees have nothing in common",
+    "tree.said_of_leaves": "returns None if two trees have nothing in common",
 }

@@ -20,7 +20,7 @@ _FUNCTION = "is a int, expected a function."
 
 
 def _vector(p, x, y):
-    """A loss without a sum."""
+    """A loss that is not a scalar."""
     del x, y
     return p
 
@@ -235,5 +235,5 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING: dict[str, str] = {}

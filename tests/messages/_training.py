@@ -15,5 +15,5 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Bad calls of transformations that nobody's paper owns."""
+"""Bad calls of transformations."""
 
 import jax.numpy as jnp
 
@@ -10,7 +10,7 @@ STATE = "Make the state with `tx.init` of the params the updates are for."
 
 
 def _after(tx, updates, *given, state=None):
-    """A step of `tx` with these updates, begun with our params."""
+    """A step of `tx` with these updates, from the state of our params."""
     return tx.update(updates, tx.init(params()) if state is None else state, *given)
 
 

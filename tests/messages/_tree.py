@@ -1,4 +1,4 @@
-"""Bad calls of functions of trees."""
+"""Bad calls of functions on trees."""
 
 import jax
 import jax.numpy as jnp
@@ -220,12 +220,12 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING = {
-    "tree.NamedTupleKey": "a pair of names, of which nothing is computed",
-    "tree.first_difference": "any two trees: that they differ is what it is for",
+    "tree.NamedTupleKey": "a pair of names, used unchanged",
+    "tree.first_difference": "any two trees: it finds differences",
     "tree.leaf_paths": "any tree",
     "tree.names_in": "any tree",
-    "tree.size": "any tree: what is no array counts as one, as for NumPy",
-    "tree.unwrap_random_key_data": "any tree: what is no key stays",
+    "tree.size": "any tree: a leaf that is not an array counts as one, as in NumPy",
+    "tree.unwrap_random_key_data": "any tree: other leaves do not change",
 }

@@ -1,4 +1,4 @@
-"""Bad calls of what looks at a running optimizer, and of how it keeps its state."""
+"""Bad calls of functions that inspect an optimizer or set how it stores its state."""
 
 import steepest
 
@@ -40,5 +40,5 @@ BAD = {
     ),
 }
 
-# What takes anything, and why.
+# Functions that accept anything, and why.
 TAKES_ANYTHING = {"Description": "made by `describe`"}

@@ -1,4 +1,4 @@
-"""What is called badly is told who, what was found, what is wanted, what to do."""
+"""Errors state the function, the actual and the expected value, and what to do."""
 
 import importlib
 import inspect
@@ -31,7 +31,7 @@ TAKES_ANYTHING = {k: x for t in _TABLES for k, x in t.TAKES_ANYTHING.items()}
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_call_is_answered(name, as_users_do):
+def test_a_bad_call_raises_the_right_error(name, as_users_do):
     bad = BAD[name]
     with pytest.raises(bad.kind) as raised:
         bad.call()
@@ -41,7 +41,8 @@ def test_a_bad_call_is_answered(name, as_users_do):
         rest = rest[rest.index(part) + len(part) :]
 
 
-# Rooms behind other doors, and the race, whose messages are tested where it is.
+# Folders whose names are public in other modules; and the race, which tests its own
+# messages.
 _INSIDE = (
     "core",
     "check",
@@ -57,7 +58,7 @@ _INSIDE = (
 def _public():
     """Every public function and class by its shortest name, such as `losses.l2`.
 
-    States are tuples that the library makes; protocols and warnings are not called.
+    Without states, protocols and warnings, which users do not call.
     """
     doors = {"": steepest, **dict(inspect.getmembers(steepest, inspect.ismodule))}
     doors["experimental.aggregating"] = steepest.experimental.aggregating

@@ -8,7 +8,7 @@ import steepest.microbatching
 
 
 def same(call, rtol=1e-6):
-    """What `call` returns for each library; the trees, shapes and dtypes are alike."""
+    """The results of `call` with each library, which must have equal types."""
     ours = call(steepest.microbatching)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         theirs = call(optax.microbatching)

@@ -1,4 +1,4 @@
-"""What is refused before anything runs, and who says so."""
+"""Errors that are raised before anything runs."""
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +104,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_is_refused(name, as_users_do):
+def test_bad_arguments_are_refused(name, as_users_do):
     call, said = REFUSED[name]
     with pytest.raises((TypeError, ValueError)) as caught:
         call()

@@ -1,4 +1,4 @@
-"""Results and gradients for each example: the same as Optax, and more calls."""
+"""Per-example results and gradients: the same as Optax, with fewer restrictions."""
 
 import jax
 import jax.numpy as jnp
@@ -132,7 +132,7 @@ def test_the_sum_is_the_gradient_of_the_sum():
 
 
 def test_arguments_after_the_batch_and_numbers_from_the_end():
-    """Optax takes neither."""
+    """Optax supports neither."""
     f = lambda w, x, v: loss(w, x) * v
     found, _ = micro_grad(f, microbatch_size=2)(W, X, 3.0)
     wanted, _ = micro_grad(loss, batch_argnums=-1)(W, X)

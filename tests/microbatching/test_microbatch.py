@@ -1,4 +1,4 @@
-"""Batches in pieces: the same as the whole, and the same as Optax."""
+"""Microbatches: the same as the whole batch, and the same as Optax."""
 
 import jax
 import jax.numpy as jnp
@@ -109,7 +109,7 @@ def test_the_number_of_pieces_may_be_traced():
 
     found = jax.jit(value)
     np.testing.assert_allclose(found(2), value(2))
-    np.testing.assert_allclose(found(7), value(3))  # there are no more
+    np.testing.assert_allclose(found(7), value(3))  # there are only three
 
 
 @ways
@@ -122,7 +122,7 @@ def test_what_is_not_run_may_be_anything(way):
 
 
 def test_half_precision_is_summed_in_single():
-    """In bfloat16 the sum would stop at 256, as Optax's does."""
+    """In bfloat16 the sum stops at 256, as Optax's does."""
     ones = jnp.ones(600, jnp.bfloat16)
     for way, wanted in [("SUM", 600), ("MEAN", 1), ("RUNNING_MEAN", 1)]:
         found = microbatch(jnp.sum, 0, 1, AccumulationType[way])(ones)

@@ -28,7 +28,7 @@ def test_there_and_back(reduction, output, shape):
 
 
 def test_a_stack_of_layers():
-    """What is neither reduction nor output counts the layers."""
+    """Axes that are neither reduction nor output count the layers."""
     axes = axes_of("me", X.shape, 2, (1, 3))
     assert axes == Axes((0,), (2,), (1, 3))
     want = X[1].transpose(1, 0, 2).reshape(4, 15)

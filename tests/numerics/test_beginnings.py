@@ -1,4 +1,4 @@
-"""Where memories begin, and products."""
+"""Initial values of state, and products."""
 
 import jax
 import jax.numpy as jnp

@@ -15,7 +15,7 @@ AXES = mesh_axes("f", ("x", "y"))
 
 
 def _inside(f, *specs, **options):
-    """What `f` returns inside `shard_map`, of arrays split so."""
+    """The result of `f` inside `shard_map`, with arrays sharded as given."""
     found = []
     run = jax.shard_map(
         lambda *xs: found.append(f(*xs)) or jnp.zeros(()),
@@ -34,7 +34,7 @@ def test_an_array_is_summed_over_the_axes_that_split_it(known):
     split = functools.partial(_inside, f, check_vma=known)
     assert split(P("x")) == (("x",) if known else ("x", "y"))
     assert split(P()) == (() if known else ("x", "y"))
-    assert split(P("y"), P("x")) == ("x", "y")  # two arrays, measured together
+    assert split(P("y"), P("x")) == ("x", "y")  # two arrays, reduced together
 
 
 def test_leaves_are_grouped_by_their_axes():

@@ -1,4 +1,4 @@
-"""What Adam and its kin share."""
+"""Functions shared by Adam and similar optimizers."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -29,7 +29,7 @@ def test_the_numbers_of_a_step():
 
 @pytest.mark.parametrize("nesterov", [False, True], ids=["plain", "nesterov"])
 def test_of_a_steady_gradient_it_is_the_gradient(nesterov):
-    """Plain: at once. Ahead: in the end."""
+    """Plain: immediately. With Nesterov: in the limit."""
     mu, count = 0 * G, jnp.asarray(0, jnp.int32)
     for _ in range(40 if nesterov else 3):
         n, count = nesterov_corrections.function(count, b1=0.7, b2=0.9)

@@ -1,4 +1,4 @@
-"""The Gram form is the same function, and half precision keeps its promises."""
+"""The Gram form is the same function, and half precision stays within its bounds."""
 
 import jax
 import jax.numpy as jnp
@@ -42,18 +42,18 @@ def test_it_is_the_same_function(name, steps):
     np.testing.assert_allclose(found, (u * s) @ v, atol=1e-10)
 
 
-def test_tall_is_wide_on_its_side():
+def test_a_tall_matrix_is_transposed():
     x = jnp.asarray(_matrix(4, 7), "float32")
     found = orthogonal(x.T, EXPRESS)
     np.testing.assert_allclose(found.T, orthogonal(x, EXPRESS), atol=1e-6)
 
 
 def _hard(shape):
-    """Matrices that half precision might stumble over."""
+    """Difficult matrices for half precision."""
     m, n = shape
     u, _, v = np.linalg.svd(_matrix(m, n), full_matrices=False)
     yield "one value", np.ones(shape)
-    # The largest that a normalised element is rounded up by: its size is above one.
+    # Here rounding increases normalized elements the most, to a norm above one.
     yield "some rows", np.ones(shape) * (np.arange(m) < m - 3)[:, None]
     yield "rank one", u[:, :1] @ v[:1]
     yield "nearly", u[:, :1] @ v[:1] + 1e-4 * _matrix(m, n, key=1)
@@ -99,7 +99,7 @@ def test_no_elements():
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu", "tpu", "another"])
-def test_what_is_quick(backend, monkeypatch):
+def test_the_fast_dtype_of_each_backend(backend, monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
     quick = {"gpu": "float16", "tpu": "bfloat16"}.get(backend, "float32")
     assert numerics.quick_dtype(jnp.ones((2, 2))) == jnp.dtype(quick)

@@ -1,4 +1,4 @@
-"""Half precision, widened and found again."""
+"""Widening half precision."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Inverse roots: Optax where it is right, and the eigenvalues everywhere."""
+"""Inverse roots: as Optax where it is correct, and eigenvalues everywhere."""
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def test_same_as_optax_in_64_bits():
 
 @pytest.mark.parametrize("p", [3, 6, 7])
 def test_it_is_the_root(p):
-    """Optax is right for powers of two only: it takes the third root for the fourth."""
+    """Optax is correct only for powers of two: it treats 3 as 4 in one place."""
     matrix = jnp.asarray(POSITIVE, jnp.float32)
     root, error = ours(matrix, p)
     np.testing.assert_allclose(root, _exact(matrix, p), rtol=2e-4, atol=1e-5)
@@ -89,7 +89,7 @@ def test_of_a_singular_matrix():
 
 
 def test_of_zero_it_is_finite():
-    """Optax answers with NaN."""
+    """Optax returns NaN."""
     root, error = ours(jnp.zeros((3, 3)), 2)
     assert jnp.isfinite(root).all() and jnp.isfinite(error)
     assert (jnp.diag(root) > 1e15).all()
@@ -116,7 +116,7 @@ def test_half_precision_many_at_once_one_and_none():
 
 @pytest.mark.parametrize("p", [0, -2, 2.5, float("nan")])
 def test_p_is_a_whole_number(p):
-    """Optax answers with another root, or with NaN."""
+    """Optax returns another root, or NaN."""
     with pytest.raises(ValueError, match=f"matrix_inverse_pth_root: p is {p}"):
         steepest.matrix_inverse_pth_root(jnp.eye(2), p)
 
@@ -124,6 +124,6 @@ def test_p_is_a_whole_number(p):
 @pytest.mark.parametrize(
     "matrix", [jnp.ones((3, 4)), jnp.ones(3), jnp.eye(2, dtype=jnp.int32)]
 )
-def test_a_square_matrix_of_real_numbers_is_wanted(matrix):
+def test_the_matrix_must_be_square_and_real(matrix):
     with pytest.raises(ValueError, match="matrix_inverse_pth_root: matrix"):
         steepest.matrix_inverse_pth_root(matrix, 2)

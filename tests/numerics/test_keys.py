@@ -1,4 +1,4 @@
-"""Keys, however they are said."""
+"""Keys in all forms."""
 
 import jax
 import pytest

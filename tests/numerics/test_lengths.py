@@ -1,4 +1,4 @@
-"""Lengths that are zero at zero."""
+"""Norms that are zero at zero."""
 
 import jax
 import jax.numpy as jnp

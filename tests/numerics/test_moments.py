@@ -1,4 +1,4 @@
-"""Averages of one array: how they begin, move and are read."""
+"""Averages of one array: initialization, updates and bias correction."""
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +64,7 @@ def test_a_given_dtype_decides(begin, dtype):
 @pytest.mark.parametrize("begin", [first_moment, second_moment])
 @pytest.mark.parametrize("dtype", [own for own, _ in MOMENTS])
 def test_moments_begin_from_shapes_alone(begin, dtype):
-    """So that the state of a model too large for this machine can be planned."""
+    """So the state of a model too large for this machine can be planned."""
     shape = jax.ShapeDtypeStruct((4, 0), dtype)
     assert _type(begin()(shape)) == _type(begin()(jnp.ones((4, 0), dtype)))
 
@@ -84,7 +84,7 @@ def test_ema_that_forgets_all_is_the_last():
 @settings(max_examples=20, deadline=None)
 @given(decay=decays, steps=st.integers(1, 30), x=st.floats(-9, 9))
 def test_the_debiased_average_of_a_constant_is_the_constant(decay, steps, x):
-    """Which is what debiasing is for."""
+    """That is the purpose of debiasing."""
     with jax.enable_x64(True):
         mean = jnp.zeros(())
         for _ in range(steps):
@@ -95,7 +95,7 @@ def test_the_debiased_average_of_a_constant_is_the_constant(decay, steps, x):
 
 @pytest.mark.parametrize("t", [jnp.array(1), jnp.array(1.0), jnp.array(1, jnp.int8)])
 def test_debias_takes_any_count_in_32_bits(t):
-    """In bfloat16 0.999 is 1, and a factor of zero would divide."""
+    """In bfloat16 0.999 is 1, and the division would be by zero."""
     c = debias(0.999, t)
     assert c.dtype == jnp.float32
     np.testing.assert_allclose(c, 0.001, rtol=1e-4)
@@ -130,7 +130,7 @@ def test_abs_sq_of_reals_keeps_their_dtype(dtype):
 
 
 def test_abs_sq_has_the_slope_of_a_square():
-    """Also at zero; JAX takes a slope of complex numbers with the conjugate."""
+    """Also at zero; JAX's gradient of a complex number is the conjugate."""
     z = jnp.array([0.0, 3.0 - 4.0j], jnp.complex64)
     slope = jax.grad(lambda z: abs_sq(z).sum())(z)
     np.testing.assert_array_equal(slope, 2 * z.conj())
@@ -145,7 +145,7 @@ def test_a_count_begins_at_zero():
 
 @counts
 def test_increment_stops_at_the_top(dtype):
-    """A count that turned negative would restart every schedule."""
+    """A negative count would restart every schedule."""
     top = jnp.iinfo(dtype).max
     for before, after in [(0, 1), (top - 1, top), (top, top)]:
         new = jax.jit(increment)(jnp.array(before, dtype))

@@ -87,7 +87,7 @@ def test_shapes_that_do_not_meet():
     ],
     ids=["loc", "shape", "key", "point", "text"],
 )
-def test_what_cannot_be_is_refused(call, said, as_users_do):
+def test_bad_arguments_are_refused(call, said, as_users_do):
     with pytest.raises((TypeError, ValueError)) as caught:
         call(multi_normal(jnp.zeros(2), jnp.zeros(2)))
     assert str(caught.value).startswith(f"multi_normal{said}")

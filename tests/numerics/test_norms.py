@@ -1,4 +1,4 @@
-"""Roots that can be differentiated, and lengths."""
+"""Differentiable roots and norms."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def test_root_has_its_second_slope(x):
 
 
 def test_root_is_flat_at_zero():
-    """And there so small that no `eps` and no sum notices it."""
+    """And so small there that no `eps` and no sum is affected."""
     zero = jnp.zeros(())
     y, slope = jax.jvp(root, (zero,), (jnp.ones(()),))
     assert 0 < y < 1e-18
@@ -51,12 +51,12 @@ def test_cube_root_is_flat_at_zero_and_finite_everywhere():
 
 
 def test_root_is_flat_at_zero_in_the_second_slope_too():
-    """Hypergradients of a training step that itself takes a gradient."""
+    """Needed for hypergradients of a training step that itself takes a gradient."""
     assert jax.grad(jax.grad(root))(jnp.zeros(())) == 0
 
 
 def test_a_length_has_a_slope_at_zero():
-    """Where `sqrt` gives NaN: infinity times the zero that follows."""
+    """`sqrt` gives NaN there: infinity times zero."""
 
     def length(f):
         return jax.grad(lambda x: f(sum_of_squares(x)))(jnp.zeros(3))

@@ -1,4 +1,4 @@
-"""Saying what comes first changes no number, and saves a copy."""
+"""Setting the order of operations changes no result, and saves a copy."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from steepest.numerics import after
 
 
 def test_nothing_changes():
-    """Whatever was computed first, also where it is not finite."""
+    """Whatever comes first, also if it is not finite."""
     x = jnp.array([1.0, -0.0, jnp.inf, jnp.nan])
     first = jnp.array([jnp.nan, jnp.inf, 0.0, 1.0])
     for y in (after(x, first), after(x, jnp.zeros(()), first), after(x)):
@@ -22,7 +22,7 @@ def test_slopes_are_those_of_x():
 
 
 def test_what_is_read_first_is_not_copied():
-    """The old `last` is read for `v`, and then overwritten."""
+    """The old `last` is read for `v` before it is overwritten."""
 
     def step(v, last, g, keep=after):
         v = v + (g - last)

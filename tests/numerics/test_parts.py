@@ -1,4 +1,4 @@
-"""Formulas for real numbers, on complex ones."""
+"""Formulas for real numbers, applied to complex numbers."""
 
 import jax.numpy as jnp
 

@@ -1,4 +1,4 @@
-"""The polar factor: what singular vectors say, without singular vectors."""
+"""The polar factor, compared with the SVD."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from steepest.numerics import COEFFICIENTS, PRECONDITIONINGS
 names = pytest.mark.parametrize("name", list(PRECONDITIONINGS))
 polar = jax.jit(numerics.polar, static_argnums=(2, 3))
 DION = jnp.array(COEFFICIENTS["dion"])
-# Halley's polynomial, many times: it converges, where the others only come near.
+# Many steps of Halley's polynomial converge; the other polynomials only come close.
 EXACT = jnp.array([(3.4445, -4.775, 2.0315)] * 4 + [(1.875, -1.25, 0.375)] * 6)
 
 
@@ -31,7 +31,7 @@ def test_it_is_the_polar_factor(name, dtype):
         x = _matrix(*shape, dtype=dtype)
         found = polar(x, EXACT, 10, name)
         assert found.dtype == x.dtype
-        if name == "aol":  # which turns the singular vectors a little
+        if name == "aol":  # this one changes the singular vectors a little
             square = found @ found.conj().T if shape[0] <= shape[1] else None
             if square is not None:
                 np.testing.assert_allclose(square, np.eye(shape[0]), atol=1e-3)
@@ -48,7 +48,7 @@ def test_singular_values_come_near_one(coefficients):
 
 @names
 def test_any_size_will_do(name):
-    """Also where squares would overflow, or vanish, were they taken at once."""
+    """Also if the squares would overflow or underflow without scaling."""
     x = _matrix(3, 4)
     want = polar(x, DION, 5, name, 0.0)
     for size in (1e-30, 1e-15, 1e15, 1e30):
@@ -81,7 +81,7 @@ def _pair():
 
 
 def test_how_many_steps():
-    """One polynomial so often, or each once; the number may be traced."""
+    """One polynomial several times, or each once; the number may be traced."""
     x, one = _matrix(3, 4), DION[0]
     twice = polar(x, jnp.stack([one, one]))
     np.testing.assert_allclose(polar(x, one, 2), twice, rtol=1e-5)

@@ -1,11 +1,11 @@
-"""Polynomials of singular values: what they promise."""
+"""Polynomials of singular values: the guaranteed bounds."""
 
 import numpy as np
 import pytest
 
 from steepest.numerics import COEFFICIENTS, polynomials
 
-# Where singular values end: those above a thousandth, and those above a hundredth.
+# The final range of singular values above a thousandth, and above a hundredth.
 BANDS = {
     "standard": ((0.471, 1.202), (0.682, 1.134)),
     "dion": ((0.475, 1.145), (0.978, 1.032)),
@@ -30,7 +30,7 @@ def test_the_bands(name):
 
 @pytest.mark.parametrize("name", list(COEFFICIENTS))
 def test_rounding_above_one_is_harmless(name):
-    """As printed, two of the sets explode at once."""
+    """As published, two of the sets diverge."""
     found = _apply(polynomials("x", name), np.linspace(1, 1.03, 1000))
     assert np.all((found > 0) & (found < 1.25))
 

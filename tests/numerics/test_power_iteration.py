@@ -88,7 +88,7 @@ def test_squares_do_not_overflow(scale):
 
 
 def test_of_zero_it_is_zero():
-    """Optax answers with NaN."""
+    """Optax returns NaN."""
     value, vector = steepest.power_iteration(jnp.zeros((3, 3)))
     assert value == 0
     np.testing.assert_allclose(jnp.linalg.norm(vector), 1, rtol=1e-6)
@@ -103,7 +103,7 @@ def test_many_at_once_and_nothing():
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (3,), (2, 3, 3)], ids=str)
-def test_a_square_matrix_is_wanted(shape):
+def test_the_matrix_must_be_square(shape):
     with pytest.raises(ValueError, match="power_iteration: matrix has shape"):
         steepest.power_iteration(jnp.ones(shape))
 
@@ -145,7 +145,7 @@ def test_a_function_needs_a_beginning():
     ],
     ids=["text", "v0", "steps", "tolerance", "key", "integers", "leaf", "structure"],
 )
-def test_what_cannot_be_is_refused(arguments, said, as_users_do):
+def test_bad_arguments_are_refused(arguments, said, as_users_do):
     with pytest.raises((TypeError, ValueError)) as caught:
         steepest.power_iteration(**arguments)
     assert str(caught.value).startswith(f"power_iteration: {said}")

@@ -30,7 +30,7 @@ def test_formulas_compute_in_64_bits_where_anything_has_them(dtypes):
 
 
 def test_what_has_no_digits_does_not_decide():
-    """`None` leaves, keys and 64-bit integers stand beside arrays."""
+    """`None` leaves, keys and 64-bit integers next to arrays."""
     with jax.enable_x64(True):
         assert wide_dtype([None, jax.random.key(0), *_of(jnp.int64, f32)]) == f32
 

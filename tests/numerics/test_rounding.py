@@ -1,4 +1,4 @@
-"""Rounding by chance."""
+"""Stochastic rounding."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def test_what_has_no_neighbours_stays(dtype):
 
 
 def test_small_steps_add_up():
-    """To the nearest, a thousand steps of 0.001 leave a bfloat16 1 where it was."""
+    """Rounding to nearest, a thousand steps of 0.001 leave 1 unchanged in bfloat16."""
     p = {"w": jnp.ones(64, jnp.bfloat16), "v": jnp.ones(2), "none": None}
     u = jax.tree.map(lambda x: jnp.full(x.shape, -1e-3, x.dtype), p)
     take = lambda p, k: (steepest.apply_updates(p, u, key=k), None)

@@ -1,4 +1,4 @@
-"""Lengths with a floor, counts with a ceiling."""
+"""Norms with a minimum, counts with a maximum."""
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ def test_norms_and_slopes_as_in_optax_in_64_bits():
 @pytest.mark.parametrize("f", [safe_norm, safe_root_mean_squares])
 @pytest.mark.parametrize("least", [1e-3, 0.0, -1.0])
 def test_the_slope_at_zero_is_zero(f, least):
-    """Below zero too, where Optax has NaN."""
+    """Also below zero, where Optax gives NaN."""
     y, slope = jax.value_and_grad(f)(jnp.zeros(2), least)
     np.testing.assert_allclose(y, max(least, 0.0))
     np.testing.assert_array_equal(slope, [0, 0])
@@ -67,7 +67,7 @@ def test_the_floor_has_a_slope_where_it_is_chosen(f):
 
 
 def test_rows_have_their_own_floors():
-    """Optax compares columns with rows where the floor is an array."""
+    """Optax compares columns with rows if the minimum is an array."""
     found = safe_norm(A, jnp.array([1.0, 10.0]), axis=1)
     np.testing.assert_allclose(found, [5, 10])
     slope = jax.grad(lambda x: safe_norm(x, 0.1, axis=1).sum())(A)

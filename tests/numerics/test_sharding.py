@@ -1,4 +1,4 @@
-"""Where arrays live."""
+"""The sharding of arrays."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ P = PartitionSpec
 
 
 def test_the_result_lives_where_it_should():
-    """A product of sharded matrices, on a mesh where JAX asks where to put it."""
+    """A product of sharded matrices, on a mesh where JAX needs an output sharding."""
     mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2)
     x = jax.random.normal(jax.random.key(0), (8, 4))
     with jax.set_mesh(mesh):

@@ -1,4 +1,4 @@
-"""The nearest point of the simplex, against Optax and its conditions."""
+"""The nearest point of the simplex, against Optax and the optimality conditions."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def test_as_optax():
 
 @pytest.mark.parametrize("scale", [1.0, 2.5])
 def test_it_is_the_nearest(scale):
-    """`y` is on the simplex; `x - y` is equal where `y > 0`, and smaller elsewhere."""
+    """`y` is on the simplex; `x - y` is constant where `y > 0`, else smaller."""
     xs = np.random.default_rng(0).normal(size=(5, 9))
     ys = jax.jit(jax.vmap(lambda x: simplex(x, scale)))(jnp.asarray(xs))
     for x, y in zip(xs, np.asarray(ys), strict=True):

@@ -1,4 +1,4 @@
-"""Functions of one number to search along, and what a line search tries on them."""
+"""Functions of one variable, and the trials of a line search on them."""
 
 import math
 
@@ -27,9 +27,9 @@ _value.defvjp(
 
 
 def searched(tx):
-    """A function of a line, a last step and a direction: the trials, and the end.
+    """A function from a line, a last step and a direction to the trials and the result.
 
-    The end is the step, the value, the gradient, and the report.
+    The result is the step, the value, the gradient, and the report.
     """
 
     @jax.jit
@@ -51,7 +51,7 @@ def searched(tx):
 
 
 def line(kind, seed):
-    """A function of one number with its slope, a last step, and a direction."""
+    """A function of one variable with its derivative, a last step, and a direction."""
     rng = np.random.default_rng([seed, DIFFICULT.index(kind)])
     k = rng.integers(1, 4)
     size, speed = rng.normal(size=k) * rng.exponential(1, k), rng.exponential(3, k)

@@ -1,4 +1,4 @@
-"""Functions to minimise, and the steps of any transformation on them."""
+"""Functions to minimize, and steps of any transformation on them."""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ def logistic(p):
 
 
 def beginnings(dtype):
-    """Each function by name, and where to begin."""
+    """Each function by name, with its starting point."""
     array = lambda x: jnp.asarray(x, dtype)
     return {
         "quadratic": (quadratic, {"x": array(np.arange(6.0)), "none": None}),
@@ -39,7 +39,7 @@ def beginnings(dtype):
 
 
 def descend(m, tx, f, p, steps, from_state=False):
-    """The state and the params after each of some compiled steps, by library `m`."""
+    """The state and the params after each compiled step, with library `m`."""
 
     @jax.jit
     def step(p, state):
@@ -53,6 +53,6 @@ def descend(m, tx, f, p, steps, from_state=False):
     for _ in range(steps):
         p, state = step(p, state)
         rows.append((state, p))
-    # Optax compiles twice: its first state is of weak types, the others are not.
+    # Optax compiles twice: only its first state is weakly typed.
     assert step._cache_size() == 1 or m is not steepest
     return rows

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 
 
 def steps(tx, gs, p=None):
-    """The updates for the gradients `gs`, one after the other, and the last state."""
+    """The updates for the gradients `gs`, in order, and the last state."""
     gs = [jnp.asarray(g, float) for g in gs]
     state, us = tx.init(gs[0]), []
     for g in gs:

@@ -14,7 +14,7 @@ G = jnp.array([3.0, -0.5])
 
 
 def test_it_goes_further_than_adam_where_gradients_are_as_expected():
-    """The paper's figure 1: a steady gradient is a reason for a long step."""
+    """Figure 1 of the paper: a constant gradient justifies a long step."""
     gs = [G] * 5
     belief, _ = steps(steepest.adabelief(0.1), gs)
     adam, _ = steps(steepest.adam(0.1), gs)
@@ -22,7 +22,7 @@ def test_it_goes_further_than_adam_where_gradients_are_as_expected():
 
 
 def test_without_momentum_the_gradient_is_always_expected():
-    """`mu` is `g`: what remains of `nu` is the `eps_root` that piles up."""
+    """`mu` is `g`, so `nu` contains only the accumulated `eps_root`."""
     _, state = steps(steepest.scale_by_belief(b1=0.0, b2=0.5, eps_root=0.25), [G, -G])
     np.testing.assert_allclose(state.nu, 0.25 * 0.5 + 0.25)
 

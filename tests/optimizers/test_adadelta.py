@@ -20,7 +20,7 @@ def test_the_first_step_has_the_size_of_the_root_of_eps():
 
 
 def test_units_are_those_of_the_params():
-    """The size of the gradient does not matter: the paper's section 3.2."""
+    """The size of the gradient does not matter: section 3.2 of the paper."""
     small, _ = steps(steepest.scale_by_adadelta(eps=1e-12), [G, -G, 2 * G])
     large, _ = steps(
         steepest.scale_by_adadelta(eps=1e-12), [1e3 * G, -1e3 * G, 2e3 * G]
@@ -35,13 +35,13 @@ def test_without_a_learning_rate_the_direction_is_up():
 
 
 def test_the_decay_is_part_of_the_gradient():
-    """It changes nothing when it only makes the gradient longer."""
+    """If it only makes the gradient longer, it changes nothing."""
     decayed, _ = steps(steepest.adadelta(1.0, eps=1e-12, weight_decay=1.0), [G], G)
     plain, _ = steps(steepest.adadelta(1.0, eps=1e-12), [G], G)
     np.testing.assert_allclose(decayed[0], plain[0], rtol=1e-5)
 
 
-def test_a_mask_says_who_decays():
+def test_a_mask_selects_what_decays():
     p = {"w": jnp.ones(2), "b": jnp.ones(2)}
     g = {"w": jnp.zeros(2), "b": jnp.zeros(2)}
     mask = {"w": True, "b": False}
@@ -51,7 +51,7 @@ def test_a_mask_says_who_decays():
 
 
 def test_without_eps_it_never_begins():
-    """And is not NaN, where nothing is divided by nothing."""
+    """And 0 / 0 does not give NaN."""
     us, state = steps(steepest.scale_by_adadelta(eps=0.0), [0 * G, G])
     assert np.isfinite(state.e_x).all() and (jnp.abs(us[1]) < 1e-15).all()
 
@@ -63,7 +63,7 @@ def test_impossible_numbers_are_refused():
         steepest.adadelta(0.1, eps=-1.0)
 
 
-def test_the_decay_wants_the_params():
+def test_the_decay_needs_the_params():
     tx = steepest.adadelta(0.1)
     with pytest.raises(ValueError, match="needs `params`"):
         tx.update(G, tx.init(G))

@@ -12,7 +12,7 @@ from ..unusual import ODD
 from ._refused import NAN, NOT_DTYPES, NOT_FLAGS, refuses
 
 G = jnp.array([[1.0, -2.0, 4.0], [0.5, 1.0, -2.0]])
-# shape -> of the row, of the column, of the whole; as Optax has it, least size 3
+# shape -> shapes of row, column and full memory; as in Optax, minimal size 3
 SHAPES = {
     (): ((1,), (1,), ()),
     (5,): ((1,), (1,), (5,)),
@@ -43,7 +43,7 @@ def _first(tx, g):
 
 
 def test_squares_of_rank_one_are_factored_without_loss():
-    """Then the update is the sign, as without factors."""
+    """Then the update is the sign, as without factoring."""
     tx = steepest.scale_by_factored_rms(min_dim_size_to_factor=2)
     u, _ = _first(tx, G)
     np.testing.assert_allclose(u, jnp.sign(G), rtol=1e-6)
@@ -52,7 +52,7 @@ def test_squares_of_rank_one_are_factored_without_loss():
 
 
 def test_the_decay_is_that_of_the_paper():
-    """`1 - t^-0.8`: nothing is kept of the beginning at zero."""
+    """`1 - t^-0.8`: the initial zeros are forgotten at once."""
     tx = steepest.scale_by_factored_rms(epsilon=0.0)
     _, state = _first(tx, jnp.array([2.0]))
     np.testing.assert_allclose(state.v, [4.0], rtol=1e-6)
@@ -76,7 +76,7 @@ def test_a_decay_of_your_own():
 
 
 def test_before_the_offset_the_last_gradient_is_all():
-    """Where Optax takes a power of zero or less."""
+    """Optax takes a power of zero or a negative number there."""
     tx = steepest.scale_by_factored_rms(step_offset=2)
     state = tx.init(jnp.ones(1))
     for g in (3.0, -5.0):
@@ -93,7 +93,7 @@ def test_zeros_stay_zeros_also_without_epsilon(factored):
 
 
 def test_rows_of_very_different_size():
-    """The product of their means is beyond float32; the update is of size one."""
+    """The product of their means overflows float32; the update has size one."""
     g = jnp.array([[1e-12, 1e-12], [1e18, 1e18]])
     u, _ = _first(steepest.scale_by_factored_rms(min_dim_size_to_factor=2), g)
     np.testing.assert_allclose(u, jnp.ones((2, 2)), rtol=1e-5)

@@ -34,7 +34,7 @@ def test_where_no_gradient_has_been_nothing_moves():
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_a_long_sum_is_kept_wide(dtype):
-    """In bfloat16 a sum of ones ends at 256."""
+    """In bfloat16 a sum of ones stops at 256."""
     tx, g = steepest.adagrad(0.1), jnp.ones(2, dtype)
     state = tx.init(g)
     assert state[0].sum_of_squares.dtype == jnp.float32
@@ -62,7 +62,7 @@ def test_impossible_arguments_are_refused():
 
 
 def test_a_number_spoilt_by_a_nan_stands_still():
-    """As in Optax: the sum is NaN from then on, and the update 0."""
+    """As in Optax: the sum is NaN from then on, and the update is 0."""
     tx = steepest.scale_by_rss()
     state = tx.init(jnp.ones(2))
     _, state = tx.update(jnp.array([jnp.nan, 1.0]), state)

@@ -1,4 +1,4 @@
-"""Adam alone: closed forms, and what it becomes at its limits."""
+"""Adam alone: closed forms and limits."""
 
 import jax
 import jax.numpy as jnp
@@ -75,7 +75,7 @@ def test_nadam_without_momentum_is_adam():
 
 
 def test_the_count_stops_at_the_top():
-    """2^31 - 1 steps are many, and one more is not minus 2^31."""
+    """After 2^31 - 1 steps, one more does not give -2^31."""
     tx = steepest.adam(steepest.cosine_decay_schedule(0.1, 1000))
     state = tx.init(G)
     top = jnp.asarray(2**31 - 1, jnp.int32)
@@ -118,7 +118,7 @@ def test_impossible_arguments_are_refused():
 
 
 def test_a_bfloat16_mean_is_nearer_to_float32_than_optax_s():
-    """The update is of the mean before it is rounded; Optax's, of the rounded one."""
+    """The update uses the mean before rounding; Optax's uses the rounded mean."""
 
     def run(library, mu_dtype):
         tx, p = library.adam(1e-2, mu_dtype=mu_dtype), jnp.linspace(-2.0, 2.0, 64)

@@ -18,7 +18,7 @@ def test_the_first_step_is_the_sign():
 
 
 def test_no_step_is_longer_than_the_learning_rate():
-    """The bound of the paper's section 7.1."""
+    """The bound in section 7.1 of the paper."""
     gs = [G, 100 * G, -G, 1e-4 * G, 5 * G]
     us, _ = steps(steepest.adamax(0.1), gs)
     assert all((jnp.abs(u) <= 0.1 * (1 + 1e-5)).all() for u in us)
@@ -44,7 +44,7 @@ def test_adamaxw_without_decay_is_adamax_and_with_it_decays():
 
 
 def test_the_largest_of_half_precision_is_forgotten_too():
-    """0.999 times a bfloat16 is that bfloat16."""
+    """In bfloat16, 0.999 times a number is that number."""
     g = jnp.ones(1, jnp.bfloat16)
     tx = steepest.scale_by_adamax()
     _, state = tx.update(g, tx.init(g))

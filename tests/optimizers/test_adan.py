@@ -13,7 +13,7 @@ G = jnp.array([3.0, -0.5])
 
 
 def test_the_first_step_is_the_sign():
-    """There is no difference yet."""
+    """There is no difference of gradients yet."""
     us, state = steps(steepest.scale_by_adan(), [G])
     np.testing.assert_allclose(us[0], jnp.sign(G), rtol=1e-5)
     assert not np.any(state.v)
@@ -22,7 +22,7 @@ def test_the_first_step_is_the_sign():
 
 
 def test_a_first_gradient_of_zero_is_a_gradient():
-    """What comes after it is a difference to zero."""
+    """The next difference is relative to zero."""
     _, state = steps(steepest.scale_by_adan(b2=0.9), [0 * G, G])
     np.testing.assert_allclose(state.v, 0.1 * G, rtol=1e-5)
 

@@ -1,4 +1,4 @@
-"""The backtracking line search: trial by trial as Optax has it, and its failures."""
+"""The backtracking line search: trial by trial as in Optax, and its failures."""
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ def test_every_trial_is_optaxs(name):
 
 
 def test_armijo():
-    """The first step of `1, 0.8, 0.64, ...` that falls enough, and no longer one."""
+    """The longest step of `1, 0.8, 0.64, ...` that decreases the value enough."""
     with jax.enable_x64(True):
         search = searched(_make(steepest, slope_rtol=0.2))
         for k in range(20):
@@ -66,18 +66,18 @@ def test_it_begins_a_little_above_the_last_step():
         assert search(BOWL, 0.9, 1.0)[0] == [1.0]
 
 
-def test_where_it_did_not_go_is_not_kept():
-    """The value belongs to a trial that was refused: Optax keeps it all the same."""
+def test_the_value_of_a_rejected_point_is_not_stored():
+    """The value belongs to a rejected trial; Optax stores it anyway."""
     with jax.enable_x64(True):
         search = searched(_make(steepest, max_backtracking_steps=3, store_grad=True))
         broken = lambda x: (1.0 - x if x else np.nan, -1.0)
         trials, (a, value, *_, error) = search(broken, 1.0, 1.0)
         assert len(trials) == 4 and (a, value, error) == (0, np.inf, np.inf)
-        assert search(BOWL, 0.0, 1.0)[0] == [1.0]  # and Optax tries 0 for ever
+        assert search(BOWL, 0.0, 1.0)[0] == [1.0]  # Optax keeps trying 0
 
 
 def test_a_function_in_another_precision():
-    """Optax cannot take the gradient of it."""
+    """Optax cannot differentiate it."""
     tx, p = _make(steepest, store_grad=True), jnp.array([2.0])
     f = lambda p: jnp.sum(p**2).astype(jnp.float16)
     u, state = tx.update(-p, tx.init(p), p, value=f(p), grad=2 * p, value_fn=f)
@@ -86,7 +86,7 @@ def test_a_function_in_another_precision():
 
 
 def test_the_slope_of_complex_params():
-    """`grad` as `jax.grad` gives it, and so is what is kept."""
+    """`grad` and the stored gradient follow the convention of `jax.grad`."""
     z, f = jnp.array([1 + 2j, -1j]), lambda z: jnp.sum(jnp.abs(z - 1) ** 2)
     tx = _make(steepest, store_grad=True, slope_rtol=0.4)
     value, g = jax.value_and_grad(f)(z)

@@ -9,7 +9,7 @@ from steepest import optimizers, UnusualValueWarning
 
 from ._refused import NOT_FINITE, refuses
 
-# `adadelta` and `adafactor` may do without, and `lbfgs` has a line search. Without a
+# `adadelta` and `adafactor` work without one, and `lbfgs` has a line search. Without a
 # schedule there is nothing to descend by.
 _OTHERS = {"adadelta", "adafactor", "fromage", "lbfgs", "nag", "optimistic_adam"}
 _RECIPES = [
@@ -23,7 +23,7 @@ _RECIPES = [
 @pytest.mark.usefixtures("as_users_do")
 @pytest.mark.parametrize("name", _RECIPES)
 def test_it_should_be_there(name):
-    """Without it the steps go up, as in Optax: that is hardly meant."""
+    """Without it the steps go uphill, as in Optax, which is rarely intended."""
     with pytest.warns(UnusualValueWarning, match=r"^\w+: learning_rate is None, so"):
         getattr(steepest, name)(None, **({"key": 0} if name == "noisy_sgd" else {}))
 

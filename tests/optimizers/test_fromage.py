@@ -27,7 +27,7 @@ def test_a_step_across_keeps_the_length_and_turns_by_the_rate(rate):
 
 
 def test_small_rates_keep_their_digits():
-    """`1 / sqrt(1 + 1e-8) - 1` is 0 in float32; the growth is -5e-9, also traced."""
+    """`1 / sqrt(1 + 1e-8) - 1` is 0 in float32; the result is -5e-9, also if traced."""
 
     @jax.jit
     def moved(rate):

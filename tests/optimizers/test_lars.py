@@ -18,11 +18,11 @@ def _step(**options):
 def test_the_step_is_a_share_of_the_param():
     u = _step(trust_coefficient=0.01)
     np.testing.assert_allclose(u["w"], -0.05 * G / 50, rtol=1e-6)
-    np.testing.assert_allclose(u["b"], -G, rtol=1e-6)  # no length, no ratio
+    np.testing.assert_allclose(u["b"], -G, rtol=1e-6)  # zero norm, no ratio
 
 
 def test_decay_counts_as_gradient():
-    """So it turns the step, and does not make it longer."""
+    """So it changes the direction of the step, but not its length."""
     u = _step(weight_decay=10.0, weight_decay_mask={"w": True, "b": False})
     d = G + 10 * P["w"]
     np.testing.assert_allclose(u["w"], -5e-3 * d / jnp.linalg.norm(d), rtol=1e-5)
@@ -31,18 +31,18 @@ def test_decay_counts_as_gradient():
 
 @pytest.mark.parametrize("mask", [None, True])
 def test_no_mask_is_all(mask):
-    """`None` for the ratio is an error in Optax."""
+    """In Optax, `None` for the ratio is an error."""
     u = _step(trust_ratio_mask=mask, weight_decay_mask=mask)
     np.testing.assert_allclose(u["w"], -1e-4 * G, rtol=1e-5)
 
 
-def test_who_is_not_in_the_mask_moves_by_the_gradient():
+def test_leaves_outside_the_mask_move_by_the_gradient():
     u = _step(trust_ratio_mask=lambda p: {"w": False, "b": True})
     np.testing.assert_allclose(u["w"], -G, rtol=1e-6)
 
 
 def test_momentum_comes_after_the_rate():
-    """So a change of the rate does not reach back."""
+    """So a new learning rate does not affect past gradients."""
     tx = steepest.lars(lambda count: 1.0 - count.astype(float), momentum=0.5)
     state = tx.init(P)
     u, state = tx.update(GS, state, P)

@@ -1,4 +1,4 @@
-"""L-BFGS: as Optax computes it, as the book says, and what may go wrong."""
+"""L-BFGS: as in Optax, as in the book, and what may go wrong."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ PROBLEMS = ["quadratic", "rosenbrock", "logistic"]
 MAKERS = {
     "lbfgs": lambda m: m.lbfgs(),
     "a short memory, unscaled": lambda m: m.lbfgs(0.7, 2, False),
-    # The first trial of most steps is good; here it is not, and cubics are used.
+    # In most steps the first trial is accepted; here it is not, and cubics are used.
     "a small slope": lambda m: m.lbfgs(
         linesearch=m.scale_by_zoom_linesearch(20, curv_rtol=0.01)
     ),
@@ -47,8 +47,8 @@ def _both(name, problem, dtype, steps, **how):
     "name, problem",
     [
         *(("lbfgs", problem) for problem in PROBLEMS),
-        # Not the quadratic: the third coefficient of a cubic through its points is
-        # rounding alone, and a start moved by 1e-13 changes the number of trials.
+        # Not the quadratic: the third coefficient of a cubic through its points is only
+        # rounding error, and moving the start by 1e-13 changes the number of trials.
         ("a small slope", "rosenbrock"),
         ("a small slope", "logistic"),
         ("a short memory, unscaled", "rosenbrock"),
@@ -56,9 +56,9 @@ def _both(name, problem, dtype, steps, **how):
     ],
 )
 def test_same_way_as_optax(name, problem):
-    """Float64: the same points, values and numbers of trials.
+    """In float64: the same points, values and numbers of trials.
 
-    Twenty steps, or until it has arrived: then rounding decides what is better.
+    Twenty steps, or until it converges: after that, rounding decides what is better.
     """
     with jax.enable_x64(True):
         ours, theirs = _both(name, problem, "float64", 20)
@@ -85,7 +85,7 @@ def test_same_first_steps_in_float32(problem):
 
 
 def test_what_is_stored_need_not_be_computed():
-    """The same steps with the value and gradient of the last search."""
+    """The same steps with the value and gradient stored by the last search."""
     with jax.enable_x64(True):
         f, p = beginnings("float64")["rosenbrock"]
         tx = steepest.lbfgs()
@@ -109,10 +109,10 @@ def _dense(pairs, g, gamma):
 @pytest.mark.parametrize("scaled", [True, False], ids=["scaled", "unscaled"])
 @pytest.mark.parametrize("size", [1, 3, 8])
 def test_two_loops_are_the_matrix(scaled, size):
-    """A step of BFGS, from the matrix of the last `size` pairs."""
+    """A BFGS step, with the matrix of the last `size` pairs."""
     rng = np.random.default_rng(1)
     ps, gs = rng.normal(size=(2, 7, 4))
-    gs = gs + 2 * ps  # so that most pairs curve upwards
+    gs = gs + 2 * ps  # so that most pairs have positive curvature
     with jax.enable_x64(True):
         tx = steepest.scale_by_lbfgs(size, scaled)
         state = tx.init(jnp.asarray(ps[0]))
@@ -130,8 +130,8 @@ def test_two_loops_are_the_matrix(scaled, size):
 
 
 @pytest.mark.parametrize("kind", ["same params", "same gradient", "no gradient"])
-def test_steps_that_say_nothing(kind):
-    """Where a difference is zero, as Optax has it, and nothing is NaN."""
+def test_steps_without_information(kind):
+    """If a difference is zero: as in Optax, and nothing is NaN."""
     rng = np.random.default_rng(2)
     ps, gs = (jnp.asarray(x, jnp.float32) for x in rng.normal(size=(2, 7, 3)))
     if kind == "same params":
@@ -155,7 +155,7 @@ def test_steps_that_say_nothing(kind):
 
 
 def test_a_curvature_too_small_to_invert_is_none():
-    """The product is subnormal, or zero where the device has no such numbers."""
+    """The product is subnormal, or zero on devices without subnormal numbers."""
     tx, p = steepest.scale_by_lbfgs(2), jnp.zeros(2)
     state = tx.init(p)
     for k in range(3):
@@ -190,7 +190,7 @@ def test_complex_params_are_pairs_of_real_ones():
 
 
 def test_many_at_once():
-    """`vmap` over the beginnings, in a `scan`: each goes its own way."""
+    """`vmap` over starting points, in a `scan`: each follows its own path."""
     f, _ = beginnings("float32")["rosenbrock"]
     tx = steepest.lbfgs(memory_size=3)
 

@@ -21,7 +21,7 @@ def test_every_step_is_a_sign():
 
 
 def test_the_last_gradient_weighs_more_in_the_step_than_in_the_memory():
-    """With b1 = 0 the step follows the gradient alone, and the memory does not."""
+    """With b1 = 0 the step follows only the gradient, but the momentum does not."""
     tx = steepest.scale_by_lion(b1=0.0, b2=0.9)
     _, state = tx.update(G, tx.init(G))
     u, state = tx.update(-0.1 * G, state)
@@ -31,7 +31,7 @@ def test_the_last_gradient_weighs_more_in_the_step_than_in_the_memory():
 
 @pytest.mark.parametrize("b1, b2", [(0.9, 0.99), (0.5, 0.1), (0.0, 0.9), (0.9, 0.0)])
 def test_the_direction_is_that_of_the_old_memory(b1, b2):
-    """However it is written: `refined` shows it as it is."""
+    """However it is computed: `refined` shows it directly."""
     tx = steepest.scale_by_lion(b1, b2, mode="refined")
     mu, g = jnp.array([0.4, -0.3]), jnp.array([-0.2, 0.9])
     u, state = tx.update(g, tx.init(g)._replace(mu=mu))

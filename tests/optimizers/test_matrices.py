@@ -1,4 +1,4 @@
-"""Who takes which leaf, and why."""
+"""Which optimizer each leaf gets, and why."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from steepest.optimizers._matrices import Sorting
 
 
 def _places(shapes, **options):
-    """path -> (label, why), of a dict from paths to shapes."""
+    """path -> (label, reason), for a dict from paths to shapes."""
     tree = {}
     for path, shape in shapes.items():
         *above, last = path.split("/")
@@ -113,7 +113,7 @@ def test_routes_come_first_and_in_their_order():
 
 
 def test_words_are_for_leaves_with_so_many_axes():
-    """Of a layer that is said to be a convolution, the bias is a vector still."""
+    """The bias of a layer that is declared a convolution is still a vector."""
     shapes = {"q/kernel": (4, 8, 2, 4), "q/bias": (4, 2, 4)}
     found = _places(shapes, routes={"^q/": "in out out"}, stacked="q")
     assert [found[path].label for path in shapes] == ["in out out", "adam"]

@@ -1,4 +1,4 @@
-"""Muon for people: what it says of matrices, and of the others."""
+"""Muon: its updates of matrices and of other leaves."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def _values(x):
 
 
 def _polar(m, name="polar_express"):
-    """The slow reference: singular values, one by one."""
+    """The slow reference: by SVD."""
     u, s, v = np.linalg.svd(m, full_matrices=False)
     s = s / np.sqrt((s**2).sum())
     for a, b, c in polynomials("x", name):
@@ -85,7 +85,7 @@ def test_a_few_steps_against_a_slow_reference():
 
 
 def test_what_is_kept():
-    """One array for a matrix, two for the others, and no count of its own."""
+    """One array per matrix, two per other leaf, and no separate count."""
     state = steepest.muon(0.1, stacked="layers").init(P)
     mine = state.inner_states["muon"].inner_state[0]
     assert isinstance(mine, steepest.ScaleByPolarState)
@@ -97,7 +97,7 @@ def test_what_is_kept():
 
 @pytest.mark.parametrize("dtype", [None, "float16", "bfloat16", "float32"])
 def test_singular_values_are_in_the_band(dtype):
-    """Those of the gradient go down to a hundredth of its size."""
+    """The singular values of the gradient go down to a hundredth of its size."""
     u, _, v = np.linalg.svd(np.asarray(W), full_matrices=False)
     g = jnp.asarray((u * np.geomspace(1, 0.02, 4)) @ v)
     tx = steepest.scale_by_polar(eps=0.0, dtype=dtype)
@@ -126,7 +126,7 @@ def test_without_nesterov_it_is_the_mean():
 
 @pytest.mark.parametrize("words", ["in out", "out in"])
 def test_scales(words):
-    """What a step of learning rate 1 does to the largest singular value."""
+    """The effect of a step with learning rate 1 on the largest singular value."""
 
     def top(g, **options):
         tx = steepest.muon(
@@ -152,7 +152,7 @@ def test_updates_are_as_large_as_those_of_adam():
 
 
 def test_tensors_are_matrices_by_their_words():
-    """Folded, they are the matrices that they stand for."""
+    """Folded, they are the matrices that they represent."""
     g = jax.random.normal(jax.random.key(1), (2, 3, 2, 5))
     p = {"conv": g, "torch": g, "heads": g, "stack": g}
     words = ["in in in out", "out in in in", "in out out", "muon"]

@@ -49,7 +49,7 @@ def test_no_gradient_no_step_even_without_eps():
 
 
 def test_lengths_of_half_precision_are_kept_wide():
-    """300^2 + 300^2 is more than float16 has."""
+    """300^2 + 300^2 is too large for float16."""
     g = jnp.full(2, 300, jnp.float16)
     tx = steepest.scale_by_novograd(mu_dtype="bfloat16")
     u, state = tx.update(g, tx.init(g), g)
@@ -62,7 +62,7 @@ def test_lengths_of_half_precision_are_kept_wide():
     np.testing.assert_allclose(u.astype(float), np.sqrt(0.5), rtol=1e-3)
 
 
-def test_it_wants_the_params():
+def test_it_needs_the_params():
     tx = steepest.novograd(0.1)
     with pytest.raises(ValueError, match="scale_by_novograd: `update` needs `params`"):
         tx.update(G, tx.init(G))

@@ -1,4 +1,4 @@
-"""Optimism alone."""
+"""Optimistic gradients alone."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def test_without_optimism_it_is_plain():
 
 
 def _distance(tx, turns):
-    """Two players, `x y` up and down, from (1, 2): how far from peace they are."""
+    """One player minimizes `x y`, one maximizes it, from (1, 2): distance to (0, 0)."""
 
     def step(carry, _):
         (x, y), state = carry
@@ -40,8 +40,8 @@ def _distance(tx, turns):
     return jnp.hypot(*end)
 
 
-def test_two_players_come_to_rest():
-    """Plain descent spirals outwards."""
+def test_two_players_converge():
+    """Plain gradient descent spirals outwards."""
     assert _distance(steepest.sgd(0.1), 300) > 3
     assert _distance(steepest.optimistic_gradient_descent(0.1), 600) < 0.2
     assert _distance(steepest.optimistic_adam(1e-2, 1.0), 1000) < 0.01

@@ -13,13 +13,13 @@ G = jnp.array([3.0, 4.0])
 
 
 def _step(tx, value, g=G):
-    """The multiple of the gradient that is the update."""
+    """The factor between gradient and update."""
     u, _ = tx.update(g, tx.init(g), value=value)
     return float(u[0] / g[0])
 
 
 def test_one_step_to_the_bottom_of_a_cone():
-    """The length of `p` falls as fast everywhere: its value says how far to go."""
+    """`|p|` has the same slope everywhere, so its value is the distance to go."""
     p, tx = jnp.array([3.0, -4.0]), steepest.polyak_sgd(max_learning_rate=jnp.inf)
     value, g = jax.value_and_grad(jnp.linalg.norm)(p)
     u, _ = tx.update(g, tx.init(p), p, value=value)

@@ -14,7 +14,7 @@ G = jnp.array([3.0, -0.5])
 
 
 def test_it_begins_as_the_mean_of_the_gradient():
-    """Five steps, with the usual numbers; then it is Adam, and careful."""
+    """For five steps, with the default arguments; then it is Adam with small steps."""
     us, _ = steps(steepest.scale_by_radam(), [G] * 7)
     for u in us[:5]:
         np.testing.assert_allclose(u, G, rtol=1e-5)
@@ -23,7 +23,7 @@ def test_it_begins_as_the_mean_of_the_gradient():
 
 
 def test_it_ends_as_adam():
-    """With a short memory all is seen soon: r is 1."""
+    """With small decay rates, r is soon 1."""
     gs = [G, -G] * 40
     ours, _ = steps(steepest.radam(0.1, b2=0.75), gs)
     want, _ = steps(steepest.adam(0.1, b2=0.75), gs)
@@ -32,7 +32,7 @@ def test_it_ends_as_adam():
 
 @pytest.mark.parametrize("b2", [0.0, 1 / 3, 0.5, 0.6])
 def test_with_hardly_a_memory_it_is_never_adam(b2):
-    """`rho` does not get above 4, where the paper's formula has no answer."""
+    """`rho` stays below 4, where the paper's formula is not defined."""
     us, _ = steps(steepest.scale_by_radam(b1=0.0, b2=b2, threshold=0.0), [G] * 4)
     for u in us:
         np.testing.assert_allclose(u, G, rtol=1e-6)

@@ -36,7 +36,7 @@ def test_eps_stands_under_the_root_or_beside_it():
 
 
 def test_centered_divides_by_what_is_around_the_mean():
-    """Gradients 10 + 1 and 10 - 1, of deviation 1; the mean square is 101."""
+    """Gradients 10 + 1 and 10 - 1 have deviation 1 and mean square 101."""
     gs = [11.0, 9.0] * 200
     tx = steepest.scale_by_stddev(0.99, bias_correction=True)
     us, state = steps(tx, gs[:200])

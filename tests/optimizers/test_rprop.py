@@ -12,7 +12,7 @@ from ._steps import steps
 
 
 def test_steps_grow_while_the_sign_stays():
-    """Taken one update late, as in Optax: the first one is nothing."""
+    """One update late, as in Optax: the first update is zero."""
     us, state = steps(steepest.scale_by_rprop(0.1), [5.0, 1e-3, 7.0, 1.0])
     np.testing.assert_allclose(us, [0.0, 0.1, 0.12, 0.144], rtol=1e-5)
     np.testing.assert_allclose(state.step_sizes, 0.1728, rtol=1e-5)
@@ -37,7 +37,7 @@ def test_steps_stay_between_the_shortest_and_the_longest():
 
 
 def test_the_smallest_gradient_has_a_sign():
-    """A product of two small numbers would have none."""
+    """The product of two small numbers would underflow."""
     tiny = float(jnp.finfo(jnp.float32).tiny)
     us, _ = steps(steepest.scale_by_rprop(1e-3, min_step_size=0.0), [tiny, -tiny])
     assert not us[1].any()
@@ -67,7 +67,7 @@ def test_impossible_numbers_are_refused():
 
 
 def test_complex_gradients_are_refused():
-    """Two of them have no product that is above or below zero."""
+    """The product of two complex numbers is neither above nor below zero."""
     g = jnp.ones(2, jnp.complex64)
     tx = steepest.rprop(0.1)
     with pytest.raises(

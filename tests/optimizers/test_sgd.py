@@ -24,7 +24,7 @@ def test_no_momentum_is_momentum_zero():
 
 
 def test_a_steady_gradient_is_multiplied():
-    """By 1 / (1 - momentum), in the end."""
+    """By 1 / (1 - momentum) in the limit."""
     tx = steepest.sgd(1.0, momentum=0.5)
     state = tx.init(G)
     for _ in range(30):
@@ -33,7 +33,7 @@ def test_a_steady_gradient_is_multiplied():
 
 
 def test_nag_is_nesterov_once_it_moves():
-    """But for the first step, whose momentum it does not keep."""
+    """Except for the first step, whose momentum it does not keep."""
     gs = [0 * G, G, -0.3 * G, 0.2 * G]
     nag, sgd = steepest.nag(0.1, 0.9), steepest.sgd(0.1, 0.9, nesterov=True)
     p = q = jnp.array([1.0, 2.0])

@@ -1,4 +1,4 @@
-"""Signs, without and with momentum."""
+"""Sign SGD, without and with momentum."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def test_the_sign_of_a_complex_number_is_its_direction():
 
 
 def test_momentum_votes():
-    """A long gradient outweighs a short one that comes later."""
+    """A large gradient outweighs a small one that comes later."""
     us, state = steps(steepest.signum(0.1, beta=0.5), [G, -0.1 * G])
     np.testing.assert_allclose(us[1], [-0.1, 0.1, 0.0], rtol=1e-6)
     np.testing.assert_allclose(state[0].ema, 0.2 * G, rtol=1e-5)

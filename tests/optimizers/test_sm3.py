@@ -23,7 +23,7 @@ def _run(tx, grads):
 
 @pytest.mark.parametrize("shape", [(), (3,)], ids=str)
 def test_of_vectors_and_scalars_it_is_adagrad(shape):
-    """Optax does not take scalars."""
+    """Optax does not support scalars."""
     g = jnp.full(shape, 2.0)
     found, state = _run(steepest.scale_by_sm3(b1=0.0, eps=0.0), [g, -2 * g, 3 * g])
     for k, (factor, total) in enumerate([(1, 1), (-2, 5), (3, 14)]):
@@ -40,7 +40,7 @@ def test_a_vector_for_each_axis():
 
 
 def test_the_bounds_hold():
-    """What is divided by is never below the true sum of squares."""
+    """The divisor is never below the true sum of squares."""
     tx, total = steepest.scale_by_sm3(b1=0.0, eps=0.0), jnp.zeros((2, 3))
     state = tx.init(G)
     for k in range(4):
@@ -97,7 +97,7 @@ def test_impossible_arguments_are_refused():
 @pytest.mark.parametrize("name", ["adafactor", "novograd", "sm3"])
 @pytest.mark.parametrize("b", [jnp.ones(3), jnp.ones(())], ids=["another", "scalar"])
 def test_a_state_of_other_shapes_is_refused(name, b, as_users_do):
-    """Also one that NumPy would stretch, and so change for good."""
+    """Also a state that NumPy would broadcast, which would change its shape."""
     tx, p = getattr(steepest, name)(0.1), {"w": jnp.ones((3, 2)), "b": jnp.ones(2)}
     message = r"leaf \['b'\] has shape \(2,\) in the updates and shape \(3?,?\) in"
     with pytest.raises(ValueError, match=f"^scale_by_.*: {message} the state's `"):

@@ -1,4 +1,4 @@
-"""The value and the gradient of the last search."""
+"""The value and the gradient of the last line search."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ def f(p, shift=1.0):
 
 
 def _counted():
-    """`f`, and a list that grows when it is computed."""
+    """`f`, and a list that grows with every evaluation."""
     calls = []
 
     def g(p, shift=1.0):
@@ -68,7 +68,7 @@ def test_a_value_that_is_not_finite_is_computed(after_a_step, bad, compiled):
 
 
 def test_many_at_once(after_a_step):
-    """Some are known, some are not."""
+    """Some values are known, some are not."""
     state, p = after_a_step
     values = jnp.array([5.0, jnp.inf])
     run = lambda value: steepest.value_and_grad_from_state(f)(
@@ -87,7 +87,7 @@ def test_params_may_have_the_names():
 
 
 def test_half_precision():
-    """The value that is kept is in float32, whatever the function returns."""
+    """The stored value is in float32, whatever the function returns."""
     p = P.astype(jnp.bfloat16)
     state = steepest.lbfgs().init(p)
     run = jax.jit(lambda p: steepest.value_and_grad_from_state(f)(p, state=state))

@@ -21,14 +21,14 @@ def test_both_begin_where_they_are_told():
 
 
 def test_the_square_moves_by_the_size_of_the_gradient_alone():
-    """The paper's equation 1: up or down by (1 - b2) g^2, never by more."""
+    """Equation 1 of the paper: up or down by (1 - b2) g^2, never by more."""
     tx = steepest.scale_by_yogi(b2=0.9, initial_accumulator_value=1.0)
     _, state = steps(tx, [[3.0, 0.5]])
     np.testing.assert_allclose(state.nu, [1 + 0.9, 1 - 0.025], rtol=1e-6)
 
 
 def test_a_large_square_is_forgotten_slowly():
-    """Where Adam forgets at once, and steps get long."""
+    """Adam forgets it quickly, and its steps get long."""
     gs = [100 * G] + [G] * 20
     _, ours = steps(steepest.scale_by_yogi(b2=0.5), gs)
     _, adam = steps(steepest.scale_by_adam(b2=0.5), gs)
@@ -36,7 +36,7 @@ def test_a_large_square_is_forgotten_slowly():
 
 
 def test_the_square_never_becomes_negative():
-    """It falls only where it is above g^2, and by less than that."""
+    """It decreases only where it is above g^2, and by less than that."""
     gs = [G, 0.9 * G, 0.1 * G, 3 * G, 0 * G, 1e-3 * G]
     tx = steepest.scale_by_yogi(b2=0.0, initial_accumulator_value=0.0)
     for k in range(len(gs)):

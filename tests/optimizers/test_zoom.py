@@ -1,4 +1,4 @@
-"""The zoom line search: trial by trial as Optax has it, and the conditions by SciPy."""
+"""The zoom line search: every trial as in Optax, and Wolfe conditions as in SciPy."""
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,7 @@ def _make(m, **options):
 
 @pytest.mark.parametrize("name", list(CASES))
 def test_every_trial_is_optaxs(name):
-    """Seven kinds of lines: the same trials, the same end, the same report."""
+    """Seven kinds of functions: the same trials, result and report."""
     with jax.enable_x64(True):
         ours = searched(_make(steepest, **CASES[name]))
         promotion = jax.numpy_dtype_promotion("standard")
@@ -48,7 +48,7 @@ def test_every_trial_is_optaxs(name):
 
 @pytest.mark.parametrize("c2", [0.9, 0.1])
 def test_scipy_agrees_that_the_step_is_good(c2):
-    """Both strong Wolfe conditions hold; where SciPy finds a step, so do we."""
+    """Both strong Wolfe conditions hold; if SciPy finds a step, so do we."""
     c1, met = 1e-4, 0
     with jax.enable_x64(True):
         tx = _make(steepest, slope_rtol=c1, curv_rtol=c2, approx_dec_rtol=None)
@@ -70,7 +70,7 @@ def test_scipy_agrees_that_the_step_is_good(c2):
 
 
 def test_nothing_is_finite():
-    """It does not move, says so, and begins anew the next time."""
+    """It does not move, reports that, and starts afresh the next time."""
     with jax.enable_x64(True):
         search = searched(_make(steepest, max_linesearch_steps=5))
         nowhere = lambda x: (np.nan if x > 0 else 1.0, -1.0)
@@ -78,7 +78,7 @@ def test_nothing_is_finite():
         assert (a, value, grad, n, decrease) == (0, 1, -1, 5, np.inf)
         assert trials == [1, 0.5, 0.25, 0.125, 0.0625]
         trials, (a, *_) = search(lambda x: ((x - 1) ** 2, 2 * (x - 1)), 0.0, 1.0)
-        assert trials == [1] and a == 1  # Optax tries 0, again and again
+        assert trials == [1] and a == 1  # Optax tries 0 again and again
 
 
 def test_a_direction_that_is_not_finite_is_not_taken():
@@ -111,11 +111,11 @@ def test_extra_arguments_reach_the_function():
         return jnp.sum(p**2)
 
     tx.update(-p, tx.init(p), p, **{**known, "value_fn": open_to_all}, batch=3)
-    assert heard[0] == {"batch": 3}  # Optax refuses, although the function takes it
+    assert heard[0] == {"batch": 3}  # an error in Optax
 
 
 def test_half_precision_is_searched_in_float32():
-    """And what is kept belongs to the params as they will be, rounded."""
+    """And the stored values belong to the params after rounding."""
     p = {"w": jnp.array([3.0, -1.0], jnp.bfloat16), "none": None}
     f = lambda p: jnp.sum(p["w"].astype(jnp.float32) ** 2)
     tx = steepest.chain(steepest.sgd(0.3), _make(steepest))

@@ -1,4 +1,4 @@
-"""The lowest points of parabolas and cubics."""
+"""The minima of parabolas and cubics."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def test_a_parabola_is_found(ends):
 
 @pytest.mark.parametrize("ends", [(0.0, 2.0, 4.0), (3.0, 0.5, 0.1)], ids=str)
 def test_a_cubic_is_found(ends):
-    """It has a lowest point at 1, and a highest at -1."""
+    """It has a minimum at 1 and a maximum at -1."""
     with jax.enable_x64(True):
         f = lambda a: a**3 - 3 * a + 5
         p, q, r = (_at(f, a) for a in ends)

@@ -6,7 +6,7 @@ from ._cases import Case, cosine, many
 
 
 def _optimistic_adam(m, *numbers, **options):
-    """Optax says that there is a newer one; that is not what is compared."""
+    """Suppress Optax's deprecation warning, which is not what is compared."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return m.optimistic_adam(*numbers, **options)
@@ -33,7 +33,7 @@ CASES = {
     "amsgrad": lambda m: m.amsgrad(0.1),
     "amsgrad, other numbers": lambda m: m.amsgrad(cosine(m), 0.8, 0.7, 1e-3, 1e-4),
     "amsgrad, mu_dtype": Case(
-        # Optax multiplies the mean by 0.9 in bfloat16, where that is 0.8984.
+        # Optax multiplies the mean by 0.9 in bfloat16, where 0.9 is 0.8984.
         lambda m: m.amsgrad(0.1, mu_dtype="bfloat16"),
         tolerance=3e-2,
         dtypes=("float32",),
@@ -53,7 +53,7 @@ CASES = {
     "rmsprop, bias": lambda m: m.rmsprop(0.1, bias_correction=True),
     "rmsprop, centered": lambda m: m.rmsprop(0.1, centered=True),
     "rmsprop, all": Case(
-        # Differences of squares lose digits, and the momentum adds them up.
+        # Differences of squares lose digits, and the momentum accumulates the errors.
         lambda m: m.rmsprop(cosine(m), 0.7, 1e-3, 0.5, False, True, 0.8, True, True),
         tolerance=5e-5,
     ),

@@ -1,4 +1,4 @@
-"""One function against its namesake in Optax: the same trees, dtypes and numbers."""
+"""Compare a function with its counterpart in Optax: structures, dtypes and numbers."""
 
 import contextlib
 import warnings
@@ -11,7 +11,7 @@ RTOL = {2: 2e-3, 4: 1e-5, 8: 1e-12}  # by the bytes of a real number
 
 @contextlib.contextmanager
 def loose():
-    """Optax wants numbers of different dtypes and ranks to meet, and warns."""
+    """Optax combines numbers of different dtypes and ranks, and warns."""
     with (
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
@@ -22,13 +22,13 @@ def loose():
 
 
 def called(f, *args, **kwargs):
-    """What a function of Optax returns."""
+    """The result of a function of Optax."""
     with loose():
         return f(*args, **kwargs)
 
 
 def assert_same(found, wanted, atol=1e-7, rtol=None):
-    """Equal structure, shapes and dtypes, and numbers as near as the dtype allows."""
+    """Equal structure, shapes and dtypes, and numbers as close as the dtype allows."""
     paths = [
         [
             jax.tree_util.keystr(path)
@@ -49,7 +49,7 @@ def assert_same(found, wanted, atol=1e-7, rtol=None):
 
 
 def assert_alike(ours, theirs, *args):
-    """Equal structure, shapes and dtypes of what two functions return; not run."""
+    """Two functions return equal structures, shapes and dtypes; not executed."""
     found, wanted = (
         jax.tree_util.tree_leaves_with_path(x)
         for x in (jax.eval_shape(ours, *args), called(jax.eval_shape, theirs, *args))

@@ -1,4 +1,4 @@
-"""How a case is written, and what the cases are made of."""
+"""The form of a case, and the parts of cases."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ import jax.numpy as jnp
 
 @dataclass(frozen=True)
 class Case:
-    """A transformation, made by either library, and how closely they agree."""
+    """A transformation, made with either library, and how closely they agree."""
 
-    make: Callable[[Any], Any]  # the library -> a transformation
-    wants: tuple[str, ...] = ()  # of value, grad, value_fn, obj_fn, those given
-    in_float32: bool = False  # Optax takes a part of it in float32, also under x64
+    make: Callable[[Any], Any]  # library -> transformation
+    wants: tuple[str, ...] = ()  # which of value, grad, value_fn, obj_fn to pass
+    in_float32: bool = False  # Optax computes part of it in float32, also under x64
     tolerance: float = 1e-5  # in float32
     tolerance64: float = 1e-12  # in float64
-    params: Callable[[Any], Any] | None = None  # dtype -> params, if it wants others
+    params: Callable[[Any], Any] | None = None  # dtype -> params, if not the default
     dtypes: tuple[str, ...] = field(default=("float32", "float64"))
 
 
@@ -27,12 +27,12 @@ def many(p: Any) -> Any:
 
 
 def cosine(m: Any) -> Any:
-    """A schedule that rises and falls. Optax takes it in float32 always."""
+    """A schedule that rises and falls. Optax always computes it in float32."""
     return m.warmup_cosine_decay_schedule(0.01, 0.1, 4, 15, 0.001)
 
 
 def params(dtype: Any) -> Any:
-    """Two axes, one, none, and a `None`."""
+    """A matrix, a vector, a scalar, and a `None`."""
     return {
         "w": jnp.linspace(-1.0, 1.0, 6, dtype=dtype).reshape(3, 2),
         "b": [jnp.array([0.5, -2.0], dtype), None],
@@ -41,6 +41,6 @@ def params(dtype: Any) -> Any:
 
 
 def loss(p: Any) -> Any:
-    """Wavy, with a bowl below."""
+    """Wavy, on top of a bowl."""
     leaves = jax.tree.leaves(p)
     return sum(jnp.sum(jnp.sin(3 * x) / 3 + x * x / 4) for x in leaves)

@@ -1,4 +1,4 @@
-"""Cases: of `contrib`, the optimizers of one array or of all arrays' lengths."""
+"""Cases: optimizers of `contrib` that use single arrays or the norms of all arrays."""
 
 import jax.numpy as jnp
 
@@ -14,7 +14,7 @@ def _slow(step):
 
 
 def _curvature(m):
-    """An estimator without chance: the square of the gradient, twice."""
+    """A deterministic estimator: twice the square of the gradient."""
 
     def update(updates, state, params=None, **extra_args):
         del params, extra_args
@@ -46,7 +46,7 @@ CASES = {
     "ademamix, other numbers": lambda m: m.contrib.ademamix(
         0.1, 0.8, 0.95, 0.99, 2.0, 1e-3, 1e-4, None, 0.1, many
     ),
-    # Optax takes the schedules in float32.
+    # Optax computes the schedules in float32.
     "ademamix, scheduled": Case(
         lambda m: m.contrib.ademamix(0.1, b3=_rising, alpha=_rising), in_float32=True
     ),
@@ -84,7 +84,7 @@ CASES = {
     ),
     "dowg": lambda m: m.contrib.dowg(),
     "dowg, other numbers": lambda m: m.contrib.dowg(cosine(m), 0.1, 1e-2, 0.1, many),
-    # Optax takes its weights, learning rate times root of t, in float32.
+    # Optax computes its weights, learning rate times root of t, in float32.
     "madgrad": Case(lambda m: m.contrib.madgrad(0.1), in_float32=True),
     "madgrad, other numbers": lambda m: m.contrib.madgrad(cosine(m), 0.5, 0.1, 1e-3),
     "scale_by_madgrad": Case(

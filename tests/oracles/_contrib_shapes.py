@@ -1,4 +1,4 @@
-"""Cases: those of `contrib` that look at shapes, or wrap another optimizer."""
+"""Cases: optimizers of `contrib` that depend on shapes, or wrap another optimizer."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ import jax.numpy as jnp
 from ._cases import Case, cosine, many, params
 
 THREE = ((3.4445, -4.775, 2.0315), (3.0, -3.2, 1.2), (2.0, -1.5, 0.5))
-# Newton-Schulz makes small singular values up to a thousand times larger, and their
-# rounding errors with them.
+# Newton-Schulz amplifies small singular values, and their rounding errors, up to a
+# thousand times.
 LOOSE = {"tolerance": 1e-4, "tolerance64": 1e-11}
 
 
 def tensors(dtype: Any) -> Any:
-    """Matrices of all shapes, a tensor, and what is neither."""
+    """Matrices of all shapes, a tensor, and leaves that are neither."""
     waves = lambda *shape: jnp.sin(jnp.arange(1, 1 + jnp.zeros(shape).size)).reshape(
         shape
     )
@@ -28,7 +28,7 @@ def tensors(dtype: Any) -> Any:
 
 
 def numbers(m: Any, **others: Any) -> Any:
-    """Dimension numbers, by name of the leaf."""
+    """Dimension numbers, by leaf name."""
     kind = m.contrib.MuonDimensionNumbers
     found = {"wide": kind(), "tall": kind(), "tensor": None, "b": None}
     return {**found, **{name: kind(*axes) for name, axes in others.items()}}
@@ -41,22 +41,23 @@ def galore_numbers(m: Any) -> Any:
 
 
 def without_none(dtype: Any) -> Any:
-    """Optax's GaLore does not take `None`."""
+    """Optax's GaLore does not support `None`."""
     return {**params(dtype), "b": params(dtype)["b"][0]}
 
 
 def pairs(m: Any) -> Any:
-    """Numbers as a function of the params."""
+    """Dimension numbers as a function of the params."""
     pair = m.contrib.MuonDimensionNumbers(-2, -1)
     return lambda p: jax.tree.map(lambda x: pair if x.ndim > 1 else None, p)
 
 
 def muon(**options: Any) -> Case:
-    """Muon of tensors, with these options; functions are given the library."""
+    """Muon on tensors, with these options; functions are called with the library."""
 
     def make(m: Any) -> Any:
         known = {k: f(m) if callable(f) else f for k, f in options.items()}
-        # Each step is compiled, for each leaf: two are enough but for the defaults.
+        # Each step is compiled for each leaf: except for the defaults, two steps are
+        # enough.
         steps = {"ns_steps": 2} if options else {}
         return m.contrib.muon(**{"learning_rate": 0.1, **steps, **known})
 
@@ -65,8 +66,10 @@ def muon(**options: Any) -> Case:
 
 
 def galore(**options: Any) -> Case:
-    """GaLore. Optax takes singular vectors in float32 always, to about 1e-6, and Adam
-    divides by what is small in their directions.
+    """GaLore.
+
+    Optax always computes singular vectors in float32, to about 1e-6, and Adam divides
+    by small numbers in their directions.
     """
     return Case(
         lambda m: m.contrib.galore(

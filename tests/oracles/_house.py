@@ -1,8 +1,8 @@
-"""Cases: the first inhabitants."""
+"""Cases: the basic optimizers."""
 
 from ._cases import cosine, many
 
-# One function of the library for each case: it is called with both.
+# One function of the library per case, called with both libraries.
 CASES = {
     "adam": lambda m: m.adam(0.1),
     "adam, other numbers": lambda m: m.adam(0.1, 0.8, 0.95, 1e-3, 1e-4),

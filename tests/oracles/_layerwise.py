@@ -1,6 +1,7 @@
-"""Cases: layer by layer, with less memory, and the small transformations.
+"""Cases: layerwise and memory-efficient optimizers, and small transformations.
 
-Compiling is what costs here: few shapes, and several transformations in a chain.
+Most of the time is compilation, so there are few shapes and several transformations per
+chain.
 """
 
 import jax
@@ -19,7 +20,7 @@ def _filled(**shapes):
 
 
 def _factored(make):
-    """Optax takes the decay of the second moment in float32."""
+    """Optax computes the decay of the second moment in float32."""
     shapes = _filled(w=(4, 5), ties=(3, 2, 3), v=(3,))
     return Case(make, params=shapes, in_float32=True)
 

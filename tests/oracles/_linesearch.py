@@ -1,7 +1,6 @@
 """Cases: line searches, L-BFGS, and Polyak's step.
 
-Real trajectories, where the updates are applied whole, are in
-`tests/optimizers/test_lbfgs.py`.
+Real trajectories, with complete updates, are in `tests/optimizers/test_lbfgs.py`.
 """
 
 import jax.numpy as jnp
@@ -37,14 +36,14 @@ def _falling(count):
 
 
 def _lbfgs(make, **how):
-    # A difference of two gradients has few of their digits: what was rounded otherwise
-    # grows from step to step. In float64, where there are enough, all are the same.
+    # A difference of two gradients loses digits, so different rounding grows from step
+    # to step. In float64, with enough digits, all cases agree.
     return Case(make, tolerance=1e-3, **how)
 
 
 def _uphill(make):
     # Alone it climbs, ever faster: in float32 nothing is left to compare, and in
-    # float64 rounding grows by a digit every other step.
+    # float64 rounding errors grow by a digit every other step.
     return Case(make, dtypes=("float64",), tolerance64=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Cases: transformations around transformations."""
+"""Cases: wrappers around transformations."""
 
 import functools
 
@@ -26,7 +26,7 @@ def _steps(m, *args, **kwargs):
 
 
 def _emptied(m, made):
-    """After a step Optax's accumulator is zero, and ours is what the step has seen."""
+    """After a step Optax zeroes its accumulator; ours keeps its value."""
 
     def update(updates, state, params=None):
         updates, state = made.update(updates, state, params)
@@ -53,13 +53,13 @@ CASES = {
         m.adam(0.1), m.freeze({"w": True, "b": False, "s": 1 < 0})
     ),
     "inject_hyperparams": Case(
-        # 1 - 0.999 is taken in float32, where 0.999 is an array.
+        # `1 - 0.999` is computed in float32 if 0.999 is an array.
         lambda m: m.inject_hyperparams(m.adamw)(0.1, b1=0.8, weight_decay=0.01),
         tolerance=3e-5,
     ),
     "inject_hyperparams, scheduled": Case(
         lambda m: m.inject_hyperparams(m.sgd)(cosine(m), momentum=0.9, nesterov=True),
-        dtypes=("float32",),  # in float64 we take the schedule in float64
+        dtypes=("float32",),  # in float64 we compute the schedule in float64
     ),
     "inject_hyperparams, static": Case(
         lambda m: m.inject_hyperparams(m.adamw, static_args=("b2", "mask"))(

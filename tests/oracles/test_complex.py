@@ -1,7 +1,7 @@
 """Complex params where Optax squares a gradient: `g^2` is not `|g|^2`.
 
-A formula of complex numbers may not depend on where the real axis is: if all gradients
-and params are turned by an angle, so are the updates, and what is real stays as it is.
+A formula for complex numbers should be equivariant to phase: if all gradients and
+params are multiplied by a phase, so are the updates, and real quantities do not change.
 """
 
 import functools
@@ -20,7 +20,7 @@ G = [
     for t in range(4)
 ]
 
-# maker, the numbers of the tree that are real, and whether Optax's updates turn too
+# maker, the real numbers of its state, and whether Optax's updates are equivariant
 MAKERS = {
     "adadelta": (lambda m: m.adadelta(0.5), (), False),
     "simplified_ademamix": (lambda m: m.contrib.simplified_ademamix(0.01), (), False),
@@ -50,7 +50,7 @@ MAKERS = {
 
 
 def _run(library, name, turn):
-    """The updates of a few steps, turned back, and the state after them."""
+    """The updates of a few steps, rotated back, and the final state."""
     tx = MAKERS[name][0](library)
     turned = functools.partial(jax.tree.map, lambda x: x * turn)
     p = turned(P)
@@ -63,7 +63,7 @@ def _run(library, name, turn):
 
 
 def _apart(library, name):
-    """How far apart the updates of turned gradients are from the others, turned."""
+    """The distance between the updates of rotated gradients and the rotated updates."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         (straight, _), (turned, _) = (
             _run(library, name, turn) for turn in (1, np.exp(0.9j).astype(np.complex64))
@@ -87,7 +87,7 @@ def test_what_belongs_to_the_tree_is_real(name):
 @pytest.mark.filterwarnings("ignore:Casting from complex")
 @pytest.mark.parametrize("name", [k for k, row in MAKERS.items() if not row[2]])
 def test_in_optax_they_do_not(name):
-    """Where this fails, Optax has changed: the line in `from-optax.md` goes."""
+    """If this fails, Optax has changed: remove the row in `from-optax.md`."""
     assert _apart(optax, name) > 1e-3
 
 

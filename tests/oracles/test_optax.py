@@ -1,4 +1,4 @@
-"""Step by step, updates and state, as Optax computes them."""
+"""Updates and state equal Optax's, step by step."""
 
 import jax
 import numpy as np
@@ -28,7 +28,7 @@ CASES = {
 
 
 class Run:
-    """Compiled steps of a real descent, by either library."""
+    """Compiled steps of an actual descent, with either library."""
 
     def __init__(self, m, case, dtype):
         self.tx, self.params = case.make(m), (case.params or params)(dtype)
@@ -44,11 +44,11 @@ class Run:
         self.step = step
 
     def begin(self, steps=20):
-        """Updates, states and params, each time, from the beginning."""
+        """Updates, states and params of every step, from the start."""
         return self.go_on(self.params, self.tx.init(self.params), steps)
 
     def go_on(self, p, state, steps=10):
-        """The same, from where somebody else has stopped."""
+        """The same, continuing from another run."""
         rows = []
         for _ in range(steps):
             u, state, p = self.step(p, state)
@@ -57,7 +57,7 @@ class Run:
 
 
 def _both():
-    """Every case in float64; of each optimizer, the first in float32 too."""
+    """Every case in float64; the first of each optimizer also in float32."""
     begun = set()
     for name, case in CASES.items():
         maker = name.split(",")[0]
@@ -69,9 +69,10 @@ def _both():
 
 @pytest.mark.parametrize("case, dtype", list(_both()))
 def test_same_as_optax(case, dtype):
-    """Twenty steps: the same updates, the same state in the same places.
+    """Twenty steps: the same updates, and the same state in the same places.
 
-    And a run may move in the middle: ten steps here and ten there are twenty in one.
+    A run may also switch libraries: ten steps with one and ten with the other equal
+    twenty with either.
     """
     loose = jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow")
     with jax.enable_x64(dtype == "float64"):
@@ -102,5 +103,5 @@ def _same(rows, want, tolerance):
 
 
 def _skeleton(tree):
-    """The structure of a tree and the names of its classes, wherever they come from."""
+    """The structure of a tree and the names of its classes, from either library."""
     return str(jax.tree.structure(tree))

@@ -1,6 +1,6 @@
-"""What Optax computes is computed here, and is the same: no number is too odd.
+"""Unusual numbers give the same results as in Optax.
 
-Where a number is almost surely a mistake, there is a warning.
+If a number is almost certainly a mistake, there is a warning.
 """
 
 import math
@@ -20,7 +20,7 @@ P = {"w": jnp.linspace(-0.6, 0.8, 6).reshape(3, 2)}
 GS = [jax.tree.map(lambda x, k=k: x * k + 0.3, P) for k in (1.0, -0.5, 0.8)]
 LOSS = lambda p: sum(jnp.sum(x * x) for x in jax.tree.leaves(p))
 
-# Meant by somebody: no warning.
+# Plausible: no warning.
 QUIET = {
     "ascent": lambda m: m.sgd(-1.0),
     "ascent by a link": lambda m: m.scale_by_learning_rate(-0.1),
@@ -37,7 +37,7 @@ QUIET = {
     "a mean of all": lambda m: m.lion(0.1, b1=1.0),
     "any loss will do": lambda m: m.polyak_sgd(f_min=-math.inf),
 }
-# Hardly ever meant: a warning.
+# Rarely intended: a warning.
 WARNED = {
     "negative momentum": lambda m: m.sgd(0.1, momentum=-0.1),
     "growing momentum": lambda m: m.trace(1.5),
@@ -91,13 +91,13 @@ def _same(make):
 
 
 @pytest.mark.parametrize("name", QUIET)
-def test_what_may_be_meant(name, as_users_do):
-    QUIET[name](steepest)  # a warning would be an error here
+def test_plausible_values(name, as_users_do):
+    QUIET[name](steepest)  # a warning would raise here
     _same(QUIET[name])
 
 
 @pytest.mark.parametrize("name", WARNED)
-def test_what_is_hardly_meant(name, as_users_do):
+def test_unusual_values(name, as_users_do):
     with pytest.warns(steepest.UnusualValueWarning):
         WARNED[name](steepest)
     _same(WARNED[name])
@@ -117,7 +117,7 @@ def test_one_line_silences_all():
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, -math.inf])
-def test_what_cannot_be_computed_is_refused(rate):
+def test_impossible_values_are_refused(rate):
     with pytest.raises(ValueError, match="learning_rate is"):
         steepest.adam(rate)
     with pytest.raises(ValueError, match="b1 is"):
@@ -125,7 +125,7 @@ def test_what_cannot_be_computed_is_refused(rate):
 
 
 def test_no_root_of_a_negative_number():
-    """Optax computes NaN."""
+    """Optax returns NaN."""
     for make in (steepest.scale_by_adam, steepest.scale_by_belief):
         with pytest.raises(
             ValueError, match=r"eps_root is -0\.1, expected a number of"

@@ -1,4 +1,4 @@
-"""Functions made smooth by noise: Optax's values and slopes, and the mathematics."""
+"""Functions smoothed by noise: Optax's values and gradients, and closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ def _perturbed(library, fun, name):
 
 
 def _same(compute, x, rtol=1e-5, atol=1e-6):
-    """What `compute(library, x)` returns: compiled once for each library."""
+    """The result of `compute(library, x)`, compiled once per library."""
     ours = jax.jit(lambda x: compute(perturbations, x))(x)
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         theirs = jax.jit(lambda x: compute(optax.perturbations, x))(x)
@@ -118,7 +118,10 @@ def test_gumbel_noise_makes_an_argmax_a_softmax():
 
 
 def test_the_slope_by_sigma_is_that_of_the_mean():
-    """E (x + sigma z)^2 = x^2 + sigma^2. In Optax the density has no unit of length."""
+    """E (x + sigma z)^2 = x^2 + sigma^2.
+
+    Optax omits the factor 1 / sigma of the density.
+    """
 
     def value(sigma):
         noise = perturbations.Normal()
@@ -144,7 +147,7 @@ def test_numbers_none_and_nothing():
 
 
 class Logistic:
-    """A kind of noise of one's own."""
+    """A custom noise distribution."""
 
     def sample(self, key, sample_shape=(), dtype=float):
         return jax.random.logistic(key, sample_shape, dtype)

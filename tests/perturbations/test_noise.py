@@ -1,4 +1,4 @@
-"""Kinds of noise: Optax's draws, and densities that are what they should be."""
+"""Noise distributions: the same draws as Optax, and correct densities."""
 
 import jax
 import jax.numpy as jnp

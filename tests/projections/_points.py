@@ -1,4 +1,4 @@
-"""Points near, in and far from a set, and what it means to be the nearest."""
+"""Points near, in and far from a set, and checks that a point is the nearest."""
 
 import jax
 import jax.numpy as jnp
@@ -22,31 +22,31 @@ def flat(tree):
 
 
 def with_jacobian(f):
-    """From a tree to `f` of it and the derivative of that; compiled."""
+    """A compiled function that returns `f` of a tree and its derivative."""
     return jax.jit(lambda x: (f(x), jax.jacrev(f)(x)))
 
 
 def jacobian(f, x):
-    """The derivative of the function of the flat vector, by forward mode."""
+    """The derivative as a function of the flat vector, by forward mode."""
     vector, unravel = ravel_pytree(x)
     return jax.jit(jax.jacfwd(lambda v: ravel_pytree(f(unravel(v)))[0]))(vector)
 
 
 def assert_nearest(f, x, contains, draw, atol=1e-5):
-    """`f(x)` is in the set, and no point of the set that is drawn is nearer.
+    """`f(x)` is in the set, and no sampled point of the set is closer.
 
     Args:
         f: the projection.
         x: a tree.
         contains: whether a vector is in the set.
-        draw: from a random generator to a vector in the set.
+        draw: function from a random generator to a vector in the set.
     """
     y = flat(f(x))
     assert contains(y)
     rng = np.random.default_rng(1)
     distance = np.linalg.norm(flat(x) - y)
     others = [draw(rng) for _ in range(200)]
-    # Also points on the way to the others: for convex sets they are in the set.
+    # Also points on the segments to these: in a convex set they are in the set.
     for z in others:
         assert contains(z)
         assert np.linalg.norm(flat(x) - z) >= distance - atol
@@ -54,6 +54,6 @@ def assert_nearest(f, x, contains, draw, atol=1e-5):
 
 
 def assert_optimal(x, y, others, atol=1e-4):
-    """For a convex set: the way from `y` to `x` leads away from all of the set."""
+    """For a convex set: `x - y` points away from the whole set."""
     for z in others:
         assert np.dot(flat(x) - y, z - y) <= atol * (1 + np.linalg.norm(flat(x)))

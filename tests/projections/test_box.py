@@ -1,4 +1,4 @@
-"""The nearest point of a box."""
+"""Projection onto a box."""
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,7 @@ def test_nothing_in_the_set_is_nearer(f, low, high):
 
 
 def test_one_number_bounds_a_whole_tree():
-    """Optax wants bounds like the tree, and its hypercube takes no trees."""
+    """Optax needs bounds like the tree, and its hypercube does not support trees."""
     x = {"w": jnp.array([-3.0, 0.5]), "b": [jnp.array(9.0), None]}
     y = projection_box(x, -1.0, {"w": 1.0, "b": 2.0})
     np.testing.assert_array_equal(y["w"], [-1, 0.5])

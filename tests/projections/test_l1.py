@@ -1,4 +1,4 @@
-"""The nearest point of the simplex, and of the sphere and ball of the sum of sizes."""
+"""Projections onto the simplex, and onto the l1 sphere and ball."""
 
 import jax
 import jax.numpy as jnp
@@ -74,7 +74,7 @@ def test_nothing_in_the_set_is_nearer():
 
 @pytest.mark.parametrize("x", [[0.0, 0.0, 0.0], [0.1, 0.0, -0.1]], ids=["zero", "some"])
 def test_the_sphere_is_reached_from_zeros_too(x):
-    """Where Optax stays inside, for the sign of zero is zero."""
+    """Optax stays inside, since the sign of zero is zero."""
     y = jax.jit(projection_l1_sphere)(jnp.array(x), 2.0)
     np.testing.assert_allclose(abs(y).sum(), 2, rtol=1e-6)
     assert jnp.isfinite(jacobian(projection_l1_sphere, jnp.array(x))).all()
@@ -100,7 +100,10 @@ def test_scales(f):
 
 @each
 def test_dtypes(f):
-    """Optax returns float32 for halves; its ball takes no halves and no integers."""
+    """Optax returns float32 for half precision.
+
+    Its ball supports neither half precision nor integers.
+    """
     half = jnp.array([300.0, -400.0], jnp.float16)
     dtype_of = lambda x: jax.tree.map(lambda x: x.dtype, jax.eval_shape(f, x))
     assert dtype_of(half) == (jnp.float16 if f is projection_l1_ball else jnp.float32)

@@ -1,4 +1,4 @@
-"""The nearest point of the ball and sphere of the Euclidean length."""
+"""Projections onto the l2 ball and sphere."""
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +65,7 @@ def test_what_is_inside_the_ball_stays_to_the_last_digit():
 
 
 def test_zero():
-    """All of the sphere is equally near, and Optax says NaN."""
+    """All points of the sphere are equally near; Optax returns NaN."""
     zero = {"w": jnp.zeros(3), "b": jnp.zeros(1)}
     np.testing.assert_array_equal(flat(projection_l2_ball(zero)), np.zeros(4))
     np.testing.assert_allclose(flat(projection_l2_sphere(zero, 3.0)), np.full(4, 1.5))
@@ -78,7 +78,7 @@ def test_zero():
 @each
 @pytest.mark.parametrize("size", [1e30, 3e38, 1e-30])
 def test_squares_that_do_not_fit(f, size):
-    """In Optax the square is infinite, and the answer zero."""
+    """In Optax the square is infinite, and the result zero."""
     y = jax.jit(f)(jnp.array([3.0, -4.0]) * (size / 5), 1e-35)
     np.testing.assert_allclose(y / 1e-35, [0.6, -0.8], rtol=1e-5)
 

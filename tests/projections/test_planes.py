@@ -1,4 +1,4 @@
-"""The nearest point of a line, a plane, and of one side of it."""
+"""Projections onto a line, a hyperplane and a halfspace."""
 
 import jax
 import jax.numpy as jnp
@@ -86,7 +86,7 @@ def test_what_is_in_the_halfspace_stays():
 
 
 def test_a_zero_normal():
-    """The plane is then everything, or nothing; in Optax always NaN."""
+    """The plane is then everything or empty; in Optax always NaN."""
     x, zero = jnp.array([1.0, 2.0]), jnp.zeros(2)
     for f in BOTH:
         np.testing.assert_array_equal(f(x, zero, 0.0), x)
@@ -131,7 +131,10 @@ def test_dtypes_meet_as_in_optax(name):
 
 
 def test_complex_numbers():
-    """The answer is in the plane; Optax conjugates the other one, and it is not."""
+    """The result is in the plane.
+
+    In Optax it is not, because the wrong factor is conjugated.
+    """
     x, a = jnp.array([1j, 2]), jnp.array([1, 1j])
     y = projection_hyperplane(x, a, 1.0)
     np.testing.assert_allclose(jnp.vdot(a, y), 1, atol=1e-6)

@@ -1,4 +1,4 @@
-"""What projections refuse, and in which words."""
+"""Errors of projections, and their messages."""
 
 import jax.numpy as jnp
 import pytest
@@ -77,7 +77,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_is_refused(name, as_users_do):
+def test_bad_arguments_are_refused(name, as_users_do):
     args, said = REFUSED[name]
     who = f"projection_{name.split(' ')[0]}"
     with pytest.raises((TypeError, ValueError, IndexError)) as caught:
@@ -85,6 +85,6 @@ def test_what_cannot_be_is_refused(name, as_users_do):
     assert str(caught.value).startswith(f"{who}: {said}")
 
 
-def test_a_halfspace_without_an_end_is_all_there_is():
+def test_an_unbounded_halfspace_is_the_whole_space():
     found = projections.projection_halfspace(W, W, float("inf"))
     assert found["w"].tolist() == [1.0, 1.0]

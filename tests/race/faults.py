@@ -1,8 +1,8 @@
 """Every fault at every file operation, and every damage: `python -m tests.race.faults`.
 
-Each case ends with the numbers of a race that nothing happened to, or is refused in one
-sentence. The tests take a sample of the damage; the command takes every bit and every
-length, and prints a table. An argument is the share of the damage to take.
+Each case must end with the results of an undisturbed race, or with a one-line error.
+The tests use a sample of the damage; the command uses every bit and every length, and
+prints a table. Its argument is the fraction of the damage to use.
 """
 
 import itertools
@@ -22,10 +22,10 @@ OTHERS = "runs/.lock", "report.html", "results.json", "loss.svg"
 
 
 def operations(folder):
-    """What a race asks of the disk, in order, and its results.
+    """The file operations of a race, in order, and its results.
 
     Args:
-        folder: empty, or of a race that was stopped.
+        folder: empty, or from an interrupted race.
     """
     disk = Disk()
     results = raced(folder, disk)
@@ -36,7 +36,7 @@ def operations(folder):
 def faults(folder):
     """Every fault at every operation: rows of (race, fault, operation, now, later).
 
-    `now` is how the race ends that it happens to, and `later` how it goes on.
+    `now` is how the race with the fault ends, and `later` how it resumes.
     """
     path, good = folder / "faulty", folder / "good"
     _, expected = operations(path)
@@ -53,7 +53,7 @@ def faults(folder):
             disk = Disk(at, fault)
             now = outcome(lambda disk=disk: raced(path, disk), expected)
             for left in [*path.glob("*/*.json"), *path.glob("race.json")]:
-                read_sealed(left)  # whole, or not there
+                read_sealed(left)  # complete, or missing
             later = outcome(lambda: raced(path), expected)
             if debris := [p.name for p in path.rglob(".steepest-*")]:
                 later = "WRONG", str(debris)
@@ -72,7 +72,7 @@ def stopped(folder):
 
 
 def flips(content, share):
-    """A file with one bit changed: all of them, or every so many."""
+    """A file with one bit changed: for all bits, or every n-th one."""
     every = max(1, round(1 / share))
     for place in range(0, 8 * len(content), every):
         changed = bytearray(content)
@@ -81,7 +81,7 @@ def flips(content, share):
 
 
 def cuts(content, share):
-    """A file that is shorter, or longer."""
+    """A file that is shorter or longer."""
     every = max(1, round(1 / share / 8))
     yield from (content[:end] for end in range(0, len(content), every))
     yield from (content + more for more in (b"\0", b"\n", b"}", content))
@@ -91,8 +91,8 @@ def damage(folder, share):
     """Every damage to every file of a race: rows of (damage, file, how it ends).
 
     Args:
-        folder: to work in.
-        share: of the bits and lengths.
+        folder: a folder to work in.
+        share: fraction of the bits and lengths.
     """
     good, path = folder / "good", folder / "damaged"
     _, expected = operations(path)
@@ -108,7 +108,7 @@ def damage(folder, share):
 
 
 def _changed(good, path, file, share, expected):
-    """Other bytes. What is refused is left as it is."""
+    """Changed bytes. A rejected file must not be modified."""
     content = (good / file).read_bytes()
     shutil.copytree(good, path)
     share = share if file in FILES else share / 50  # the others are never read
@@ -126,7 +126,7 @@ def _changed(good, path, file, share, expected):
 
 
 def _replaced(good, path, file, expected):
-    """Something else in the place of a file."""
+    """Something else in place of a file."""
     precious = path.with_name("precious")
     kinds = {
         "missing": lambda p: None,
@@ -152,7 +152,7 @@ def _replaced(good, path, file, expected):
 
 
 def _swapped(good, path, expected):
-    """Each file in the place of each other one, also from another race."""
+    """Each file in place of each other one, also from another race."""
     twin = path.with_name("twin")  # the same race, run again
     stopped(twin)
     if not (good / "runs/adam.begun").exists():
@@ -174,7 +174,7 @@ def _swapped(good, path, expected):
 
 
 def table(headers, counts):
-    """Rows of texts, and how often each kind of end occurred."""
+    """Rows of text, and how often each kind of ending occurred."""
     ends = sorted({end for _, end in counts})
     rows = dict.fromkeys(row for row, _ in counts)
     widths = [
@@ -189,7 +189,7 @@ def table(headers, counts):
 
 
 def main(share=1.0):
-    """Print both tables; the exit code says whether anything went wrong."""
+    """Print both tables; the exit code is nonzero if anything went wrong."""
     wrong = []
     with tempfile.TemporaryDirectory(prefix="faults-") as here, without_training():
         counts = Counter()

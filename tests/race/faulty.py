@@ -1,4 +1,4 @@
-"""A disk that fails or is killed at one operation, and a race that costs nothing."""
+"""A disk that fails or is killed at one operation, and a race without training."""
 
 import errno
 import fcntl
@@ -33,27 +33,27 @@ GROWING = (
     "fsync",
     "close",
     "replace",
-)  # what a full disk fails
+)  # operations that fail on a full disk
 FAULTS = {
-    "kill": OPERATIONS,  # of a write, half is there
-    "disk full": GROWING,  # the same, and it stays full
+    "kill": OPERATIONS,  # half of a write is done
+    "disk full": GROWING,  # the same, and the disk stays full
     "I/O error": OPERATIONS,
     "permission": OPERATIONS,
-    "short": ("read", "write"),  # half of what was asked for, and no error
+    "short": ("read", "write"),  # half of the requested bytes, without an error
 }
 _NUMBERS = {"disk full": errno.ENOSPC, "I/O error": errno.EIO}
 
 
 class Killed(BaseException):
-    """What stands for `kill -9`: nobody catches it, and nothing is done after it."""
+    """Simulates `kill -9`: nothing catches it, and nothing runs after it."""
 
 
 class Disk:
-    """Stands for `os` and `fcntl` where the race asks them for something.
+    """Replaces `os` and `fcntl` in the race.
 
     Args:
         at: which operation fails; none by default.
-        fault: how.
+        fault: how it fails.
         die: what a kill does.
     """
 
@@ -79,7 +79,7 @@ class Disk:
         if self.full and name in ("mkdir", "write", "fsync"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if name == "fsync":
-            return None  # it takes its time, and changes nothing that can be seen
+            return None  # it takes time, but has no visible effect
         found = real(*args)
         if name == "open":
             self.files.add(found)
@@ -96,7 +96,7 @@ class Disk:
             self._half(name, real, *args)
         if self.fault == "kill":
             self.die()
-        if name == "close":  # it is closed all the same
+        if name == "close":  # it is closed anyway
             real(*args)
             self.files.discard(args[0])
         self.full = self.fault == "disk full"
@@ -104,7 +104,7 @@ class Disk:
         raise OSError(number, os.strerror(number))
 
     def _die(self):
-        """A process that ends holds no file and no lock."""
+        """A process that ends releases its files and locks."""
         self.dead = True
         for file in self.files:
             with suppress(OSError):
@@ -114,25 +114,25 @@ class Disk:
 
 @contextmanager
 def on(disk):
-    """The race asks this disk."""
+    """The race uses this disk."""
     with patch.object(_disk, "os", disk), patch.object(_disk, "fcntl", disk):
         yield disk
 
 
 class Remembered(Look):
-    """A look that was taken before."""
+    """An evaluation that was recorded before."""
 
     def __init__(self, sweep, program, begun):
         for key, x in {"sweep": sweep, "program": program, "saved": begun}.items():
             object.__setattr__(self, key, x)
 
     def begun(self):
-        """What was saved then."""
+        """The state that was saved then."""
         return self.saved
 
 
 def _recorded():
-    """All looks of a race that is really run, by optimizer."""
+    """All evaluations of a race that is actually run, by optimizer."""
     taken = {}
 
     def looks(program, begun=None):
@@ -152,9 +152,9 @@ _clock = SimpleNamespace(monotonic=iter(range(0, 10**12, 1000)).__next__)
 
 @contextmanager
 def without_training():
-    """Races take their looks from memory, and save at every one of them.
+    """Races use recorded evaluations, and save at every one of them.
 
-    One that goes on from other numbers than were saved tells so by its losses.
+    If a race resumes from other numbers than were saved, its losses show it.
     """
     taken = _recorded()
     kept = {}
@@ -200,7 +200,7 @@ def without_training():
 
 
 def raced(folder, disk=None, **how):
-    """Race in a folder, or go on there: what `results.json` says at the end."""
+    """Race in a folder, or resume there: the final content of `results.json`."""
     resume = folder.exists()
     with on(disk or Disk()):
         write_report(race(PROBLEM, folder=folder, resume=resume, **how), folder)
@@ -208,7 +208,7 @@ def raced(folder, disk=None, **how):
 
 
 def outcome(attempt, expected):
-    """How an attempt ends: equal, refused in a sentence, killed, or wrong, and why."""
+    """How an attempt ends: equal, refused with a message, killed, or wrong, and why."""
     try:
         found = attempt()
     except Killed:

@@ -1,4 +1,4 @@
-"""Races that never were, for the tests of tables, pictures and pages."""
+"""Made-up races, for the tests of tables, plots and pages."""
 
 import functools
 from dataclasses import replace
@@ -29,13 +29,13 @@ def sweep(
     noise=0.003,
     pace=1.0,
 ):
-    """One optimizer, best at the learning rate `best`, diverging over `limit`."""
+    """One optimizer, best at the learning rate `best`, diverging above `limit`."""
     rng = np.random.default_rng(sum(map(ord, name)))
     steps = np.linspace(0, planned, looks).round().astype(int)
     steps = steps[: max(1, round(done * looks))]
     far = [abs(np.log10((rate or best) / best)) for rate in rates]
     shape = (len(rates), len(seeds), len(steps))
-    # Seeds are lucky or not for all optimizers alike.
+    # Seeds are good or bad for all optimizers alike.
     luck = np.random.default_rng(0).normal(size=len(seeds))[:, None]
     chance = (0.4 * rng.normal(size=shape) + luck) * noise
     end = skill - 0.12 * np.square(far)[:, None, None] + chance[:, :, :1]
@@ -80,7 +80,7 @@ def outcome(*sweeps, **changes):
 
 
 def digits():
-    """A realistic one: eight optimizers, eight rates, three seeds, and some trouble."""
+    """A realistic race: eight optimizers, eight rates, three seeds, some failures."""
     return outcome(
         sweep("sgd", best=0.3, skill=0.951, limit=1, state=0.0, speed=0.8, pace=0.3),
         sweep(
@@ -99,7 +99,7 @@ def digits():
 
 
 def valley():
-    """A metric that is to be low, over many decades, with zeros at the end."""
+    """A metric to minimize, over many decades, with zeros at the end."""
     found = []
     for k, name in enumerate(("sgd", "adam", "lbfgs(memory_size=20)")):
         s = sweep(name, best=10.0 ** (-3 + k), limit=0.2, noise=0.02)
@@ -114,13 +114,13 @@ def valley():
 
 
 def negative():
-    """Losses below zero, for which there is no logarithm."""
+    """Negative losses, which have no logarithm."""
     found = (sweep("adam"), sweep("lion"))
     return outcome(*(replace(s, loss=s.loss - 1, metric=-s.metric) for s in found))
 
 
 def many():
-    """More optimizers than colours."""
+    """More optimizers than colors."""
     each = {"looks": 9, "rates": RATES[2::2]}
     names = [f"optimizer_{k}" for k in range(19)]
     return outcome(
@@ -148,11 +148,11 @@ EDGES = {
 
 @functools.cache
 def page_of(name):
-    """The page of an edge case, made once."""
+    """The page of an edge case, cached."""
     return page(EDGES[name]())
 
 
 @functools.cache
 def pictures_of(name):
-    """The pictures of an edge case, made once."""
+    """The plots of an edge case, cached."""
     return pictures(EDGES[name]())

@@ -1,4 +1,4 @@
-"""A problem so small that a race takes no time."""
+"""A problem so small that a race takes almost no time."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""A problem is looked at before anything is compiled."""
+"""Problems are checked before anything is compiled."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def test_a_good_one_is_returned(problem):
     assert checked(problem) is problem
 
 
-def test_little_need_be_said():
+def test_most_fields_are_optional():
     checked(Problem(init=lambda key: jnp.ones(2), loss=lambda p, batch: jnp.sum(p)))
 
 
@@ -76,11 +76,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("change, says", BAD.values(), ids=BAD)
-def test_what_does_not_fit_is_said(change, says, as_users_do):
+def test_mismatches_are_errors(change, says, as_users_do):
     with pytest.raises((TypeError, ValueError), match=f"^race: {says}"):
         checked(replace(LINE, **change))
 
 
-def test_something_else(as_users_do):
+def test_not_a_problem(as_users_do):
     with pytest.raises(TypeError, match="is a dict, expected a `steepest"):
         checked({"init": np.zeros})

@@ -1,4 +1,4 @@
-"""The page in a real browser: light, dark, on a desk and on a phone."""
+"""The page in a real browser: light and dark, on desktop and phone."""
 
 import json
 import re
@@ -12,7 +12,7 @@ import pytest
 from .outcomes import page_of
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-FRAMES = [  # a race, and how wide the screen is
+FRAMES = [  # a race, and the width of the screen
     ("digits", 1280),
     ("digits", 390),
     ("many optimizers", 390),
@@ -32,7 +32,7 @@ def _run(browser, folder, *flags):
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    """The first one that shows anything at all."""
+    """The first browser that works."""
     for found in filter(None, map(shutil.which, NAMES)):
         blank = _run(found, tmp_path_factory.mktemp("blank"), "about:blank")
         if b"<html" in blank.stdout:
@@ -41,7 +41,7 @@ def browser(tmp_path_factory):
 
 
 def _opened(browser, folder, text, *flags):
-    """What the script of a page tells, and what the browser complains about."""
+    """The output of a page's script, and the errors of the browser."""
     file = folder / "page.html"
     file.write_text(text, "utf-8")
     done = _run(browser, folder, *flags, file.as_uri())
@@ -53,7 +53,7 @@ def _opened(browser, folder, text, *flags):
 
 @pytest.fixture(scope="module")
 def light(browser, tmp_path_factory):
-    """Several pages beside each other, in screens of several widths."""
+    """Several pages side by side, in frames of several widths."""
     frames = "".join(
         f'<iframe style="width: {width}px; height: 900px" '
         f'srcdoc="{escape(page_of(name))}"></iframe>'
@@ -81,7 +81,7 @@ def dark(browser, tmp_path_factory):
     return _opened(browser, tmp_path_factory.mktemp("dark"), text, flag)
 
 
-def test_nobody_complains_and_nothing_is_fetched(light, dark):
+def test_there_are_no_errors_and_nothing_is_fetched(light, dark):
     assert light[1] == [] and dark[1] == []
     assert all(seen["fetched"] == [] for seen in [*light[0]["seen"], dark[0]])
 
@@ -90,7 +90,7 @@ def test_nobody_complains_and_nothing_is_fetched(light, dark):
     "frame", range(len(FRAMES)), ids=[f"{n} {w}" for n, w in FRAMES]
 )
 def test_pictures_are_whole(light, frame):
-    """All there, with no text cut off, on another one, or too small to read."""
+    """All there, with no text cut off, overlapping or too small to read."""
     (name, width), seen = FRAMES[frame], light[0]["seen"][frame]
     assert seen["width"] == width and seen["scroll"] <= width, "the page scrolls aside"
     assert seen["pictures"] == (0 if name.startswith("nothing") else 4)
@@ -103,7 +103,7 @@ def _channels(colour):
 
 
 def _contrast(a, b):
-    """As WCAG 2 has it."""
+    """As defined in WCAG 2."""
     bright = []
     for colour in (a, b):
         r, g, blue = (
@@ -126,7 +126,7 @@ def test_light_and_dark_differ_and_both_can_be_read(light, dark):
 
 
 def test_one_optimizer_is_picked_out(light):
-    """By a button, and by its name in a picture; and let go by Escape."""
+    """With a button, and with its name in a plot; Escape deselects it."""
     touched = light[0]["touched"]
     whole, picked = {"on": ["1"], "off": ["1"]}, {"on": ["1"], "off": ["0.12"]}
     assert touched["buttons"] == 8 and touched["pressed"] == "true"

@@ -79,12 +79,12 @@ def test_options_reach_the_race(asked):
     }
 
 
-def test_what_is_not_said_is_left_to_the_problem(asked):
+def test_omitted_options_default_to_the_problems(asked):
     assert main(["race"]) == 0
     assert _options(asked) == {"problem": "digits"}
 
 
-def test_the_command_line_goes_before_the_file(asked):
+def test_the_command_line_overrides_the_file(asked):
     Path("race.toml").write_text(
         "problem = 'bytes'\nsteps = 5\nseeds = 2\nresume = true"
     )
@@ -118,7 +118,7 @@ def test_every_race_has_a_folder_of_its_own(asked):
     for wanted in ("digits", "digits-2", "digits-3"):
         assert main(["race"]) == 0
         assert asked["folder"] == Path("races", wanted)
-        assert asked["folder"].is_dir()  # nobody else can take it
+        assert asked["folder"].is_dir()  # no other race can use it
     assert main(["race", "some/module.py:problem"]) == 0
     assert asked["folder"] == Path("races/some-module.py-problem")
 
@@ -147,7 +147,7 @@ def test_a_report_that_cannot_be_written_costs_no_table(asked, monkeypatch, caps
 
 
 def test_json_goes_wherever_the_shell_could_write(asked):
-    """Through a link into its file, and into a pipe."""
+    """Through a symbolic link, and into a pipe."""
     Path("numbers.json").write_text("old")
     Path("link.json").symlink_to("numbers.json")
     assert main(["race", "--json", "link.json"]) == 0
@@ -156,7 +156,7 @@ def test_json_goes_wherever_the_shell_could_write(asked):
     assert main(["race", "--json", "/dev/null"]) == 0
 
 
-def test_a_full_disk_behind_stdout_is_said_in_a_line(tmp_path):
+def test_a_full_disk_behind_stdout_is_a_one_line_error(tmp_path):
     command = [sys.executable, "-m", "steepest.race", "problems"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -183,7 +183,7 @@ def test_resume_goes_on_with_the_last_race(asked, monkeypatch, capsys):
 
 
 def test_the_problem_has_its_own_name(tmp_path, monkeypatch, capsys):
-    """It is found again by the other one; what is imported for that is said."""
+    """It is found again under the other name; a note says what is imported."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "named.py").write_text(
         "from steepest.race import Problem\nimport jax\n"
@@ -202,7 +202,7 @@ def test_the_problem_has_its_own_name(tmp_path, monkeypatch, capsys):
     assert err == "here/race.json: importing named:mine, which runs its code\n"
 
 
-def test_ctrl_c_leaves_what_there_is(asked, monkeypatch, capsys):
+def test_ctrl_c_keeps_the_results_so_far(asked, monkeypatch, capsys):
     def race(problem, watch, **options):
         os.kill(os.getpid(), signal.SIGINT)
         while not watch.stopped():
@@ -216,7 +216,7 @@ def test_ctrl_c_leaves_what_there_is(asked, monkeypatch, capsys):
     assert "stopped; to continue: --resume --out here" in out
 
 
-def test_a_race_that_nobody_could_run_has_failed(asked, monkeypatch):
+def test_a_race_without_a_single_result_has_failed(asked, monkeypatch):
     monkeypatch.setattr(_run, "race", lambda *args, **options: outcome())
     assert main(["race"]) == 1
 
@@ -250,7 +250,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_a_user_did_wrong_is_said_in_a_line(wrong, asked, capsys):
+def test_user_errors_take_one_line(wrong, asked, capsys):
     command, said = WRONG[wrong]
     assert main(command.split()) == 2
     out, err = capsys.readouterr()
@@ -345,7 +345,7 @@ def test_the_library_is_a_program():
 
 
 def test_a_real_race_ends_at_ctrl_c(tmp_path):
-    """From the shell to the files, with a problem of one's own."""
+    """From the shell to the files, with a custom problem."""
     problem = "from steepest.race import Problem\nimport jax\nmine = Problem("
     problem += "init=lambda key: jax.random.normal(key, 2), loss=lambda p, _: p @ p)"
     (tmp_path / "my_module.py").write_text(problem)

@@ -1,4 +1,4 @@
-"""A race in a TOML file."""
+"""Race options in a TOML file."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from steepest.race.terminal._config import read
 
 @pytest.fixture
 def reading(tmp_path):
-    """What a file with this text says."""
+    """The options in a file with this text."""
 
     def of(text, encoding="utf-8"):
         path = tmp_path / "race.toml"
@@ -79,7 +79,7 @@ def test_as_on_the_command_line(reading, line, key, value):
 
 
 def test_other_tools_save_it_in_their_way(reading):
-    """With a mark at the beginning, and two letters at the end of a line."""
+    """With a byte order mark, and with CRLF line endings."""
     assert reading("\r\n".join(WHOLE.split("\n")), "utf-8-sig") == READ
 
 
@@ -98,7 +98,7 @@ def test_other_tools_save_it_in_their_way(reading):
         ("optimizers = 'adamw('", "`optimizers`: .*never closed"),
     ],
 )
-def test_what_is_wrong_is_said(reading, text, said):
+def test_errors_say_what_is_wrong(reading, text, said):
     with pytest.raises(ValueError, match=said):
         reading(text)
 
@@ -139,10 +139,10 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
-def test_bombs_are_refused_in_a_sentence(reading, text):
+def test_bombs_are_refused_with_a_short_message(reading, text):
     with pytest.raises((ValueError, TypeError)) as refused:
         reading(text)
-        entrant("x" * 40_000, steps=1)  # a text is an optimizer's to refuse
+        entrant("x" * 40_000, steps=1)  # strings are checked as optimizers
     assert len(str(refused.value)) < 500
 
 
@@ -151,6 +151,6 @@ def test_an_endless_file_is_not_read_to_its_end():
         read(Path("/dev/zero"))
 
 
-def test_what_is_no_text_is_refused(reading):
+def test_binary_files_are_refused(reading):
     with pytest.raises(ValueError, match="not UTF-8 text"):
         reading(WHOLE, "utf-16")

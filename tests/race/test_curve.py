@@ -1,4 +1,4 @@
-"""A curve in braille, and how many steps of a schedule are worth drawing."""
+"""A curve in braille, and how many steps of a schedule to draw."""
 
 import math
 
@@ -9,7 +9,7 @@ from steepest.race.terminal._curve import draw
 
 
 def _dots(lines, width):
-    """The places of all dots, from the left and from the top."""
+    """The positions of all dots, from the left and from the top."""
     order = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)]
     found = set()
     for row, line in enumerate(lines[:-2]):
@@ -61,7 +61,7 @@ def test_nothing_to_draw():
     [
         ("warmup_cosine_decay_schedule(0, 1e-3, 100, 1000)", 1000),
         ("linear_schedule(1.0, 0.0, 300)", 300),
-        ("exponential_decay(1.0, 100, 0.5)", 500),  # it never comes to rest
+        ("exponential_decay(1.0, 100, 0.5)", 500),  # it never becomes constant
         ("piecewise_constant_schedule(1.0, {100: 0.1, 200: 0.1})", 220),
         ("cosine_decay_schedule(rate, steps)", 1000),
         ("0.1", 1000),

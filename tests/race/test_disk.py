@@ -1,4 +1,4 @@
-"""Nothing is followed, nothing is waited for, and a refusal says what to do."""
+"""Links are not followed, nothing blocks, and errors say what to do."""
 
 import errno
 import os
@@ -23,8 +23,8 @@ def test_a_file_is_replaced_whole(tmp_path):
     assert _disk.names(tmp_path) == ["a"]
 
 
-def test_a_temporary_cannot_be_foreseen(tmp_path, monkeypatch):
-    """A link that waits where it was before is neither followed nor overwritten."""
+def test_temporary_names_are_unpredictable(tmp_path, monkeypatch):
+    """A symbolic link at its old name is neither followed nor overwritten."""
     precious = tmp_path / "precious"
     precious.write_text("precious")
     for name in NAMES:
@@ -63,8 +63,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("target", [True, False])
-def test_what_is_no_file_is_refused_at_once(tmp_path, kind, target):
-    """A fifo would make `open` wait for ever, and a device never ends."""
+def test_special_files_are_refused_at_once(tmp_path, kind, target):
+    """A fifo would block `open` forever, and a device never ends."""
     path = tmp_path / "a"
     if target:
         (tmp_path / "target").write_text("precious")
@@ -101,7 +101,7 @@ def test_a_lock_is_held_by_one(tmp_path):
     assert path.read_text() == "somebody's"
 
 
-def test_of_many_who_ask_for_a_folder_one_gets_it(tmp_path):
+def test_of_many_processes_one_gets_the_folder(tmp_path):
     path = tmp_path / "a" / "b" / "c"
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(lambda _: _disk.make_folder(path), range(16)))

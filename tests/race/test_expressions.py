@@ -1,4 +1,4 @@
-"""Optimizers written as text: what they mean, and what is refused."""
+"""Optimizers written as text: what they mean, and which are errors."""
 
 import jax
 import jax.numpy as jnp
@@ -240,7 +240,7 @@ LONG = {
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 @pytest.mark.parametrize("read", [tidy, transformation_of, schedule_of, split_list])
 def test_long_texts_are_refused_at_once_and_not_repeated(read, text):
-    """Before, the first of them took minutes, and errors had megabytes."""
+    """Earlier, the first of them took minutes, and errors had megabytes."""
     with pytest.raises(ValueError) as refused:
         read(text)
     assert len(str(refused.value)) < 1000

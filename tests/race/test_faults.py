@@ -1,6 +1,6 @@
-"""Whatever happens to the disk, a race ends with the same numbers, or is refused.
+"""Whatever happens to the disk, a race gives the same results, or an error.
 
-`python -m tests.race.faults` takes every bit of every file, and prints a table.
+`python -m tests.race.faults` tests every bit of every file, and prints a table.
 """
 
 import shutil
@@ -29,7 +29,7 @@ ENDS = {
 
 @pytest.fixture(scope="module")
 def quick():
-    """No training, and no types of every argument: there are thousands of races."""
+    """No training and no runtime type checks: there are thousands of races."""
     jaxtyping.config.update("jaxtyping_disable", True)
     with without_training():
         yield
@@ -37,7 +37,7 @@ def quick():
 
 
 def test_every_operation_may_fail(tmp_path, quick):
-    """Killed, full, broken or forbidden, and then the race goes on to the same end."""
+    """Killed, full, broken or forbidden; then the race resumes to the same results."""
     counts = Counter()
     for kind, fault, name, now, later in faults.faults(tmp_path):
         assert (now[0], later[0]) in ENDS[fault], (kind, fault, name, now, later)
@@ -45,7 +45,7 @@ def test_every_operation_may_fail(tmp_path, quick):
     assert len(counts) == 2 * len(ENDS) and counts.total() > 500
 
 
-# What does not matter: a file that is not there is made anew, and reports are.
+# Harmless damage: missing files are created again, and so are reports.
 HARMLESS = {"missing", "hard link"}
 
 
@@ -61,11 +61,11 @@ def test_every_file_may_be_damaged(tmp_path, quick):
     assert counts["ours"] > 700
 
 
-LOST = "missing", "race.json"  # runs without it are nobody knows what
+LOST = "missing", "race.json"  # without it, the runs cannot be identified
 
 
 def test_a_fault_is_noticed(tmp_path, quick):
-    """The disk does count: without a fault nothing is asked of the real one."""
+    """The disk counts every operation: none reaches the real one uncounted."""
     asked, expected = faults.operations(tmp_path / "race")
     assert {"open", "write", "fsync", "replace", "mkdir", "flock"} <= {*asked}
     with pytest.raises(Killed):
@@ -113,7 +113,7 @@ def _numbers(outcome):
 
 
 def test_real_processes_are_killed(tmp_path):
-    """With real training: before `race.json` is there, and among the runs."""
+    """With real training: before `race.json` exists, and during the runs."""
     children = {}
     for at in (8, 45):
         command = [sys.executable, "-c", CHILD, str(at), str(tmp_path / str(at))]

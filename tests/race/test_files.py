@@ -1,4 +1,4 @@
-"""A file of a race is whole, ours and undamaged, or it is refused and left alone."""
+"""A file of a race is complete, valid and undamaged, or rejected and not modified."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_what_is_sealed_comes_back(tmp_path, arrays):
 
 
 def test_without_bytes_a_file_is_json(tmp_path):
-    """For whoever looks at it with another program."""
+    """So that other programs can read it."""
     path = tmp_path / "a.json"
     write_sealed(path, CONTENT)
     assert json.loads(path.read_text())["content"] == CONTENT
@@ -41,7 +41,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_not_is_refused_and_left(tmp_path, name):
+def test_other_files_are_refused_and_not_modified(tmp_path, name):
     path = tmp_path / "a.json"
     path.write_bytes(BAD[name])
     with pytest.raises(ValueError, match=r"race: .*a\.json .*not changed"):

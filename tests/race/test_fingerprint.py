@@ -1,4 +1,4 @@
-"""Results are of one race if, and only if, everything they depend on is equal."""
+"""Results belong to the same race if and only if everything they depend on is equal."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ ENCLOSED = np.ones(4, np.float32)
 
 
 def _changed(**changes):
-    """Which parts differ when something about the problem does."""
+    """Which parts differ after a change to the problem."""
     then = race_fingerprint(LINE, SETTINGS)
     return differences(then, race_fingerprint(replace(LINE, **changes), SETTINGS))
 
@@ -96,7 +96,7 @@ def test_another_function_is_named(what):
 
 
 def test_a_function_is_what_it_computes():
-    """Not its name, its place or its address: each process has others."""
+    """Not its name, file or address, which differ between processes."""
     assert _changed(loss=lambda p, b: jnp.mean((b @ p["w"] - p["b"]) ** 2)) == []
 
     @jax.jit
@@ -114,7 +114,7 @@ def test_a_function_is_what_it_computes():
 
 
 def test_what_a_function_encloses_is_a_part_of_it():
-    """Also where a `jit` inside it does, which the printed program does not show."""
+    """Also in a nested `jit`, which the printed program does not show."""
     for compiled in (lambda f: f, jax.jit):
         of = lambda x, how=compiled: traced(how(lambda p: jnp.sum(p * x)), ENCLOSED)
         assert of(ENCLOSED) == of(ENCLOSED.copy())
@@ -194,7 +194,7 @@ print(race_fingerprint(LINE, SETTINGS), [_of(n) for n in {names}])
 
 
 def test_another_process_finds_the_same():
-    """Sets are in another order there, addresses are others, and nothing is cached."""
+    """There, sets have another order, addresses differ, and nothing is cached."""
     names = ["muon", "schedule_free_adamw", "adam"]
     for name in names[::-1]:
         _of(name)

@@ -1,4 +1,4 @@
-"""Data is placed on the devices once, wherever a problem keeps it."""
+"""Data is placed on the devices once, wherever a problem stores it."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def _batch_of(data):
 
 
 def _in_a_loop(params, batch):
-    """Of a constant in a `jit`, in a branch, in a scan."""
+    """A constant in a `jit`, in a branch, in a scan."""
     more = lambda x: jax.lax.cond(x > 0, lambda: x + ROWS(3).sum(), lambda: x)
     total = jax.lax.scan(lambda c, x: (more(c), None), jnp.zeros(()), None, length=2)[0]
     return LINE.loss(params, batch) + 0 * total
@@ -51,7 +51,7 @@ def test_no_look_sends_the_data_again(change, monkeypatch):
     model = Model(replace(LINE, **change), entrant("sgd", steps=2))
     program = Program(model, Plan((0.1, 0.2), (0,), 2), at_once=2)
     assert any(x.shape == DATA.shape for x in program.traced.arrays)
-    assert len(program.lowered.as_text()) < 200_000  # it is not written into it
+    assert len(program.lowered.as_text()) < 200_000  # it is not embedded in the program
     given, compiled = [], program.compiled
 
     def listening(*arguments):
@@ -85,7 +85,7 @@ def test_optimizers_share_what_is_placed():
 
 
 def test_a_traced_function_is_the_same_function():
-    """Loops and branches that were rebuilt compute what they did."""
+    """Rebuilt loops and branches compute the same as before."""
 
     def f(w):
         body = lambda c, k: (c - 0.1 * jax.grad(g)(c, k), g(c, k))
@@ -110,7 +110,7 @@ def test_digests_tell_arrays_apart():
 
 
 def test_the_shelf_looks_at_an_array_once(monkeypatch):
-    """Equal ones share a place, and the same one is not read again."""
+    """Equal arrays share a place, and the same array is not read again."""
     seen = []
     monkeypatch.setattr(_arrays, "digest", lambda x: seen.append(x) or digest(x))
     mesh, shelf = jax.make_mesh((1,), ("d",)), Shelf()

@@ -1,4 +1,4 @@
-"""Problems by name: the embedded ones, and the user's own."""
+"""Problems by name: the built-in ones, and the user's own."""
 
 import sys
 from textwrap import dedent
@@ -51,7 +51,7 @@ def folder(tmp_path, monkeypatch):
         ("shelf.problem", "shelf.problem"),
     ],
 )
-def test_ones_own(folder, where, attribute, name):
+def test_a_users_problem(folder, where, attribute, name):
     found = load(f"{where}:{attribute}")
     assert isinstance(found, Problem) and found.name == name
 
@@ -86,7 +86,7 @@ def test_a_file_elsewhere_sees_its_neighbours(folder, monkeypatch):
     ],
     ids=lambda x: x if isinstance(x, str) and ":" in x else None,
 )
-def test_what_is_wrong_is_said(folder, as_users_do, text, error, says):
+def test_errors_say_what_is_wrong(folder, as_users_do, text, error, says):
     with pytest.raises(error, match=f"^race: .*{says}"):
         load(text)
 

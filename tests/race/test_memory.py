@@ -56,8 +56,8 @@ def test_every_run_is_in_a_part(seeds, rates, devices):
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 8])
-def test_split_they_end_where_they_would_together(whole, at_once):
-    """But for rounding: XLA makes one product of several small ones."""
+def test_split_runs_end_like_joint_runs(whole, at_once):
+    """Up to rounding: XLA merges several small products into one."""
     found = _last(_program_of(at_once=at_once)).sweep
     assert found.at_once <= at_once and whole.at_once is None
     np.testing.assert_allclose(found.loss, whole.loss, rtol=1e-6)
@@ -65,15 +65,15 @@ def test_split_they_end_where_they_would_together(whole, at_once):
 
 
 def test_split_by_seeds_no_bit_is_lost():
-    """Where nothing is summed over seeds, it is the same arithmetic."""
+    """Nothing is summed over seeds, so the arithmetic is the same."""
     problem = replace(LINE, metric=lambda p, data: jnp.sum(p["w"] ** 2))
     found = [_last(_program_of(problem, at_once=n)).sweep for n in (9, 3)]
     np.testing.assert_array_equal(found[0].loss, found[1].loss)
     np.testing.assert_array_equal(found[0].metric, found[1].metric)
 
 
-def test_what_was_saved_together_goes_on_apart(whole):
-    """Nothing saved depends on how much memory or how many devices there are."""
+def test_runs_saved_together_can_resume_split(whole):
+    """Nothing saved depends on the amount of memory or the number of devices."""
     half = looks(_program_of())
     begun = [next(half) for _ in range(3)][-1].begun()
     apart = _program_of(at_once=2)
@@ -83,8 +83,8 @@ def test_what_was_saved_together_goes_on_apart(whole):
     np.testing.assert_allclose(found.metric, whole.metric, rtol=1e-6)
 
 
-def test_what_began_apart_goes_on_apart():
-    """So that the same race ends at the same numbers, with more memory or less."""
+def test_split_runs_resume_split():
+    """So the same race ends with the same numbers, with more or less memory."""
     half = looks(_program_of(at_once=2))
     begun = [next(half) for _ in range(3)][-1].begun()
     *_, rest = half
@@ -107,8 +107,8 @@ def test_a_little_memory_is_enough(monkeypatch):
     assert _last(_program_of(WIDE, plan, at_once=1)).sweep.at_once == 1
 
 
-def test_on_an_accelerator_those_that_wait_are_on_the_host(monkeypatch):
-    """Its own memory is what counts, and only the runs that have their turn fill it."""
+def test_on_an_accelerator_waiting_runs_are_on_the_host(monkeypatch):
+    """Device memory is what counts, and only the runs that take their turn use it."""
     program = _program_of(WIDE, Plan((0.1,), tuple(range(6)), 2))
     whole = _last(program).sweep
     need = program.compiled.memory_analysis().temp_size_in_bytes
@@ -136,7 +136,7 @@ def test_too_little_for_one_run_is_said_in_a_sentence(monkeypatch):
 
 
 def test_memory_that_runs_out_splits_the_runs(monkeypatch):
-    """An estimate may be wrong: with half as many at once it is tried again."""
+    """An estimate may be wrong: half as many runs are tried."""
     go_on, tried = Program.go_on, []
 
     def out_of_memory(self, *args, **how):
@@ -166,8 +166,8 @@ def test_at_once_is_a_count(as_users_do):
         race(LINE, at_once=0)
 
 
-def test_what_xla_cannot_run_is_named(monkeypatch):
-    """The others have their turn."""
+def test_an_optimizer_that_xla_cannot_run_is_named(monkeypatch):
+    """The other optimizers still run."""
     go_on = Program.go_on
 
     def broken(self, *args, **how):

@@ -1,4 +1,4 @@
-"""The registry: what the doors show, and that all of it can race."""
+"""The registry: it matches the public modules, and everything in it can race."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from steepest.race.entrants._expressions import entrant
 from steepest.race.entrants._names import _LEFT_OUT, _USUAL, find, known, optimizers
 
 WRAPPED = ["sam(adamw)", "mechanize(sgd)", "MultiSteps(adamw, 1)", "guard(lbfgs)"]
-NOT_AT_ONCE = {"adopt", "rprop"}  # their first step only looks
+NOT_AT_ONCE = {"adopt", "rprop"}  # their first step does not move
 FINDS_ITS_OWN = {"cocob", "guard(lbfgs)", "lbfgs", "polyak_sgd"}
 
 
@@ -27,13 +27,13 @@ def test_where_both_doors_have_a_name_the_bare_one_is_the_front_door():
     assert find("contrib.muon").name == "contrib.muon"
 
 
-def test_what_makes_no_part_of_an_optimizer_is_not_there():
+def test_functions_that_do_not_build_optimizers_are_left_out():
     for name in ("apply_updates", "l2_loss", "inject_hyperparams", "make_train_step"):
         assert hasattr(steepest, name) and name not in known()
 
 
 def test_the_exceptions_are_still_in_the_doors():
-    """A list typed by hand grows old."""
+    """A hand-written list goes out of date."""
     for name in {*_LEFT_OUT, *_USUAL}:
         assert hasattr(steepest.contrib, name) or hasattr(steepest, name)
     for name, usual in _USUAL.items():
@@ -64,13 +64,13 @@ def test_near_matches_of_an_unknown_name(name, near):
         find(name)
 
 
-def test_a_name_like_no_other():
+def test_an_unknown_name_without_near_matches():
     with pytest.raises(ValueError, match="`steepest optimizers` lists"):
         find("qqq")
 
 
 @pytest.mark.parametrize("name, why", _LEFT_OUT.items(), ids=list(_LEFT_OUT))
-def test_who_cannot_take_part_is_told_why(name, why):
+def test_excluded_optimizers_have_a_reason(name, why):
     with pytest.raises(ValueError, match=f"{name} cannot race: {why}"):
         find(f"contrib.{name}")
 
@@ -98,4 +98,4 @@ def test_every_optimizer_takes_a_step_at_traced_rates(as_users_do):
         differs = bool(jnp.any(low != high))
         assert differs == (name not in NOT_AT_ONCE | FINDS_ITS_OWN), name
     own = {one.name for one in entrants if not one.swept}
-    assert own == FINDS_ITS_OWN - {"cocob"}  # it divides by what it is multiplied with
+    assert own == FINDS_ITS_OWN - {"cocob"}  # its learning rate cancels

@@ -1,4 +1,4 @@
-"""The table as texts, the verdict, and the page around them."""
+"""The table as text, the verdict, and the page around them."""
 
 import math
 import re
@@ -19,7 +19,7 @@ VOID = {"meta", "link"}
 
 
 class _Reader(HTMLParser):
-    """Tags and texts; every tag must be closed in its turn."""
+    """Tags and text; every tag must be closed in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -90,7 +90,7 @@ def test_nothing_is_fetched():
     assert len(text.encode()) < 250_000
 
 
-def test_strangers_cannot_write_markup():
+def test_markup_in_names_is_escaped():
     race = replace(
         outcome(sweep(BAD), sweep("adam")),
         problem=BAD,

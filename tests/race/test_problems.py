@@ -1,4 +1,4 @@
-"""The embedded problems: what they are, and that they can be learned."""
+"""The built-in problems: their properties, and that they can be learned."""
 
 import sysconfig
 
@@ -28,7 +28,7 @@ names = pytest.mark.parametrize("name", list(known()))
 
 @names
 def test_fits_together(name):
-    """And says what the race is about."""
+    """And has a description."""
     problem = checked(load(name))
     assert problem.name == name
     assert problem.about.endswith(".") and problem.target is not None
@@ -77,7 +77,7 @@ def test_digits_are_learned_without_a_gradient():
 
 
 def test_digits_convolve():
-    """A chain of matrices, and the same as convolving."""
+    """A chain of matrix products, equal to a convolution."""
     params = jax.jit(_digits._init)(KEY)
     pixels = jax.random.uniform(KEY, (5, 8, 8, 1), jnp.float32)
     x = pixels
@@ -117,7 +117,7 @@ def test_digits_give_muon_the_hidden_layers():
 
 
 def test_adjustments_go_down_the_energy():
-    """When settled, they are its gradient with the activities held."""
+    """After settling, they are its gradient with fixed activities."""
     problem = hebbian()
     params, batch = jax.jit(
         lambda data: (problem.init(KEY), problem.batches(KEY, data))

@@ -1,4 +1,4 @@
-"""All runs of an optimizer in one program are what each of them is alone."""
+"""All runs of an optimizer in one program equal single runs."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -36,7 +36,7 @@ def adam():
 
 
 def test_each_run_is_the_one_of_its_rate_and_seed(adam):
-    """By hand, for one of them: the same start, the same batches, the same steps."""
+    """Computed by hand for one of them: same start, same batches, same steps."""
     start, order = jax.random.split(jax.random.key(7))
     tx, params = steepest.adam(1e-2), LINE.init(start)
     params = jax.tree.map(lambda x: x.astype(x.dtype), params)
@@ -53,7 +53,7 @@ def test_each_run_is_the_one_of_its_rate_and_seed(adam):
 
 
 def test_losses_are_means_between_looks(adam):
-    coarse = Plan(PLAN.rates, PLAN.seeds, 50)  # looked at after every second step
+    coarse = Plan(PLAN.rates, PLAN.seeds, 50)  # evaluated after every second step
     assert coarse.looks[:3] == (0, 2, 4)
     found = _sweep("adam", coarse)
     first_two = adam.loss[..., 1:3].mean(axis=-1)
@@ -70,18 +70,18 @@ def test_looks_begin_at_the_start_and_end_at_the_end(steps):
 
 
 def test_it_is_compiled_once():
-    """One program an optimizer: beginning, steps and looks of any number are in it."""
+    """One program per optimizer covers init, steps and any number of evaluations."""
     heard = []
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, _, **rest: heard.append((event, rest.get("fun_name")))
     )
-    _sweep("rmsprop", Plan((1e-2, 1e-1), (0, 1), 47))  # the last look is a short one
+    _sweep("rmsprop", Plan((1e-2, 1e-1), (0, 1), 47))  # the last interval is shorter
     compiled = [name for event, name in heard if event.endswith("compile_duration")]
     assert len(compiled) == 1, compiled
 
 
 def test_one_device_and_eight_agree(adam, monkeypatch):
-    """Three rates fill eight devices up; what fills is not shown."""
+    """Three rates are padded to eight devices; the padding is not shown."""
     monkeypatch.setattr(jax, "local_devices", lambda: jax.devices()[:1])
     alone = _sweep("adam")
     assert alone.loss.shape == adam.loss.shape == (3, 2, 13)
@@ -90,7 +90,7 @@ def test_one_device_and_eight_agree(adam, monkeypatch):
 
 @pytest.mark.parametrize("text", ["lookahead(adam)", "schedule_free_sgd", "noisy_sgd"])
 def test_runs_go_on_where_they_were_saved(text):
-    """To the last bit; keys and slow params, too."""
+    """To the last bit, including keys and slow params."""
     program = _program(text, Plan((1e-1,), (3,), 8))
     *_, whole = looks(program)
     half = looks(program)
@@ -110,12 +110,12 @@ def test_a_run_that_diverges_is_seen():
     "text, bytes_", [("sgd", 0), ("adam", 8), ("lookahead(sgd)", 4), ("lion", 4)]
 )
 def test_bytes_of_state(text, bytes_):
-    """A count of four bytes, at most two of them, is not more than five params'."""
+    """A count takes four bytes, and there are at most two: less than five params."""
     assert 0 <= _program(text).traced.bytes_per_param - bytes_ < 2
 
 
 def test_a_local_rule_is_stepped_by_the_decoupled_rules():
-    """The adjustments, and not a gradient, are what is subtracted."""
+    """The adjustments are subtracted, not a gradient."""
     problem = steepest.race.Problem(
         init=lambda key: [jnp.zeros(2)],
         loss=lambda params, batch: jnp.sum(params[0]),
@@ -127,7 +127,7 @@ def test_a_local_rule_is_stepped_by_the_decoupled_rules():
 
 
 def _weight_of(problem):
-    """A loss that pulls one weight steadily up, and a metric that shows where it is."""
+    """A loss that steadily increases one weight, and a metric that returns it."""
     return replace(
         problem,
         init=lambda key: {"w": jnp.zeros(())},
@@ -137,14 +137,14 @@ def _weight_of(problem):
 
 
 def test_lookahead_is_measured_at_its_slow_params():
-    """They stand still until the fast ones have made two steps, and go half the way."""
+    """They do not move until the fast ones have made two steps, then go half way."""
     sweep = _sweep("lookahead(sgd, 2, 0.5)", Plan((1.0,), (0,), 4), _weight_of(LINE))
     np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 0.0, 1.0, 1.0, 2.0])
 
 
 def test_schedule_free_is_measured_at_its_mean():
-    """Not where the gradient is taken, between that mean and where `z` has run to."""
+    """Not where the gradient is taken, between the mean and `z`."""
     plan, text = Plan((1.0,), (0,), 2), "schedule_free_sgd(b1=0.5)"
     sweep = _sweep(text, plan, _weight_of(LINE))
-    # z is 1 and 2 after the steps; x the mean of them so far.
+    # z is 1 and 2 after the steps; x is the mean of them so far.
     np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 1.0, 1.5])

@@ -1,4 +1,4 @@
-"""What is seen while a race runs, and how it is ended."""
+"""The progress display of a race, and how to stop it."""
 
 import io
 import os
@@ -43,7 +43,7 @@ def _lines(bars):
 
 
 def _shares(bars):
-    """How much of each bar is full; the whole race is the first."""
+    """How full each bar is; the whole race comes first."""
     return [task.completed / task.total for task in bars.progress.tasks]
 
 
@@ -94,7 +94,7 @@ def test_time_left_is_what_the_rest_takes(monkeypatch):
     bars, hurried = _bars(), _bars(budget=50.0)
     assert "left" not in _lines(bars)[0] and "0:50 left" in _lines(hurried)[0]
     for watch in (bars, hurried):
-        watch.ends(sweep("adamw"))  # was on disk: it says nothing about the time
+        watch.ends(sweep("adamw"))  # was on disk: its time is unknown
         watch.compiles("muon")
         watch.looks(sweep("muon", looks=2, done=1.0))
     now = 130.0
@@ -103,7 +103,7 @@ def test_time_left_is_what_the_rest_takes(monkeypatch):
 
 
 def _until(happened):
-    """A signal is heard by a thread, which may need a moment."""
+    """A thread handles signals, and may need a moment."""
     for _ in range(1000):
         if happened():
             return

@@ -1,4 +1,4 @@
-"""What Python draws is frozen when it is compiled: that is noticed, and named."""
+"""Random numbers from Python are frozen by compilation: detected, with an error."""
 
 import json
 from dataclasses import replace
@@ -70,7 +70,7 @@ CONSTANT = {
 
 
 @pytest.mark.parametrize("batches", CONSTANT.values(), ids=CONSTANT)
-def test_batches_that_stay_the_same_are_said(batches):
+def test_constant_batches_are_noted(batches):
     problem = replace(LINE, batches=batches)
     (said,) = randomness(problem).remarks
     assert said == "`batches` does not use its key: every step sees the same batch."
@@ -104,7 +104,7 @@ def test_embedded_problems_are_pure_and_random(name):
 
 
 def test_seeds_that_do_not_differ_are_one(capsys):
-    """Three equal runs would be three witnesses of one."""
+    """Three equal runs would count as three independent ones."""
     still = Problem(init=lambda key: jnp.ones(3), loss=lambda p, _: p @ p)
     outcome = race(still, ["sgd", "adam"], learning_rates=[0.1], seeds=3, steps=2)
     assert [sweep.seeds for sweep in outcome.sweeps] == [(0,), (0,)]
@@ -118,7 +118,7 @@ def test_seeds_that_do_not_differ_are_one(capsys):
     assert capsys.readouterr().err == f"note: {said}\n"
 
 
-def test_a_start_that_stays_the_same_is_said():
+def test_a_constant_start_is_noted():
     found = randomness(replace(LINE, init=lambda key: {"w": jnp.ones(4), "b": 1.0}))
     assert found.remarks == (
         "`init` does not use its key: all seeds start from the same params.",

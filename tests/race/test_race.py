@@ -1,4 +1,4 @@
-"""The whole race: who takes part, what is kept, and a process that is killed."""
+"""The whole race: participants, files, and a killed process."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from .small import LINE
 
 
 class Told(Watch):
-    """Remembers what it is told, and stops after so many looks."""
+    """Records its calls, and stops after a number of evaluations."""
 
     def __init__(self, most=10**9):
         self.heard, self.most = [], most
@@ -65,12 +65,12 @@ def test_everyone_has_a_turn_and_the_watch_is_told(whole):
     assert (outcome.problem, outcome.measure, outcome.target) == ("line", "loss", 0.5)
 
 
-def test_what_is_done_is_not_done_again(whole):
+def test_finished_runs_are_not_repeated(whole):
     outcome, folder, _ = whole
     told = Told()
     again = race(LINE, folder=folder, resume=True, watch=told)
     assert [what[0] for what in told.heard] == ["begins", "ends", "ends"]
-    assert repr(_numbers(again)) == repr(_numbers(outcome))  # NaN is equal to NaN
+    assert repr(_numbers(again)) == repr(_numbers(outcome))  # NaN equals NaN
     assert [s.seconds for s in again.sweeps] == [s.seconds for s in outcome.sweeps]
 
 
@@ -93,7 +93,7 @@ OTHER = {
 
 @pytest.mark.parametrize("part", OTHER)
 def test_results_of_other_code_are_not_put_into_one_table(whole, part):
-    """Neither beside a new row nor alone, and every file stays as it is."""
+    """Neither next to a new row nor alone, and no file changes."""
     _, folder, _ = whole
     files = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     changed = replace(LINE, **OTHER[part])
@@ -123,8 +123,8 @@ def test_a_new_optimizer_joins_the_same_race(whole, tmp_path):
     assert [*new] == names and old.items() <= new.items()
 
 
-def test_who_cannot_take_part_is_named():
-    """A rule that is no gradient has no loss that a line could be searched in."""
+def test_optimizers_that_cannot_run_are_named():
+    """A rule that is not a gradient has no loss for a line search."""
     local = replace(LINE, adjust=lambda params, batch: params)
     names = ["lbfgs", "lookahead(sgd)"]
     outcome = race(local, names, seeds=1, learning_rates=[0.1])
@@ -134,15 +134,15 @@ def test_who_cannot_take_part_is_named():
 
 
 @pytest.mark.parametrize("value, said", [(np.nan, "NaN"), (np.inf, "infinite")])
-def test_a_loss_that_is_no_number_has_not_diverged(value, said):
-    """No learning rate would help: it is said before all of them are tried."""
+def test_a_loss_that_starts_as_nan_has_not_diverged(value, said):
+    """No learning rate would help, so the error comes before all of them are tried."""
     wrong = replace(LINE, loss=lambda p, batch: value * np.float32(1) + 0 * p["b"])
     with pytest.raises(ValueError, match=f"^race: the loss .* 'line' is {said} at the"):
         race(wrong, ["sgd"], seeds=2)
 
 
 def test_time_is_shared_out():
-    """Nothing left is nobody's turn; a little is one look for each at least."""
+    """Without time nobody runs; with a little, each gets at least one evaluation."""
     outcome = race(LINE, seeds=1, time_budget=1e-9)
     assert [name for name, _ in outcome.missing] == ["sgd", "adam"]
 
@@ -160,7 +160,7 @@ def test_an_unknown_name_is_found_before_anything_runs(tmp_path):
 
 
 def test_the_race_has_a_winner():
-    """A short one on digits: better than guessing, at the rate that is known."""
+    """A short one on digits: better than guessing, at the known best rate."""
     rates = [1e-5, 1e-2]
     (row,) = standings(
         race("digits", ["adam"], learning_rates=rates, seeds=1, steps=60)
@@ -207,7 +207,7 @@ def _results(process):
 
 
 def test_a_killed_race_resumes_to_the_same_table(tmp_path):
-    """`kill -9` in the middle of the second optimizer, and once more in the third."""
+    """`kill -9` in the middle of the second optimizer, and again in the third."""
     (tmp_path / "valley.py").write_text(PROBLEM)
     whole = _command(tmp_path / "whole")
     killed = tmp_path / "killed"

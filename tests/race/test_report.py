@@ -1,4 +1,4 @@
-"""What a race leaves in its folder."""
+"""The files that a race writes to its folder."""
 
 import json
 
@@ -10,7 +10,7 @@ from .outcomes import digits, EDGES
 
 
 def _strict(text):
-    """JSON as others read it: no NaN in it."""
+    """JSON that other programs can read: without NaN."""
 
     def refuse(name):
         raise AssertionError(name)

@@ -1,4 +1,4 @@
-"""What is said, else what was before, else what the problem says."""
+"""Options: given, else from the previous race, else the problem's defaults."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def _of(before=None, **given):
     return settings_of("line", LINE, given, before or {})
 
 
-def test_the_problem_says_what_nobody_says():
+def test_the_problem_has_the_defaults():
     found = _of(steps=None)
     assert found.optimizers == ("sgd", "adam")
     assert found.steps == 12 and found.target == 0.5
@@ -29,7 +29,7 @@ def test_spaces_in_quotes_are_kept():
     assert _of(optimizers=given).optimizers == ('muon(routes={"a  b": "adam"})',)
 
 
-def test_what_is_said_comes_first():
+def test_given_options_come_first():
     found = _of(steps=5, seeds=[4, 2], learning_rates=[1], optimizers=["lion"])
     assert found.steps == 5 and found.seeds == (4, 2)
     assert found.learning_rates == (1.0,) and found.optimizers == ("lion",)
@@ -47,7 +47,7 @@ BEFORE = {
 }
 
 
-def test_a_race_that_goes_on_is_as_it_was():
+def test_a_resumed_race_keeps_its_settings():
     found = _of(BEFORE)
     assert (found.optimizers, found.seeds, found.steps) == (("adam",), (3,), 7)
 
@@ -87,7 +87,7 @@ def test_what_makes_a_run_may_not_change(given):
         "target": ({"target": "high"}, "`target` is 'high'"),
     }.values(),
 )
-def test_what_makes_no_sense_is_refused(given, message):
+def test_bad_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         _of(**given)
 

@@ -1,4 +1,4 @@
-"""Who won, by how much, and whether that means anything."""
+"""Who won, by how much, and whether it is significant."""
 
 import warnings
 from dataclasses import replace
@@ -17,7 +17,7 @@ NAN = float("nan")
 
 
 def _sweep(name, ends, rates=None, seconds=1.0):
-    """Runs that go straight from 0 to their ends: (rates, seeds)."""
+    """Runs that go straight from 0 to their final values: (rates, seeds)."""
     ends = np.asarray(ends, float)
     metric = np.stack([0 * np.nan_to_num(ends), ends / 2, ends], axis=-1)
     return Sweep(
@@ -61,7 +61,7 @@ def test_a_rate_at_which_a_run_diverged_is_not_the_best():
     assert row.rate == 0.1 and row.diverged == 1
 
 
-def test_who_diverged_everywhere_is_last_and_said_to_have():
+def test_an_optimizer_that_always_diverged_is_last_and_marked():
     rows = _standings(_sweep("c", [[NAN, NAN, NAN]]), B)
     assert [row.name for row in rows] == ["b", "c"]
     assert rows[1].verdict == "diverged" and np.isnan(rows[1].metric)
@@ -87,15 +87,16 @@ def test_low_metrics_are_compared_by_their_factors():
     low, high = _sweep("low", [[1e-9, 3e-9, 2e-9]]), _sweep("high", [[0.1, 0.02, 0.05]])
     first, second = _standings(high, low, better="lower")
     assert first.name == "low" and second.verdict == "worse"
-    # Of what may be zero there is no logarithm, and accuracies are no factors.
+    # Values that may be zero have no logarithm, and accuracies are not compared by
+    # ratio.
     zero = _sweep("zero", [[0.0, 0.0, 0.0]])
     assert _standings(high, zero, better="lower")[1].verdict == "no clear difference"
     ends = [[0.1, 0.02, 0.05]]
     assert _standings(_sweep("a", ends), low)[1].verdict == "no clear difference"
 
 
-def test_what_is_compared_is_said():
-    """In the sentence that everybody reads, and under the table."""
+def test_the_compared_quantity_is_stated():
+    """In the main sentence, and below the table."""
     low, high = _sweep("low", [[1e-9, 3e-9, 2e-9]]), _sweep("high", [[0.1, 0.02, 0.05]])
     zero = _sweep("zero", [[1.0, 0.0, 0.0]])
     how = {"problem": "p", "about": "", "measure": "f", "target": None, "machine": ""}
@@ -110,7 +111,7 @@ def test_what_is_compared_is_said():
 
 
 def test_a_step_has_a_median_and_a_spread():
-    """One look in which the machine was busy does not count for much."""
+    """One evaluation on a busy machine has little weight."""
     times = [0.0, 1.0, 2.0, 3.0, 4.1, 104.1, 105.0]
     some = _sweep("a", [[1.0]])
     many = np.zeros((1, 1, 7))
@@ -134,7 +135,7 @@ def test_a_metric_that_was_never_a_number_did_not_diverge():
     assert verdict(outcome).startswith("No winner: the f1 was always NaN or infinite")
     assert columns(outcome)[1][0][2] == "NaN"
     metric = numbers.metric.copy()
-    metric[..., 0] = NAN  # such as a precision when nothing was found yet
+    metric[..., 0] = NAN  # such as a precision without positives
     assert not replace(numbers, metric=metric).diverged.any()
 
 
@@ -177,13 +178,13 @@ def test_welchs_test_is_scipys(a, b):
         assert p == (1.0 if a[0] == b[0] else 0.0)
     else:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # scipy minds a list of equal numbers
+            warnings.simplefilter("ignore")  # scipy warns about equal numbers
             expected = stats.ttest_ind(a, b, equal_var=False).pvalue
         assert p == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
 def test_equal_differences_are_no_proof():
-    """One image of 450, from every seed: by pairs this would be certain."""
+    """One image of 450, from every seed: a paired test would be certain."""
     a = np.array([0.9911, 0.9933, 0.9956])
     assert welch(a, a - 1 / 450) > 0.2
 

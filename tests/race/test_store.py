@@ -1,4 +1,4 @@
-"""What is on disk comes back, and nothing on disk is lost."""
+"""Saved results can be loaded, and nothing on disk is lost."""
 
 import os
 from dataclasses import fields, replace
@@ -25,7 +25,7 @@ def _model(name):
 
 
 class _Look(Look):
-    """A look at runs that are saved as these bytes."""
+    """An evaluation of runs that are saved as these bytes."""
 
     def __init__(self, sweep):
         object.__setattr__(self, "sweep", sweep)
@@ -110,7 +110,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path, resume):
 
 
 def test_a_damaged_file_is_refused_and_left(store):
-    """Before anything runs; `test_faults.py` has every kind of damage."""
+    """Before anything runs; `test_faults.py` covers every kind of damage."""
     store.keep(_Look(sweep("sgd")))
     path = store.folder / "runs/sgd.json"
     content = path.read_bytes()[:-2]
@@ -129,7 +129,7 @@ def test_a_file_of_another_optimizer_is_refused(store):
 
 
 def test_a_file_of_another_race_is_refused(store, tmp_path):
-    """Also of one that is the same in every respect."""
+    """Also from one that is identical in every respect."""
     store.keep(_Look(sweep("adam")))
     other = Store(tmp_path / "other")
     with other.open(SETTINGS, LINE):
@@ -141,7 +141,7 @@ def test_a_file_of_another_race_is_refused(store, tmp_path):
 
 
 def _again(folder, settings, problem):
-    """Open a race to go on with it."""
+    """Open a race to resume it."""
     store = Store(folder)
     store.settings(resume=True)
     with store.open(settings, problem):
@@ -168,7 +168,7 @@ def test_other_code_or_data_is_refused_by_name(tmp_path):
 
 
 def test_a_file_that_others_wrote_is_refused_before_anything_runs(tmp_path):
-    """`race.json` may be ours, and a run file of the same race of other rates."""
+    """`race.json` may be correct, but a run file may be of a race with other rates."""
     store = Store(tmp_path)
     with store.open(SETTINGS, LINE):
         store._common["learning rates"] = "0.5"
@@ -186,7 +186,7 @@ def test_another_program_of_the_optimizer_is_refused(store):
 
 
 def test_a_race_that_came_between_is_not_overwritten(tmp_path):
-    """Both found an empty folder; the second waits for nobody, and is refused."""
+    """Both found an empty folder; the second does not wait, and gets an error."""
     first, second = Store(tmp_path), Store(tmp_path)
     assert first.settings(resume=False) == second.settings(resume=False) == {}
     with first.open(SETTINGS, LINE):
@@ -215,7 +215,7 @@ def test_what_a_killed_race_leaves_does_not_block_the_folder(tmp_path, resume):
 
 
 @pytest.mark.parametrize("name", ["runs/adam.json", "runs/thesis.tex", ".cache"])
-def test_what_else_is_there_is_somebodys(tmp_path, name):
+def test_other_files_are_an_error(tmp_path, name):
     (tmp_path / "runs").mkdir()
     (tmp_path / name).write_text("precious")
     with pytest.raises(ValueError, match="files that are not of a race"):
@@ -238,7 +238,7 @@ def test_one_race_at_a_time(store):
             pass
 
 
-def test_nowhere_keeps_nothing():
+def test_without_a_folder_nothing_is_saved():
     with pytest.raises(ValueError, match="`resume` needs a `folder`"):
         Nowhere().settings(resume=True)
     assert Nowhere().settings(resume=False) == {}

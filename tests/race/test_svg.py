@@ -1,4 +1,4 @@
-"""Axes, lines and marks; and the pictures made of them."""
+"""Axes, lines and marks; and the plots made of them."""
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
@@ -120,7 +120,7 @@ def test_names_lose_their_middle():
 
 
 def _is_drawn(text):
-    """A whole picture, and no number in it is none."""
+    """A complete plot, without NaN."""
     root = ET.fromstring(text)
     assert root.get("aria-label")
     paths = " ".join(p.get("d") for p in root.iter(f"{SVG}path"))
@@ -185,7 +185,7 @@ def test_a_band_needs_several_seeds():
 
 
 def test_what_diverges_does_not_flatten_the_others():
-    """The axis is that of those who stay."""
+    """The axis fits the runs that do not diverge."""
     good, bad = sweep("adam"), sweep("sgd", limit=1e-9)
     huge = replace(bad, loss=np.where(np.isnan(bad.loss), np.nan, 1e30))
     assert "10³⁰" not in pictures(outcome(good, huge))["loss-by-steps"]
@@ -214,7 +214,7 @@ def test_far_quicker_ones_make_time_logarithmic():
 
 @pytest.mark.parametrize("better", ["lower", "higher"])
 def test_what_diverged_is_named_at_the_bad_end(better):
-    """Beside its crosses."""
+    """Next to its crosses."""
     race = outcome(sweep("adam"), sweep("lost", limit=1e-9), better=better)
     text = pictures(race)["learning-rates"]
     heights = {t.text: float(t.get("y")) for t in _parts(text, "name")}

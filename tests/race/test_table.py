@@ -45,7 +45,7 @@ def test_a_pipe_gets_every_text_on_lines_of_any_length(edge):
     assert verdict(outcome) in lines
 
 
-def test_a_pipe_gets_no_colour_and_no_boxes():
+def test_a_pipe_gets_no_color_and_no_boxes():
     text = _in_a_pipe(digits())
     assert "\x1b" not in text
     assert not set("│─━┃╭╮") & set(text)
@@ -65,7 +65,7 @@ def test_a_terminal_gets_no_line_that_is_too_long_and_no_number_cut(edge, width)
 
 
 def test_a_small_number_among_large_ones_keeps_its_digits():
-    """0.0014 ± 0.0002 beside 213 was `0.00 ± 0.00`."""
+    """0.0014 ± 0.0002 next to 213 used to be `0.00 ± 0.00`."""
     ends = {"a": 213.0, "b": 180.0, "c": 199.0, "d": 0.0014}
     found = []
     for name, end in ends.items():
@@ -87,7 +87,7 @@ def test_a_narrow_terminal_does_without_what_matters_least():
 
 
 def test_names_are_no_markup():
-    """`[bold]` would be eaten, and `:smile:` would smile."""
+    """`[bold]` would disappear, and `:smile:` would become an emoji."""
     missing = (("[bold]route[/]", "no :smile: in {'.*': adamw}"),)
     for text in (
         _in_a_pipe(race_of(missing=missing)),
@@ -96,7 +96,7 @@ def test_names_are_no_markup():
         assert "[bold]route[/] did not run: no :smile: in" in text
 
 
-def test_colour_is_not_forced_on_who_does_not_want_it(monkeypatch):
+def test_color_can_be_turned_off(monkeypatch):
     show = lambda: _on_a_terminal(digits(), 200, color_system="truecolor")
     assert "\x1b[1;32m" in show()
     monkeypatch.setenv("NO_COLOR", "1")

@@ -1,4 +1,4 @@
-"""What anybody wrote is shown, and nothing of it is obeyed or lost."""
+"""Text from users is shown literally: nothing is interpreted or lost."""
 
 import io
 import re
@@ -19,7 +19,8 @@ from steepest.race.terminal._table import print_outcome
 from .outcomes import digits, sweep
 from .small import LINE
 
-# Clears the screen, sets the title, turns the direction, ends a line, is no character.
+# Clears the screen, sets the title, reverses the direction, ends a line, is not a
+# character.
 EVIL = "\x1b[2J\x1b]0;owned\x07\x00\r\x7f\x9b31m\u202e\u2028\ufffe\ud800"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028]")
 
@@ -64,7 +65,7 @@ class _Terminal(io.StringIO):
 
 
 def _plain(text):
-    """Without the colours and moves of the terminal's own making."""
+    """Without the terminal's own colors and cursor movements."""
     return re.sub(r"\x1b\[[0-9;]*[mKA]|\x1b\[\?25[lh]|\r", "", text)
 
 
@@ -110,7 +111,7 @@ def test_styles_are_still_drawn():
     assert file.getvalue() == "\x1b[1mbold\x1b[0m\n"
 
 
-def test_a_whole_race_is_not_lost_to_a_letter(tmp_path):
+def test_one_bad_character_does_not_break_a_race(tmp_path):
     odd = replace(LINE, name="lone\udcff", about=f"about{EVIL}", measure="l\ud800ss")
     outcome = race(odd, ["sgd"], seeds=1, learning_rates=[0.1], folder=tmp_path)
     page = write_report(outcome, tmp_path).read_text()

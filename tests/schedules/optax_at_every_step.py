@@ -7,7 +7,7 @@ import optax
 
 import steepest
 
-LAST = 2**31 - 1  # the largest count there is
+LAST = 2**31 - 1  # the largest count
 STEPS = 120
 
 
@@ -16,13 +16,14 @@ def every(schedule):
 
 
 def same_at_every_step(name, options):
-    """In float64, and in float32 too, where Optax's float64 is the truth."""
+    """In float64; and in float32, where Optax's float64 is the reference."""
     narrow = every(getattr(steepest, name)(**options))
     assert narrow.dtype == jnp.float32
     with jax.enable_x64(True):
         ours = every(getattr(steepest, name)(**options))
         with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
-            # Not compiled: there XLA divides by multiplying, and misses the end.
+            # Not compiled: compiled, XLA multiplies by the reciprocal, and misses the
+            # end.
             theirs = jax.vmap(getattr(optax, name)(**options))(jnp.arange(STEPS))
         assert ours.dtype == theirs.dtype == jnp.float64
     np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
@@ -30,7 +31,7 @@ def same_at_every_step(name, options):
 
 
 def same_for_any_count(name, options):
-    """A step, asked for in every way there is: the same value, and Optax's dtype."""
+    """One step, for every type of count: the same value, and Optax's dtype."""
     ours = getattr(steepest, name)(**options)
     with jax.numpy_dtype_promotion("standard"):
         theirs = getattr(optax, name)(**options)

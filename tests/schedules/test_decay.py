@@ -99,7 +99,7 @@ def test_any_number_is_a_count(name, options, count):
 
 @pytest.mark.parametrize("name, options", [OPTIONS[3], OPTIONS[8]])
 def test_many_counts_at_once(name, options):
-    """As one asks for a plot, and as Optax allows."""
+    """As used for plotting, and as in Optax."""
     schedule = getattr(steepest, name)(**options)
     np.testing.assert_allclose(schedule(jnp.arange(120)), every(schedule), rtol=1e-6)
 
@@ -130,7 +130,7 @@ def test_polynomial_at_its_ends_and_in_the_middle(power):
 @pytest.mark.parametrize("power", [0.5, 1, 2])
 @pytest.mark.parametrize("n", [3, 7, 41])
 def test_polynomial_ends_at_its_end_when_compiled(power, n):
-    """XLA computes `t / n` as `t * (1 / n)`, which may be more than 1 at the end."""
+    """XLA computes `t / n` as `t * (1 / n)`, which may be above 1 at the end."""
     schedule = jax.jit(steepest.polynomial_schedule(1.0, 0.0, power, n))
     assert [float(schedule(t)) for t in (n, n + 1)] == [0, 0]
 
@@ -142,7 +142,7 @@ def test_polynomial_waits_for_its_beginning():
 
 
 def test_polynomial_with_a_late_beginning_sees_every_step():
-    """A float32 knows no odd number above 2**24: subtract first."""
+    """A float32 cannot represent odd numbers above 2**24: subtract first."""
     late = 20_000_000
     schedule = steepest.polynomial_schedule(1.0, 0.0, 1, 10, late)
     found = [float(schedule(jnp.array(late + t))) for t in (4, 5, 6)]
@@ -166,7 +166,7 @@ def test_a_negative_beginning_is_taken_as_zero(caplog):
 
 
 def test_unsigned_and_narrow_counts_do_not_wrap():
-    """In Optax an unsigned 3 is long after the beginning 5."""
+    """In Optax an unsigned 3 is long after a start at 5."""
     schedule = steepest.linear_schedule(1.0, 0.0, 1000, 5)
     for dtype in (jnp.uint8, jnp.int8, jnp.uint32):
         assert schedule(jnp.array(3, dtype)) == 1
@@ -188,7 +188,7 @@ def test_a_constant_is_handed_back_as_it_is():
 
 
 def test_polynomial_of_power_zero_never_leaves():
-    """`0 ** 0` is 1: the end is not reached, as in Optax."""
+    """`0 ** 0` is 1: the end value is not reached, as in Optax."""
     schedule = steepest.polynomial_schedule(5.0, 1.0, 0, 4)
     assert schedule(2) == schedule(9) == 5
 
@@ -278,6 +278,6 @@ def test_without_end_it_stays_at_its_beginning():
 
 @pytest.mark.parametrize("steps", [3, 7, 10, 11, 25, 49])
 def test_a_compiled_warm_up_begins_at_zero(steps):
-    """XLA divides by multiplying: 3 / 3 was above one, the learning rate below zero."""
+    """XLA multiplies by the reciprocal: 3 / 3 was above 1, and the rate below zero."""
     schedule = steepest.linear_schedule(0.0, 0.3, steps)
     assert float(jax.jit(schedule)(jnp.array(0))) == 0.0

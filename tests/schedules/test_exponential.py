@@ -49,7 +49,7 @@ def test_it_stays_where_optax_stays(change):
 
 
 def test_a_step_of_the_stairs_is_a_whole_number():
-    """Also compiled, where XLA takes `t / 3` for `t * (1 / 3)`."""
+    """Also compiled, where XLA computes `t / 3` as `t * (1 / 3)`."""
     schedule = steepest.exponential_decay(1.0, 3, 0.5, staircase=True)
     found = jax.jit(jax.vmap(schedule))(jnp.arange(60))
     np.testing.assert_array_equal(found, 0.5 ** (np.arange(60) // 3))
@@ -87,7 +87,7 @@ def test_the_slope_by_the_rate():
 
 
 def test_a_negative_rate_between_the_stairs_is_refused():
-    """Optax answers with NaN."""
+    """Optax returns NaN."""
     with pytest.raises(ValueError, match=r"exponential_decay: decay_rate is -0\.5"):
         steepest.exponential_decay(1.0, 10, -0.5)
 

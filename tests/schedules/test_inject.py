@@ -75,7 +75,7 @@ def test_schedules_are_followed_and_shown():
 
 
 class _Plateau:
-    """Halves each time it hears that the loss is not below 1."""
+    """Halves whenever the loss it receives is not below 1."""
 
     def init(self):
         return jnp.array(1.0)
@@ -87,7 +87,7 @@ class _Plateau:
         return state
 
 
-def test_a_schedule_may_hear_the_extra_arguments():
+def test_a_schedule_may_receive_the_extra_arguments():
     tx = steepest.inject_hyperparams(steepest.sgd)(learning_rate=_Plateau())
     state, rates = tx.init(P), []
     for value in (0.5, 2.0, 2.0, 0.5):
@@ -97,7 +97,7 @@ def test_a_schedule_may_hear_the_extra_arguments():
 
 
 def test_masks_dtypes_and_switches_are_left_alone():
-    """Nothing but numbers and schedules is injected, without saying so."""
+    """By default, only numbers and schedules are injected."""
     tx = steepest.inject_hyperparams(steepest.adamw)(
         0.1, mask=_many, mu_dtype=jnp.bfloat16, nesterov=True
     )
@@ -195,13 +195,13 @@ def test_a_number_that_was_changed_is_no_longer_what_it_was():
     np.testing.assert_allclose(state.inner_state.nu["w"], 0.001 * P["w"] ** 2, 2e-5)
 
 
-def test_what_shapes_the_program_is_left_alone():
-    """Our own functions say which arguments may be arrays."""
+def test_static_arguments_of_our_functions_are_left_alone():
+    """Our own functions declare which arguments may be arrays."""
     tx = steepest.inject_hyperparams(steepest.contrib.galore)(0.1, rank=1)
     assert "rank" not in tx.init({"w": jnp.ones((2, 3))}).hyperparams
 
 
-def test_a_schedule_may_say_a_number_of_python():
+def test_a_schedule_may_return_a_python_number():
     """As `constant_schedule` does."""
     tx = steepest.inject_hyperparams(steepest.sgd)(steepest.constant_schedule(0.5))
     g = jnp.ones(2)

@@ -1,4 +1,4 @@
-"""Schedules one after the other."""
+"""Schedules in sequence."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ def test_joined_same_as_optax_at_every_step():
     count=st.integers(0, 60),
 )
 def test_each_schedule_counts_from_its_own_beginning(boundaries, count):
-    """The schedule `k` answers with `1000 k` and its own count."""
+    """Schedule `k` returns `1000 k` plus its own count."""
     parts = [lambda t, k=k: 1000 * k + t for k in range(len(boundaries) + 1)]
     k = sum(count >= b for b in boundaries)
     own = count - ([0, *boundaries])[k]
@@ -67,7 +67,7 @@ def test_boundaries_and_counts_may_be_traced():
 
 
 def test_many_counts_at_once():
-    """As one asks for a plot, and as Optax allows."""
+    """As used for plotting, and as in Optax."""
     joined = steepest.join_schedules(_parts(steepest), [20, 50, 90])
     np.testing.assert_allclose(joined(jnp.arange(120)), _every(joined), rtol=1e-6)
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_joined_is_refused(schedules, boundaries, said, as_users_
 
 
 def test_values_keep_their_dtype():
-    """Whole numbers stay whole, as in Optax, and one schedule alone is untouched."""
+    """Integers stay integers, as in Optax, and a single schedule is not changed."""
     whole = steepest.join_schedules([lambda t: 1, lambda t: 2], [5])
     assert jnp.result_type(whole(7)) == jnp.int32
     assert steepest.join_schedules([lambda t: t], [])(3) == 3

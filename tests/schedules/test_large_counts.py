@@ -11,7 +11,7 @@ LAST = 2**31 - 1  # the largest count in int32
 TOO_MANY = 2**31
 
 CYCLE = dict(init_value=0.0, peak_value=1.0, warmup_steps=2, decay_steps=10)
-# Each with its end, and each again so long that it is on its way at that step.
+# Each schedule once with its end before this count, and once still in progress.
 SCHEDULES = {
     "constant_schedule": (lambda s: s.constant_schedule(0.5), 0.5),
     "linear_schedule": (lambda s: s.linear_schedule(1.0, 0.25, 10), 0.25),
@@ -118,7 +118,7 @@ TRANSFORMATIONS = {
 
 @pytest.mark.parametrize("name", TRANSFORMATIONS)
 def test_a_count_stays_at_the_largest(name):
-    """A count that wrapped would be negative: the schedule would begin again."""
+    """A count that wraps would be negative and restart the schedule."""
     tx = TRANSFORMATIONS[name]()
     p = jnp.ones(3)
     last = lambda x: jnp.full_like(x, LAST) if x.dtype == jnp.int32 else x

@@ -69,7 +69,7 @@ def test_interpolated_at_its_corners():
 
 @pytest.mark.parametrize("way", ["linear", "cosine"])
 def test_many_counts_at_once(way):
-    """Optax mixes the counts with the boundaries, or cannot."""
+    """Optax mixes the counts with the boundaries, or fails."""
     schedule = steepest.piecewise_interpolate_schedule(way, 1.0, {10: 2.0, 30: 0.1})
     counts = jnp.arange(2 * 20).reshape(2, 20)
     one_by_one = jax.vmap(jax.vmap(schedule))(counts)
@@ -77,7 +77,7 @@ def test_many_counts_at_once(way):
 
 
 def test_before_the_beginning_it_is_the_beginning():
-    """Optax answers with 0."""
+    """Optax returns 0."""
     schedule = steepest.piecewise_interpolate_schedule("linear", 1.0, {10: 2.0})
     assert schedule(-1) == 1
 

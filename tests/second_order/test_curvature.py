@@ -1,4 +1,4 @@
-"""Products with the Hessian, and diagonals."""
+"""Hessian-vector products, and diagonals."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ def problem(dtype=jnp.float32):
 
 
 def all_three(lib):
-    """The three of a library, compiled together."""
+    """The three functions of a library, compiled together."""
 
     def found(params, inputs, targets, v):
         rest = params, inputs, targets
@@ -69,7 +69,7 @@ def test_more_numbers_than_fit_in_a_block():
 
 
 def test_dtypes():
-    """Optax takes no half precision, and no vector in another dtype."""
+    """Optax supports neither half precision nor a vector in another dtype."""
     half = jnp.array([1.0, 2.0], jnp.float16)
     assert_same(hessian_diag(cubes, half, None, None), jnp.array([6, 12], half.dtype))
     assert_same(hvp(cubes, jnp.ones(2), half, None, None), 6 * half)

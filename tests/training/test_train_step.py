@@ -173,7 +173,7 @@ def test_old_buffers_are_given_up():
     ],
     ids=["loss", "optimizer", "many"],
 )
-def test_what_cannot_be(call, says, as_users_do):
+def test_bad_arguments(call, says, as_users_do):
     with pytest.raises(TypeError) as raised:
         call()
     assert f"make_train_step: {says}" in str(raised.value)

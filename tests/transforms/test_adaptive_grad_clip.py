@@ -1,4 +1,4 @@
-"""Clipping each unit by the size of its weights."""
+"""Clipping each unit relative to the norm of its weights."""
 
 import re
 
@@ -96,7 +96,7 @@ def test_dtypes_of_norms():
 
 
 def test_the_norm_of_zeros_has_a_slope():
-    """Where Optax's is NaN."""
+    """Optax's gradient is NaN there."""
     slopes = jax.grad(lambda x: unitwise_norm(x).sum())(jnp.zeros((2, 2)))
     np.testing.assert_array_equal(slopes, jnp.zeros((2, 2)))
 
@@ -145,7 +145,7 @@ def test_what_is_refused():
         steepest.adaptive_grad_clip(0.1).update(jnp.ones(2), steepest.EmptyState())
 
 
-def test_more_than_five_axes_want_to_be_told():
+def test_more_than_five_axes_need_an_axis_argument():
     x = jnp.ones((2,) * 6)
     with pytest.raises(
         ValueError, match=r"unitwise_norm: x has shape \(2, 2, 2, 2, 2, 2\)"

@@ -1,4 +1,4 @@
-"""Sums of several updates, now and then."""
+"""Sums of several updates, applied every few steps."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -30,13 +30,13 @@ def test_every_step_is_the_identity():
 
 
 def test_a_sum_does_not_infect_the_next():
-    """An infinite one, times zero, would be NaN for ever."""
+    """Infinity times zero would be NaN from then on."""
     grads = [jnp.array([x]) for x in (jnp.inf, 1.0, 2.0, 3.0)]
     found, _ = _run(steepest.apply_every(2), grads)
     np.testing.assert_array_equal(found, [[0], [np.inf], [0], [5]])
 
 
 @pytest.mark.parametrize("k", [0, -1, 2.5])
-def test_a_period_is_wanted(k):
+def test_the_period_must_be_positive(k):
     with pytest.raises(ValueError, match=f"apply_every: k is {k}, expected"):
         steepest.apply_every(k)

@@ -76,7 +76,7 @@ def test_the_length_is_that_of_all_leaves_together():
 
 
 def test_half_precision_keeps_its_direction():
-    """A length of 600, whose square float16 cannot hold."""
+    """A norm of 600, whose square is too large for float16."""
     g = jnp.full(4, 300.0, jnp.float16) * jnp.array([1, -1, 1, -1], jnp.float16)
     u = _step(steepest.clip_by_global_norm(1.0), g)
     assert u.dtype == jnp.float16
@@ -101,7 +101,7 @@ def test_an_empty_tree_passes():
 
 @pytest.mark.parametrize("limit", [0.0, 1.0])
 def test_the_derivative_at_a_zero_gradient_is_finite(limit):
-    """There it is the identity's, or nothing's where nothing passes."""
+    """It is that of the identity there, or zero if nothing passes."""
     tx = steepest.clip_by_global_norm(limit)
     slopes = jax.jacobian(lambda g: _step(tx, g))(jnp.zeros(2))
     np.testing.assert_array_equal(slopes, limit * jnp.eye(2))
@@ -109,14 +109,14 @@ def test_the_derivative_at_a_zero_gradient_is_finite(limit):
 
 @pytest.mark.parametrize("limit", [0.0, 1.0])
 def test_nothing_is_divided_by_a_zero_length(limit):
-    """Not even to be thrown away: `jax_debug_nans` would stop there."""
+    """Not even if the result is discarded: `jax_debug_nans` would stop there."""
     tx = steepest.clip_by_global_norm(limit)
     with jax.debug_nans(True):
         jax.jacobian(lambda g: _step(tx, g))(jnp.zeros(2))
 
 
 def test_the_derivative_of_a_clipped_gradient_is_across_it():
-    """Only a turn changes it: `u = g / |g|` has slope `I - u u^T` over `|g|`."""
+    """Only rotation changes it: `u = g / |g|` has derivative `(I - u u^T) / |g|`."""
     tx = steepest.clip_by_global_norm(1.0)
     slopes = jax.jacobian(lambda g: _step(tx, g))(jnp.array([3.0, 4.0]))
     u = np.array([0.6, 0.8])
@@ -156,7 +156,7 @@ def test_a_negative_limit_is_refused(clip, said):
 
 
 def test_complex_elements_are_clipped_part_by_part_if_one_says_so():
-    """They have no order; Optax raises what JAX says."""
+    """Complex numbers have no order; Optax passes on the error from JAX."""
     g = {"w": jnp.array([3 - 0.5j, -2j], jnp.complex64)}
     with pytest.raises(
         ValueError, match=r"clip: leaf \['w'\] is complex64, expected a real"

@@ -1,4 +1,4 @@
-"""Clipping each leaf by itself."""
+"""Clipping each leaf separately."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def test_only_the_large_leaf_is_clipped():
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])
 def test_zeros_stay_zeros(threshold):
-    """Where Optax divides zero by zero, if the threshold is zero."""
+    """Optax divides zero by zero if the threshold is zero."""
     tx, zeros = steepest.clip_by_block_rms(threshold), jnp.zeros(2)
     with jax.debug_nans(True):
         np.testing.assert_array_equal(_step(tx, zeros), zeros)

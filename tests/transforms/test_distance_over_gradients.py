@@ -17,7 +17,7 @@ def test_the_first_step_is_relative_to_the_param():
 
 
 def test_a_scalar_stays_a_scalar():
-    """In Optax its update has an axis."""
+    """In Optax its update has an additional axis."""
     tx = steepest.scale_by_distance_over_gradients()
     state = tx.init(P)
     assert tx.update(P, state, P)[0]["s"].shape == ()
@@ -47,7 +47,7 @@ def test_where_it_began_is_a_copy_in_its_own_dtype():
 
 
 def test_half_precision_keeps_its_numbers_in_float32():
-    """A sum of squares of 1e-6 would not move in bfloat16, nor a distance of 1e-6."""
+    """In bfloat16, squares of 1e-6 would not add up, nor distances of 1e-6."""
     p = jax.tree.map(lambda x: x.astype(jnp.bfloat16), P)
     tx = steepest.scale_by_distance_over_gradients()
     u, state = tx.update(p, tx.init(p), p)
@@ -65,7 +65,7 @@ def test_without_gradients_it_stands_still():
 
 
 def test_a_traced_first_step_is_not_kept_after_tracing():
-    """The engine remembers the shapes of memories, not the numbers they begin with."""
+    """The engine caches the shapes of state, not its initial values."""
 
     @jax.jit
     def two_steps(reps_rel):

@@ -1,4 +1,4 @@
-"""A mean of the updates."""
+"""Moving averages of updates."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def _run(tx, grads):
 
 @biases
 def test_of_a_constant(debias):
-    """Without bias it is the constant, from the first step."""
+    """With bias correction it is the constant from the first step."""
     found, state = _run(steepest.ema(0.9, debias), [jnp.array([2.0])] * 3)
     share = 1 - 0.9 ** np.arange(1, 4)
     want = np.full(3, 2.0) if debias else 2 * share
@@ -47,7 +47,7 @@ def test_the_accumulator_has_a_dtype_of_its_own(own, kept):
 
 
 def test_the_mean_of_integers_is_none():
-    """So it is kept as a float from the beginning."""
+    """So it is stored as a float from the start."""
     found, state = _run(steepest.ema(0.5), [jnp.array([1]), jnp.array([2])])
     assert state.ema.dtype == jnp.float32
     np.testing.assert_allclose(found[-1], [(0.25 * 1 + 0.5 * 2) / 0.75], rtol=1e-6)

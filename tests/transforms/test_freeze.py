@@ -1,4 +1,4 @@
-"""Leaves that hold still."""
+"""Frozen leaves."""
 
 import jax
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ LATER = {
 
 @pytest.mark.parametrize("name", LATER)
 def test_what_is_frozen_stays_so_to_the_end_of_the_chain(name):
-    """Weight decay after it moves the others alone."""
+    """Weight decay after it applies only to the other leaves."""
     tx = steepest.chain(steepest.freeze("a"), LATER[name]())
     state = tx.init(P)
     u, new = tx.update(P, state, P)

@@ -1,4 +1,4 @@
-"""Doing nothing, doing away with everything, doing your own."""
+"""`identity`, `set_to_zero` and `stateless`."""
 
 import jax
 import jax.numpy as jnp
@@ -25,13 +25,13 @@ def _step(tx, updates=g, params=None):
     ],
 )
 def test_identity_costs_nothing(tx):
-    """The tree that comes out is the one that went in, itself."""
+    """The output is the same object as the input."""
     assert _step(tx) is g
     assert _step(tx, params=p) is g
 
 
 def test_identity_does_not_look():
-    """At a structure that is not that of the params, or at no tree of arrays."""
+    """The updates may have another structure than the params, or contain no arrays."""
     tx = steepest.identity()
     assert tx.update("updates", tx.init("params"), 7, value=1.0) == (
         "updates",

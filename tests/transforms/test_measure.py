@@ -1,4 +1,4 @@
-"""Looking at the updates as they pass."""
+"""Measuring updates without changing them."""
 
 import jax
 import jax.numpy as jnp
@@ -83,7 +83,7 @@ def test_a_snapshot_can_be_scanned_and_begins_with_the_params():
 
 
 def test_a_mean_can_be_scanned_also_of_integers():
-    """Where Optax's mean is an integer before the first step, and not after it."""
+    """Optax's mean is an integer before the first step, and a float after it."""
     tx = steepest.measure_with_ema(_two, 0.9)
     state = tx.init(P)
     assert state[1].ema["size"].dtype == jnp.float32

@@ -1,4 +1,4 @@
-"""Noise that fades, the same as Optax's for the same key."""
+"""Decaying noise, the same as Optax's for the same key."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ def test_a_key_of_any_kind(name):
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "complex64"])
 def test_numbers_of_every_dtype_are_optaxs(dtype):
-    """Up to the rounding of the sum, which is taken in float32 here."""
+    """Up to the rounding of the sum, which is computed in float32 here."""
     g = jnp.zeros(3, dtype)
     u, _ = _step(steepest, 5, g)
     with jax.numpy_dtype_promotion("standard"):

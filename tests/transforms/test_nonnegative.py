@@ -1,4 +1,4 @@
-"""Params that stay at zero or above."""
+"""Params that stay nonnegative."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +10,7 @@ P = jnp.array([2.0, 1.0, 0.0, -3.0, -1.0])
 G = jnp.array([-1.0, -5.0, -1.0, 1.0, 2.0])
 
 
-def test_who_would_go_below_lands_on_zero():
+def test_params_that_would_be_negative_become_zero():
     tx = steepest.keep_params_nonnegative()
     u, state = tx.update(G, tx.init(P), P)
     np.testing.assert_array_equal(P + u, [1, 0, 0, 0, 1])

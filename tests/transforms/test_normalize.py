@@ -1,4 +1,4 @@
-"""Updates of one length."""
+"""Updates normalized to a fixed norm."""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ def test_eps_is_added_to_the_length():
 
 
 def test_zeros_stay_zeros_also_without_eps():
-    """Where Optax divides zero by zero."""
+    """Optax divides zero by zero."""
     tx = steepest.normalize_by_update_norm(eps=0.0)
     with jax.debug_nans(True):
         u, slopes = _step(tx, jnp.zeros(2)), jax.jacobian(lambda g: _step(tx, g))

@@ -1,4 +1,4 @@
-"""The gradient of each example, clipped."""
+"""Per-example gradient clipping."""
 
 import jax
 import jax.numpy as jnp
@@ -97,7 +97,7 @@ def test_no_leaves_and_no_examples(name):
 @both
 @pytest.mark.parametrize("shape", [(), (3, 2)], ids=str)
 @pytest.mark.usefixtures("as_users_do")
-def test_examples_are_wanted(name, shape):
+def test_updates_need_an_axis_of_examples(name, shape):
     with pytest.raises(ValueError, match=rf"{name}: the leaves have shapes \(4, 3\)"):
         getattr(steepest, name)([jnp.ones((4, 3)), jnp.ones(shape)], 1.0)
 

@@ -1,4 +1,4 @@
-"""Multiplying by a number."""
+"""Multiplication by a number."""
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +72,7 @@ def test_a_constant_schedule_is_scale():
 
 
 def test_a_schedule_may_answer_with_whole_numbers():
-    """Strict promotion knows no way from an integer to a float."""
+    """Strict promotion does not convert integers to floats."""
     tx = steepest.scale_by_schedule(lambda t: t + 2)
     _assert_times(2, _step(tx))
 
@@ -110,7 +110,7 @@ def test_a_learning_rate_may_be_a_schedule(flip_sign, sign):
 
 
 def test_no_learning_rate_is_the_identity():
-    """The gradient passes as it is, with its sign."""
+    """The gradient passes through unchanged, including its sign."""
     tx = steepest.scale_by_learning_rate(None)
     assert tx.update(g, tx.init(g))[0] is g
 

@@ -36,7 +36,7 @@ def test_a_constant_gradient_sums_to_a_geometric_series(decay):
 
 
 def test_nesterov_looks_one_step_ahead():
-    """Its update is what the plain one would be, had the gradient come once more."""
+    """Its update is the plain one after the same gradient once more."""
     grads = [jnp.array([1.0]), jnp.array([-2.0]), jnp.array([5.0])]
     ahead, _ = _run(steepest.trace(0.9, nesterov=True), grads)
     for k in range(3):
@@ -117,7 +117,7 @@ def test_a_decay_that_is_no_share_is_refused(decay):
 
 
 def test_the_mean_of_integers_is_not_an_integer():
-    """Kept as one it would lose all that is below one."""
+    """An integer would lose all fractions."""
     tx = steepest.trace(0.5)
     g = jnp.array([1, 2])
     state = tx.init(g)

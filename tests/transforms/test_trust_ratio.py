@@ -1,4 +1,4 @@
-"""Steps as long as the weights."""
+"""Steps scaled by the norm of the weights."""
 
 import jax
 import jax.numpy as jnp
@@ -53,7 +53,7 @@ def test_half_precision_squares_do_not_overflow():
 
 
 @pytest.mark.usefixtures("as_users_do")
-def test_what_is_said():
+def test_error_messages():
     with pytest.warns(
         UnusualValueWarning, match="scale_by_trust_ratio: min_norm is -1"
     ):

@@ -16,7 +16,7 @@ def _step(tx):
 
 
 def _assert_decayed(updates, w=0.0, first=0.0, second=0.0):
-    """Each leaf is its gradient and this share of its param."""
+    """Each leaf is its gradient plus this multiple of its param."""
     shares = {"w": w, "head": [first, second]}
     wanted = jax.tree.map(lambda a, g, p: g + a * p, shares, g, p)
     jax.tree.map(lambda u, x: np.testing.assert_allclose(u, x, 1e-6), updates, wanted)
@@ -33,7 +33,7 @@ def test_nothing_decays_by_default():
 
 
 def test_without_decay_the_params_are_not_read():
-    """Zero times an infinite weight would be NaN, and to read it takes time."""
+    """Zero times an infinite weight would be NaN, and reading it takes time."""
     tx = steepest.add_decayed_weights(0.0)
     wild = jax.tree.map(lambda x: x * jnp.inf, p)
     _assert_decayed(tx.update(g, tx.init(p), wild)[0])
@@ -62,7 +62,7 @@ def test_a_mask_may_say_one_thing_of_a_subtree():
 
 
 def test_a_mask_may_be_a_function_of_the_params():
-    """As one decays matrices and spares biases."""
+    """As commonly used to decay matrices but not biases."""
 
     def has_axes(params):
         return jax.tree.map(lambda x: x.ndim > 0, params)
@@ -80,7 +80,7 @@ def test_a_schedule_goes_with_a_mask():
 
 
 def test_float32_params_get_float32_decay_for_half_gradients():
-    """In bfloat16 the decay of a large weight would round the gradient away."""
+    """In bfloat16, adding the decay of a large weight would round the gradient away."""
     tx = steepest.add_decayed_weights(1.0)
     x = jnp.array([1.0009765625])
     u, _ = tx.update(jnp.zeros(1, jnp.bfloat16), tx.init(x), x)

@@ -18,7 +18,7 @@ def test_only_nans_and_where_they_were():
     assert state.found_nan == {"w": True, "b": False, "n": None}
 
 
-def test_a_leaf_is_forgiven():
+def test_a_flag_is_cleared_by_a_good_step():
     tx = steepest.zero_nans()
     _, state = tx.update(G, tx.init(G))
     _, state = tx.update(jax.tree.map(jnp.ones_like, G), state)

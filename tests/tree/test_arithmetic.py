@@ -1,4 +1,4 @@
-"""Trees added, multiplied and compared, leaf by leaf."""
+"""Adding, multiplying and comparing trees, leaf by leaf."""
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,7 @@ def test_python_numbers_stay_python_numbers():
 
 
 def test_add_scale_leaves_none_where_x_is_none():
-    """Also where `y` is not."""
+    """Also if `y` is not."""
     assert tree.add_scale({"a": None}, 2.0, {"a": jnp.ones(1)}) == {"a": None}
 
 

@@ -1,4 +1,4 @@
-"""Trees in other dtypes, filled, and with more axes."""
+"""Casting and filling trees, and adding axes."""
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ def test_an_unknown_dtype_is_a_type_error():
 
 
 def test_cast_like_looks_at_dtypes_alone():
-    """Shapes may differ; Python numbers and `None` on either side change nothing."""
+    """Shapes may differ; Python numbers and `None` on either side do not change."""
     x = {"a": jnp.ones(3), "b": 2.5, "c": jnp.ones(1)}
     like = {"a": jnp.ones(2, HALF), "b": jnp.ones(1, HALF), "c": None}
     found = tree.cast_like(x, like)

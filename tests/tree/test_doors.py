@@ -1,4 +1,4 @@
-"""All the names of `optax.tree` and `optax.tree_utils`, and what they lead to."""
+"""All names of `optax.tree` and `optax.tree_utils` lead to the right functions."""
 
 import inspect
 

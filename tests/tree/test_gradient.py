@@ -41,7 +41,7 @@ def test_the_scale_may_be_traced_and_has_no_slope():
 
 
 def test_directional_derivatives_and_second_ones():
-    """Optax has none of the first."""
+    """Optax does not support forward mode."""
     ones = jnp.ones(2)
     f = lambda x: scale_gradient(x, 3.0)
     np.testing.assert_array_equal(jax.jvp(f, (ones,), (ones,))[1], 3 * ones)
@@ -61,6 +61,6 @@ def test_half_precision_keeps_its_dtype():
     assert g.dtype == x.dtype
 
 
-def test_one_number_is_wanted():
+def test_the_scale_must_be_a_scalar():
     with pytest.raises(ValueError):
         scale_gradient(X, jnp.ones(2))

@@ -1,4 +1,4 @@
-"""Trees side by side: where they part, and which leaf does not fit."""
+"""Mapping over several trees: where structures differ, and which leaf is wrong."""
 
 import jax
 import jax.numpy as jnp
@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_named(name, as_users_do):
 
 
 def test_a_formula_may_take_what_numbers_are_not():
-    """Only what fails is explained."""
+    """Only failures are explained."""
     found = map_numbers("f", lambda x, y: x + y, x={"w": "a"}, y={"w": "b"})
     assert found == {"w": "ab"}
 

@@ -1,4 +1,4 @@
-"""Leaves chosen by their paths."""
+"""Selecting leaves by path."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ TREE = {"a": [1.0, None], "b": {"bias": 2.0, "scale": MaskedNode()}}
 
 
 def test_what_matches_and_what_does_not():
-    """In the structure of the params: `None` and holes stay what they are."""
+    """In the structure of the params: `None` and masked leaves do not change."""
     assert matching("bias|0")(TREE) == {
         "a": [True, None],
         "b": {"bias": True, "scale": MaskedNode()},

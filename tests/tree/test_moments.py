@@ -1,4 +1,4 @@
-"""Running averages of trees."""
+"""Moving averages of trees."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ ORDERS = [0, 1, 2, 3, -1, 2.0]
 
 
 def both(name, *args):
-    """The room, the root and Optax have it."""
+    """The module, the package and Optax have it."""
     f = getattr(tree, name)
     assert getattr(steepest, name) is f
     return f(*args), called(getattr(optax.tree, name), *args)
@@ -42,7 +42,7 @@ def test_moments_as_in_optax_in_64_bits(name):
 
 
 def test_a_broken_power_of_a_size():
-    """Optax takes the power of the number, which is NaN below zero."""
+    """Optax takes the power of the signed number, which is NaN below zero."""
     found = tree.update_moment_per_elem_norm(G, M, 0.9, 1.5)["w"]
     np.testing.assert_allclose(
         found, 0.9 * M["w"] + 0.1 * abs(G["w"]) ** 1.5, rtol=1e-6
@@ -73,7 +73,7 @@ def test_dtypes_meet_as_in_optax():
 
 
 def test_half_precision_does_not_overflow():
-    """0.1 * 300^2 is a float16 number, but 300^2 is not."""
+    """0.1 * 300^2 fits into float16, but 300^2 does not."""
     g, m = jnp.full(2, 300, jnp.float16), jnp.zeros(2, jnp.float16)
     for f in (tree.update_moment, tree.update_moment_per_elem_norm):
         np.testing.assert_array_equal(f(g, m, 0.9, 2), jnp.full(2, 9000, g.dtype))

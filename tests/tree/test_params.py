@@ -20,7 +20,7 @@ class Two(NamedTuple):
 
 
 def made(lib):
-    """The same transformations of both libraries."""
+    """The same transformations in both libraries."""
     parts = {"a": lib.adam(0.1), "b": lib.sgd(0.1, 0.9)}
     return {
         "adam": lib.adam(0.1),
@@ -39,7 +39,7 @@ def made(lib):
 
 
 def marked(t, tx, params=P):
-    """Which leaves of the state are taken for params."""
+    """Which leaves of the state are recognized as params."""
     state = tx.init(params)
     return jax.tree.leaves(
         t.map_params(
@@ -59,7 +59,7 @@ def test_the_same_leaves_as_in_optax(name):
 @pytest.mark.parametrize("lib", [steepest, optax], ids=["ours", "optax"])
 @pytest.mark.parametrize("name", ["adam", "masked", "masked_by_function", "partition"])
 def test_each_param_meets_its_own(lib, name):
-    """Also in masked states, where Optax wants `rest` masked like the state."""
+    """Also in masked states, where Optax needs `rest` masked like the state."""
     tx = made(lib)[name]
     state = tx.init(P)
     found = tree.map_params(tx, lambda x, name: (x.shape, name), state, NAMES)

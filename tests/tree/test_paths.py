@@ -1,4 +1,4 @@
-"""Where a leaf stands, in words; and where two trees part."""
+"""The path of a leaf as text; and where two trees differ."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ def test_paths_read_as_python_writes_them(tree, paths):
 @settings(max_examples=30, deadline=None)
 @given(trees)
 def test_a_path_leads_to_its_leaf(tree):
-    """`None` is a leaf: it can be what is missing."""
+    """`None` is a leaf, since it may be the missing one."""
     for path in leaf_paths({"tree": tree}):
         found = eval(f"root{path}", {"root": {"tree": tree}})
         assert found is None or isinstance(found, int)
@@ -66,7 +66,7 @@ def test_a_difference_names_its_first_leaf(mine, other, said):
 @settings(max_examples=30, deadline=None)
 @given(trees, trees)
 def test_a_difference_is_the_same_from_the_other_side(mine, other):
-    """Where only one tree has a leaf more, both sides name it."""
+    """If only one tree has an additional leaf, both orders name it."""
     a = first_difference({"x": mine}, {"x": mine, "y": other}, NAMES)
     b = first_difference({"x": mine, "y": other}, {"x": mine}, NAMES[::-1])
     if leaf_paths(other):

@@ -1,4 +1,4 @@
-"""From trees to numbers: sums, extremes, products and lengths."""
+"""Reductions of trees: sums, extremes, products and norms."""
 
 import jax
 import jax.numpy as jnp
@@ -87,7 +87,7 @@ def test_of_nothing(f, wanted):
 
 
 def test_the_largest_size_of_nothing_is_zero():
-    """Optax says -inf, which is no norm."""
+    """Optax returns -inf, which is not a norm."""
     assert tree.norm({}, "inf") == tree.norm(jnp.zeros(0), jnp.inf) == 0
     assert tree.norm({}, "inf", squared=True) == 0
 
@@ -105,7 +105,7 @@ def test_size_of_shapes():
 
 
 def test_half_precision_does_not_overflow():
-    """300^2 is no float16 number, and 600 is."""
+    """300^2 is too large for float16, but 600 is not."""
     x = jnp.full(4, 300, jnp.float16)
     assert tree.norm(x) == global_norm(x) == 600
     assert tree.norm(x).dtype == jnp.float16

@@ -1,4 +1,4 @@
-"""Finding and replacing by name what is inside a state."""
+"""Finding and replacing values in a state by name."""
 
 import collections
 import dataclasses
@@ -42,7 +42,7 @@ class Bag:
 
 
 def states():
-    """States of ours and their namesakes, which have the same names in them."""
+    """States of both libraries with the same names."""
     for lib in (steepest, optax):
         yield {
             "adam": lib.adam(lambda count: 0.1).init(W),
@@ -69,7 +69,7 @@ KEYS = [
 
 
 def shown(found):
-    """Paths and values, whichever library the classes are from."""
+    """Paths and values, for classes of either library."""
     return [(str(jax.tree_util.keystr(path)), str(value)) for path, value in found]
 
 
@@ -85,7 +85,7 @@ def test_everything_is_found_where_optax_finds_it():
 def test_everything_is_replaced_where_optax_replaces_it():
     ours, theirs = states()
     differ = set()
-    for name in ours.keys() - {"ordered"}:  # of which Optax makes a plain dictionary
+    for name in ours.keys() - {"ordered"}:  # Optax turns it into a plain dict
         for key in (k for k in KEYS if isinstance(k, str)):
             try:
                 wanted = optax.tree.set(theirs[name], **{key: "new"})
@@ -100,7 +100,7 @@ def test_everything_is_replaced_where_optax_replaces_it():
 
 
 def test_everything_that_is_found_is_replaced():
-    """Optax overlooks what is in a list beside one that it has replaced."""
+    """Optax misses matches in a list next to one that it has replaced."""
     state = Pair(1, [Pair(2)])
     assert len(tree.get_all_with_path(state, "x")) == 2
     assert tree.set(state, x=9) == Pair(9, [Pair(9)])
@@ -174,7 +174,7 @@ def test_filtering_is_a_name_like_any_other(as_users_do):
 
 
 def test_what_has_its_own_name_is_found_once():
-    """Optax finds it twice, and `get` is an error."""
+    """Optax finds it twice, and `get` raises an error."""
     assert tree.get({"Pair": Pair(1)}, "Pair") == Pair(1)
 
 

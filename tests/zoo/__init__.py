@@ -1,6 +1,7 @@
 """Every public optimizer, once, and the transformations they are made of.
 
-The laws read this, and nothing else lists optimizers. What a row can do is data.
+The laws use this list, and there is no other list of optimizers. The properties of a
+row are data.
 """
 
 from . import (
@@ -29,7 +30,7 @@ _FILES += [_linesearch]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 
-# An optimizer without its learning rate: what is costly to test is tested on the whole.
+# `scale_by_x` -> the optimizer that contains it, on which expensive tests run.
 _INSIDE = {
     "acprop": "acprop",
     "adadelta": "adadelta",

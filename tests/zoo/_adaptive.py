@@ -109,7 +109,7 @@ PARTS = [
         steepest.scale_by_radam,
         {**TWO, "threshold": 0.0},
         {"nesterov": True},
-        of_complex="split",  # below 4 Optax is NaN
+        of_complex="split",  # below 4 Optax gives NaN
     ),
     _part(steepest.scale_by_rms, {"decay": 0.9}, {"bias_correction": True}),
     _part(steepest.scale_by_rprop, {"learning_rate": 0.1}, complex=False),

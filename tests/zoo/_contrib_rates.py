@@ -1,4 +1,4 @@
-"""Of `contrib`, the optimizers of one array or of all arrays' lengths."""
+"""Optimizers of `contrib` that use single arrays or the norms of all arrays."""
 
 from steepest import contrib
 

@@ -1,4 +1,4 @@
-"""Those of `contrib` that look at shapes, or wrap another optimizer."""
+"""Optimizers of `contrib` that depend on shapes, or wrap another optimizer."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ def _matrices(p: Any) -> Any:
 
 
 def _muon_of_matrices(beta: Any, eps: Any, **options: Any) -> Any:
-    """`scale_by_muon`, which takes matrices alone."""
+    """`scale_by_muon`, which takes only matrices."""
     tx = contrib.scale_by_muon(beta=beta, eps=eps, **options)
     return steepest.masked(tx, _matrices)
 
 
 def _pairs(p: Any) -> Any:
-    """Numbers for all that has two axes."""
+    """Dimension numbers for all leaves with two axes."""
     pair = contrib.MuonDimensionNumbers(-2, -1)
     return jax.tree.map(lambda x: pair if x.ndim > 1 else None, p)
 

@@ -1,4 +1,4 @@
-"""The first inhabitants."""
+"""The basic optimizers."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ._row import OURS, Row
 
 
 def _many(p: Any) -> Any:
-    """A mask: the leaves with two axes or more."""
+    """A mask: the leaves with two or more axes."""
     return jax.tree.map(lambda x: x.ndim > 1, p)
 
 

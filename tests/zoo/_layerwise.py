@@ -1,4 +1,4 @@
-"""Layer by layer, with less memory, and the small transformations."""
+"""Layerwise and memory-efficient optimizers, and small transformations."""
 
 import steepest
 

@@ -8,10 +8,10 @@ ALL = ("value", "grad", "value_fn")
 SEARCH = {"slope_rtol": 1e-4, "increase_factor": 1.5}
 POLYAK = {"f_min": -5.0, "max_learning_rate": 0.5, "eps": 1e-3}
 
-# A search is a loop of unknown length, which cannot be differentiated backwards; it
-# passes extra arguments on to a function that takes none; it keeps the gradient of all
-# leaves; and where it is sent uphill, to where the function overflows, it keeps an
-# infinite error.
+# A search is a loop of unknown length, so reverse-mode differentiation is impossible.
+# It passes extra arguments on to a function that takes none. It stores the gradient of
+# all leaves. If it goes uphill, to where the function overflows, it stores an infinite
+# error.
 OPTIMIZERS = [
     Row(
         steepest.lbfgs,

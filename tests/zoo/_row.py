@@ -1,4 +1,4 @@
-"""A row of the zoo, and the trees that the laws try it on."""
+"""A row of the zoo, and the trees on which the laws test it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,46 +10,46 @@ import pytest
 
 import steepest
 
-# Why complex params do not agree with Optax.
+# Reasons why complex params do not agree with Optax.
 OURS = "not in Optax"
-SQUARED = "Optax averages g^2, which is no square of a length"
+SQUARED = "Optax averages g^2, which is not |g|^2"
 PRODUCT = "Optax multiplies without conjugating"
 REFUSED = "Optax refuses complex params"
 
 
 @dataclass(frozen=True)
 class Row:
-    """A transformation and what is true of it."""
+    """A transformation and its properties."""
 
     maker: Callable[..., steepest.GradientTransformation]
     hyper: Mapping[str, float]  # its numbers, each of which may be traced
-    options: Mapping[str, Any] = field(default_factory=dict)  # what is not a number
+    options: Mapping[str, Any] = field(default_factory=dict)  # all other arguments
     variant: str = ""
     optimizer: bool = True  # ends with the learning rate, so it goes downhill
     scale_free: bool = False  # u(c g) = u(g), for c > 0
     linear: bool = False  # u(c g) = c u(g)
     elementwise: bool = True  # u(permuted g) = permuted u(g)
     rotates: bool = False  # u(Q g) = Q u(g)
-    still: bool = True  # without a gradient it does not move
-    complex: bool = True  # takes complex gradients
-    # What complex params agree with: "optax", "split" for the real and imaginary parts
-    # alone, or why with neither; then they turn with the params and the gradients.
+    still: bool = True  # no update without a gradient
+    complex: bool = True  # supports complex gradients
+    # What complex params agree with: "optax"; "split", for real and imaginary parts
+    # separately; or the reason why neither, and then updates are equivariant to phase.
     of_complex: str = "optax"
-    partial: bool = False  # lets some leaves pass as they are
-    sharded: bool = True  # what it keeps looks like the params, and is sharded alike
+    partial: bool = False  # leaves some leaves unchanged
+    sharded: bool = True  # its state looks like the params, and is sharded alike
     explicit: bool = True  # runs on meshes with explicit axes
-    rounding: float = 1  # how many times the usual rounding errors it may have
+    rounding: float = 1  # factor on the usual rounding errors
     constant: bool = False  # its updates do not depend on the gradient
-    backwards: bool = True  # can be differentiated backwards
-    open: bool = True  # takes extra arguments that it does not know
-    per_leaf: bool = True  # what it keeps of a leaf depends on its gradient alone
+    backwards: bool = True  # supports reverse-mode differentiation
+    open: bool = True  # accepts unknown extra arguments
+    per_leaf: bool = True  # the state of a leaf depends only on its gradient
     bounded: bool = True  # finite updates leave a finite state
     steep: Mapping[str, float] = field(
         default_factory=dict
-    )  # numbers for a steep valley
-    wants: tuple[str, ...] = ()  # of value, grad, value_fn, obj_fn, those given
+    )  # hyperparameters for a steep valley
+    wants: tuple[str, ...] = ()  # which of value, grad, value_fn, obj_fn to pass
 
-    random: bool = False  # keeps a key; the laws see its numbers
+    random: bool = False  # stores a key; the laws see its integers
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Row:
         return f"{name}_{self.variant}" if self.variant else name
 
     def make(self, **hyper: Any) -> steepest.GradientTransformation:
-        """The transformation. What it wants besides, it is given: see `fed`."""
+        """The transformation, with the extra arguments it needs: see `fed`."""
         tx = self.maker(**{**self.hyper, **self.options, **hyper})
         if self.random:
             tx = with_bare_keys(tx)
@@ -67,13 +67,13 @@ class Row:
 def fed(
     tx: steepest.GradientTransformation, wants: tuple[str, ...]
 ) -> steepest.GradientTransformationExtraArgs:
-    """`tx`, given the value of `potential` where nobody says another."""
+    """`tx`, with the value of `potential` if no other value is passed."""
 
     def update(g: Any, state: Any, p: Any = None, **extra: Any) -> Any:
         known = {"grad": g, "value_fn": potential, "obj_fn": potential}
         if "value" in wants:
             known["value"] = potential(p)
-        # Of those, others are not passed on: a line search refuses what it cannot use.
+        # No other extra arguments are passed on: a line search rejects unknown ones.
         extra = {k: x for k, x in extra.items() if k in wants or k not in known}
         known = {name: known[name] for name in wants}
         return tx.update(g, state, p, **{**known, **extra})
@@ -84,13 +84,13 @@ def fed(
 def with_bare_keys(
     tx: steepest.GradientTransformation,
 ) -> steepest.GradientTransformationExtraArgs:
-    """`tx`, with arrays of integers for the keys in its state, to save and compare."""
+    """`tx` with integer arrays for the keys in its state, to save and compare them."""
 
     def init(p: Any) -> Any:
         return steepest.tree.unwrap_random_key_data(tx.init(p))
 
     def update(g: Any, state: Any, p: Any = None, **extra: Any) -> Any:
-        # `init` says where the keys are; it needs no params for that.
+        # `init` shows where the keys are; it needs no params for that.
         like = jax.eval_shape(tx.init, {})
         is_key = lambda x: jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key)
         wrap = lambda x, kind: jax.random.wrap_key_data(x) if is_key(kind) else x
@@ -107,7 +107,7 @@ def over(rows: list[Row]) -> Any:
 
 
 def params(dtype: Any = jnp.float32) -> Any:
-    """A small tree with all that a tree may have: `None`, a scalar, an empty array."""
+    """A small tree with every kind of leaf: `None`, a scalar, an empty array."""
     return {
         "w": jnp.arange(1, 7).reshape(3, 2).astype(dtype) / 4,
         "b": [jnp.array([-1, 0.5], dtype), None],
@@ -117,13 +117,13 @@ def params(dtype: Any = jnp.float32) -> Any:
 
 
 def few_params(dtype: Any = jnp.float32) -> Any:
-    """The same with two arrays: half the time to compile."""
+    """The same with only two arrays: half the time to compile."""
     p = params(dtype)
     return {"w": p["w"], "b": p["b"]}
 
 
 def gradients(p: Any, t: Any = 0) -> Any:
-    """Some gradient at `p`, another one for each `t`."""
+    """A gradient at `p`, different for each `t`."""
     return jax.tree.map(lambda x: x + jnp.cos(x + jnp.asarray(t, x.dtype)), p)
 
 
@@ -134,6 +134,6 @@ def potential(p: Any) -> Any:
 
 
 def typeof(tree: Any) -> Any:
-    """The shapes and dtypes of a tree, and whether they are weak."""
+    """The shapes, dtypes and weak types of a tree."""
     leaves, treedef = jax.tree.flatten(tree)
     return [(x.shape, x.dtype, x.weak_type) for x in leaves], treedef

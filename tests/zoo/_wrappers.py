@@ -1,4 +1,4 @@
-"""Transformations around transformations."""
+"""Wrappers around transformations."""
 
 from typing import Any
 

@@ -14,20 +14,20 @@ SAID = r"leaf \['b'\] of the {} is a str, expected an array. Use `None` for"
 @pytest.mark.parametrize(
     "maker", [steepest.clip, steepest.trace], ids=["clip", "trace"]
 )
-def test_what_is_no_array_among_the_updates(maker):
+def test_updates_that_are_not_arrays(maker):
     tx = maker(1.0)
     with pytest.raises(TypeError, match=SAID.format("updates")):
         tx.update(TEXT, tx.init(P), P)
 
 
-def test_what_is_no_array_among_the_params():
-    """Without memory, the params may be anything, as in Optax."""
+def test_params_that_are_not_arrays():
+    """If nothing is stored for them, the params may be anything, as in Optax."""
     with pytest.raises(TypeError, match=f"trace: {SAID.format('params')}"):
         steepest.trace(0.9).init(TEXT)
     assert steepest.clip(1.0).init(TEXT) == steepest.EmptyState()
 
 
-def test_what_is_no_array_where_trees_are_mapped():
+def test_mapping_over_leaves_that_are_not_arrays():
     tx = steepest.stateless_with_tree_map(lambda g, p: g)
     with pytest.raises(TypeError, match=SAID.format("updates")):
         tx.update(TEXT, tx.init(P), P)
@@ -50,7 +50,7 @@ def test_a_leaf_that_a_rule_does_not_see_is_not_refused():
 
 
 def test_the_state_of_another_transformation(as_users_do):
-    """Every tuple has a method called `count`, and it is not the count."""
+    """Every tuple has a method called `count`, which is not the field."""
     tx = steepest.scale_by_schedule(lambda t: 1.0)
     said = (
         "scale_by_schedule: the state is a TraceState, expected a ScaleByScheduleState"

@@ -24,7 +24,7 @@ def test_memory_only_for_what_is_seen():
     assert state.inner_state.trace["b"] == steepest.MaskedNode()
 
 
-def test_the_rest_passes_as_it_is():
+def test_masked_out_leaves_pass_unchanged():
     tx = steepest.masked(steepest.scale(2.0), NO_BIAS)
     u, _ = tx.update(P, tx.init(P), P)
     assert u["b"]["x"] is P["b"]["x"]
@@ -60,7 +60,7 @@ def test_only_what_is_seen_is_measured():
     np.testing.assert_allclose(u["b"]["x"], 1 / np.sqrt(2) * np.ones(2), rtol=1e-6)
 
 
-def test_what_is_no_rule_sees_holes():
+def test_opaque_transformations_see_masked_nodes():
     """As with Optax: the inner transformation gets a tree with `MaskedNode`s."""
     seen = []
 
@@ -140,7 +140,7 @@ _OTHERS = {
 
 
 @pytest.mark.parametrize("name", _OTHERS)
-def test_names_are_enough(name):
+def test_node_types_need_not_match(name):
     """Leaves match by name, whatever the type of their nodes."""
     tree, mask = _OTHERS[name]
     p = jax.tree.map(jnp.ones_like, tree)
@@ -182,7 +182,7 @@ def test_extra_arguments_are_masked_when_asked(too):
 
 
 def _heard(**extra):
-    """The arguments of an opaque transformation inside two masks."""
+    """The arguments that an opaque transformation inside two masks receives."""
     heard = {}
 
     def update(updates, state, params=None, **extra_args):

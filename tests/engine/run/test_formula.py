@@ -1,4 +1,4 @@
-"""Formulas of neighbouring rules, joined into one compiled function."""
+"""Formulas of adjacent rules, fused into one compiled function."""
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +95,7 @@ def test_equal_rules_share_a_program():
     assert joined((one,), (True,), None) is not joined((third,), (True,), None)
 
 
-def test_what_is_kept_is_bounded():
+def test_the_cache_is_bounded():
     """A search over ten thousand values of `b1` must not fill the memory."""
     for k in range(COMPILED + 9):
         joined((_part(_add, much=float(k)),), (True,), None)

@@ -55,7 +55,7 @@ def test_an_empty_tree_and_none():
 
 
 def test_numbers_are_set_aside_under_jit():
-    """XLA would compute `b ** t` again for every element."""
+    """Otherwise XLA would compute `b ** t` again for every element."""
     tx, g = steepest.scale_by_adam(), jnp.ones(3)
     text = str(jax.make_jaxpr(tx.update)(g, tx.init(g)))
     assert "optimization_barrier" in text

@@ -77,7 +77,7 @@ def test_only_the_extra_arguments_it_names():
 
 @pytest.mark.parametrize("inside", [False, True], ids=["eager", "jit"])
 def test_numbers_for_the_measure_are_set_aside_under_jit(inside):
-    """So that XLA computes them once, and not for every element."""
+    """So that XLA computes them once, not for every element."""
     f = lambda state: begin_step(_rule(), state, {}).before["unit"]
     text = str(jax.make_jaxpr(f)(STATE)) if inside else ""
     assert ("optimization_barrier" in text) == inside

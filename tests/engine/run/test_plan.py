@@ -49,13 +49,13 @@ def test_a_mask_does_not_break_a_pass():
     assert _passes(tx) == [["scale_by_adam", "add_decayed_weights", RATE]]
 
 
-def test_what_is_no_rule_stands_between_passes():
+def test_opaque_transformations_separate_passes():
     tx = steepest.chain(steepest.scale(2), _opaque(), steepest.sgd(0.1, 0.9))
     assert _passes(tx) == [["scale"], None, ["trace", RATE]]
 
 
 def test_a_pair_with_another_init_is_not_looked_into():
-    """Replacing one half of the pair makes another transformation."""
+    """Replacing one of the two functions makes a different transformation."""
     trace = steepest.trace(0.9)
     warm = trace._replace(init=lambda p: steepest.TraceState(p))
     assert _passes(warm) == [None]
@@ -194,7 +194,7 @@ def test_what_does_not_belong_together_is_refused(name):
 
 
 class _Travelled(NamedTuple):
-    far: Any  # how far we are from where we began, so far
+    far: Any  # distance from the start so far
     begin: Any
 
 
@@ -272,7 +272,7 @@ def test_what_is_shared_goes_by_its_names():
     [steepest.adam, steepest.sgd, steepest.contrib.muon],
     ids=lambda f: f.__name__,
 )
-def test_no_gradients_at_all_are_told(make, as_users_do):
+def test_updates_that_are_none_are_an_error(make, as_users_do):
     tx, p = make(0.1), {"w": jnp.ones((2, 2))}
     with pytest.raises(
         ValueError, match=r"the updates are None, expected a tree like the"

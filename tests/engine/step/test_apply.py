@@ -25,14 +25,14 @@ def test_apply_updates_adds():
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 def test_the_sum_has_the_dtype_of_the_params(dtype):
-    """In float32 or wider: twice half of the last digit is one digit."""
+    """Computed in float32 or wider: twice half of the last digit is one digit."""
     p = jnp.ones((2,), dtype)
     u = jnp.full((2,), float(jnp.finfo(dtype).eps) * 0.75)
     assert steepest.apply_updates(p, u).dtype == jnp.dtype(dtype)
     assert (steepest.apply_updates(p, u) > p).all()
 
 
-def test_none_stays():
+def test_a_none_update_leaves_the_param_unchanged():
     params = {"a": None, "b": jnp.ones(2), "c": {"d": jnp.ones(2)}}
     updates = {"a": None, "b": None, "c": None}
     got = steepest.apply_updates(params, updates)
@@ -107,7 +107,7 @@ def test_periodic_update_copies_now_and_then(compiled):
     ],
     ids=["period", "steps", "text", "step size", "nothing", "complex", "key"],
 )
-def test_what_cannot_be_is_refused(call, said, as_users_do):
+def test_bad_arguments_are_refused(call, said, as_users_do):
     with pytest.raises((TypeError, *ODD)) as caught:
         call()
     assert str(caught.value).startswith(said)
@@ -119,12 +119,12 @@ def test_periodic_update_ignores_what_it_does_not_take():
     _same(steepest.periodic_update(bad, OLD, 1, 2), OLD)
 
 
-def test_a_fraction_added_to_an_integer_is_told():
+def test_a_fraction_added_to_an_integer_is_a_warning():
     """As in Optax, it is truncated: an update of -0.1 turns 2 into 1."""
     p = {"n": jnp.arange(3), "w": jnp.ones(2)}
     u = {"n": jnp.full(3, -0.1), "w": jnp.ones(2)}
     says = r"apply_updates: leaf \['n'\] is float32 in the updates and int32 in the"
-    with jax.numpy_dtype_promotion("standard"):  # with the strict one JAX refuses
+    with jax.numpy_dtype_promotion("standard"):  # JAX rejects it under strict promotion
         for apply in (steepest.apply_updates, jax.jit(steepest.apply_updates)):
             with pytest.warns(UserWarning, match=says):
                 found = apply(p, u)

@@ -8,7 +8,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import steepest
 
-KEEPS = steepest.GradientTransformation(  # as Optax's do that keep what they are given
+KEEPS = steepest.GradientTransformation(  # stores its inputs, as some of Optax's do
     lambda p: p, lambda g, s, p: (jax.tree.map(lambda g, s: -g * s, g, s), s)
 )
 
@@ -25,7 +25,7 @@ def _places(place):
 
 @pytest.mark.parametrize("place", ["params", "state", "gradients"])
 @pytest.mark.parametrize("split", [False, True], ids=["one device", "split"])
-def test_an_array_may_stand_twice(place, split):
+def test_an_array_may_appear_twice(place, split):
     tx, p, state, g = _places(place)
     u, _ = tx.update(g, state, p)
     want = steepest.apply_updates(p, u)
@@ -39,8 +39,8 @@ def test_an_array_may_stand_twice(place, split):
     jax.tree.map(np.testing.assert_array_equal, found, want)
     if split:
         assert all(x.sharding == where for x in found.values())
-    step(found, state, found)  # what a step returned, in two places
-    assert not any(x.is_deleted() for x in found.values())  # they are gradients too
+    step(found, state, found)  # the output of a step, in two places
+    assert not any(x.is_deleted() for x in found.values())  # they are also gradients
     assert step._cache_size() <= 2
 
 
@@ -55,7 +55,7 @@ def test_a_training_step_takes_tied_weights_too():
     jax.tree.map(np.testing.assert_array_equal, found, want)
 
 
-def test_nothing_is_copied_that_stands_once():
+def test_arrays_that_appear_once_are_not_copied():
     tx, p = steepest.adam(0.1), {"a": jnp.ones(3), "b": jnp.zeros(3)}
     state, g = tx.init(p), {"a": jnp.ones(3), "b": jnp.ones(3)}
     steepest.make_step(tx)(p, state, g)

@@ -95,13 +95,13 @@ def test_the_state_stays_bit_for_bit(name, hold, traced):
     assert _bytes((u, taken)) == _bytes(want)
 
 
-def test_the_choice_is_made_where_a_result_appears():
+def test_the_selection_is_where_a_result_is_computed():
     """Before it is used again, which saves the copy."""
     tx = steepest.trace(0.9)
     step = lambda apply, g, s: held("test", apply, tx, g, s, None, {})
     names = [str(e.primitive) for e in _flat(jax.make_jaxpr(step)(True, G, tx.init(G)))]
     first, last = names.index("select_n"), len(names) - names[::-1].index("select_n")
-    assert "mul" not in names[first:last]  # nothing of the step lies between
+    assert "mul" not in names[first:last]  # no operation of the step is in between
 
 
 def _flat(closed):
@@ -126,7 +126,7 @@ def test_a_result_that_is_cast_is_chosen_after_the_cast():
 
 
 @pytest.mark.parametrize("hold", [held, when])
-def test_slopes_of_a_step_that_is_not_taken_are_zero(hold):
+def test_gradients_of_a_skipped_step_are_zero(hold):
     """With respect to all inputs; zero times NaN is NaN."""
     step = lambda g, s, p=None, *, value: (jnp.sqrt(g * s * value) + p, s / g)
     tx = steepest.GradientTransformationExtraArgs(lambda p: p, step)

@@ -1,4 +1,4 @@
-"""Whose code a transformation runs."""
+"""Whether a transformation runs steepest's code or the user's."""
 
 import functools
 

@@ -63,7 +63,7 @@ def test_a_schedule_inside_is_asked_in_every_step(name):
     schedule.answer = 0.0
     u, state = tx.update(P, state, P)
     assert schedule.calls == 2
-    if name != "mechanize":  # its own factor moves the params all the same
+    if name != "mechanize":  # its own factor still moves the params
         assert not np.any(u["w"])
 
 

@@ -116,7 +116,7 @@ def test_any_transformation_can_be_kept_so():
     )
     assert tx.init(jnp.ones(3))[1].trace.dtype == jnp.bfloat16
     complex_ = tx.init(jnp.ones(3, jnp.complex64))[1].trace
-    assert complex_.dtype == jnp.complex64  # what bfloat16 cannot hold stays
+    assert complex_.dtype == jnp.complex64  # not representable in bfloat16
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_any_transformation_can_be_kept_so():
     ],
     ids=["near", "far", "integers"],
 )
-def test_what_cannot_be(wrong, says, as_users_do):
+def test_bad_arguments(wrong, says, as_users_do):
     with pytest.raises(TypeError) as raised:
         steepest.adam(0.1, **wrong)
     assert str(raised.value).startswith(says)
