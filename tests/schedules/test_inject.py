@@ -201,6 +201,26 @@ def test_static_arguments_of_our_functions_are_left_alone():
     assert "rank" not in tx.init({"w": jnp.ones((2, 3))}).hyperparams
 
 
+RAW_KEY = np.zeros(2, np.uint32)
+
+
+@pytest.mark.parametrize(
+    ("factory", "numbers", "others"),
+    [
+        (steepest.noisy_sgd, {"learning_rate": 0.1}, {"key": RAW_KEY}),
+        (steepest.add_noise, {"eta": 0.1, "gamma": 0.5}, {"key": RAW_KEY}),
+        (steepest.contrib.muon, {"learning_rate": 0.1}, {"ns_steps": 5}),
+        (steepest.muon, {"learning_rate": 0.1}, {"coefficients": np.ones((5, 3))}),
+    ],
+)
+def test_arrays_that_are_not_numbers_are_left_alone(factory, numbers, others):
+    """An annotation that allows arrays does not make a key or a table a number."""
+    tx = steepest.inject_hyperparams(factory)(**numbers, **others)
+    hyperparams = tx.init({"w": jnp.ones((2, 3))}).hyperparams
+    assert numbers.keys() <= hyperparams.keys()
+    assert not others.keys() & hyperparams.keys()
+
+
 def test_a_schedule_may_return_a_python_number():
     """As `constant_schedule` does."""
     tx = steepest.inject_hyperparams(steepest.sgd)(steepest.constant_schedule(0.5))

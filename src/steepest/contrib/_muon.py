@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int, PyTree
 
@@ -103,7 +104,7 @@ def matrix_formula(
     g: Array,
     *,
     ns_coeffs: Array,
-    ns_steps: Real,
+    ns_steps: int | np.integer | Array,
     preconditioning: str,
     eps: Real,
     adaptive: bool,
@@ -121,7 +122,7 @@ def adaptive_formula(
     c1: Array,
     next_c1: Array,
     ns_coeffs: Array,
-    ns_steps: Real,
+    ns_steps: int | np.integer | Array,
     preconditioning: str,
     eps: Real,
     nesterov: bool,
@@ -136,7 +137,7 @@ def adaptive_formula(
 @transformation
 def scale_by_muon(
     ns_coeffs: Coefficients = COEFFICIENTS["standard"],
-    ns_steps: Real = 5,
+    ns_steps: int | np.integer | Array = 5,
     beta: Real = 0.95,
     eps: Real = 1e-8,
     mu_dtype: DTypeLike | None = None,
@@ -217,7 +218,7 @@ def scale_by_muon(
 def muon(
     learning_rate: ScalarOrSchedule,
     ns_coeffs: Coefficients = COEFFICIENTS["standard"],
-    ns_steps: Real = 5,
+    ns_steps: int | np.integer | Array = 5,
     beta: Real = 0.95,
     eps: Real = 1e-8,
     weight_decay: ScalarOrSchedule = 0.0,
@@ -368,7 +369,9 @@ def _scale_by_shape(
     return tx if numbers is None else of_matrices("muon", tx, numbers)
 
 
-def _coefficients(name: str, ns_coeffs: Coefficients, ns_steps: Real) -> object:
+def _coefficients(
+    name: str, ns_coeffs: Coefficients, ns_steps: int | np.integer | Array
+) -> object:
     """The polynomials, if there are not more of them than steps."""
     rows = coefficients_of(name, ns_coeffs=ns_coeffs)
     shape = check.array(name, ns_coeffs=rows)[0].shape

@@ -28,6 +28,7 @@ from ..core import (
     MeshAxes,
     missing,
     OptState,
+    Param,
     Params,
     ScalarOrSchedule,
     Transformation,
@@ -332,8 +333,8 @@ def _kept(old: OptState, new: Updates) -> Updates:
 def _out(u: Updates, updates: Updates, params: Params) -> Updates:
     """`u` in the dtype of the gradient, or of the param if it is wider."""
 
-    def leaf(g: ArrayLike | None, u: Array | None, p: ArrayLike | None) -> Array | None:
-        return None if u is None else restore(u, update_dtype(g, p))
+    def leaf(g: Param | None, u: Array | None, p: Param | None) -> Array | None:
+        return None if g is None or u is None else restore(u, update_dtype(g, p))
 
     trees = {"updates": updates, "u": u, "params": params}
     return map_trees(_NAME, leaf, none_is_leaf=True, **trees)

@@ -21,6 +21,7 @@ from ..core import (
     like_optax,
     OptState,
     Params,
+    Real,
     StatefulSchedule,
     transformation,
     Updates,
@@ -291,11 +292,19 @@ def _sorted(
 
 
 def _fixed(factory: Factory, signature: inspect.Signature) -> set[str]:
-    """Arguments of steepest's own factories that cannot be arrays, as `rank: int`."""
+    """Arguments of steepest's own factories that are not numbers, as `rank: int`.
+
+    A number is annotated as `Real`. An `ArrayLike`, such as a random key, is not one.
+    """
     if not getattr(factory, "__module__", "").startswith(__name__.split(".")[0] + "."):
         return set()
     kinds = {name: x.annotation for name, x in signature.parameters.items()}
-    return {name for name, kind in kinds.items() if Array not in get_args(kind)}
+    return {name for name, kind in kinds.items() if not _is_number(kind)}
+
+
+def _is_number(annotation: object) -> bool:
+    kinds = get_args(annotation)
+    return all(kind in kinds for kind in get_args(Real)) and np.ndarray not in kinds
 
 
 def _is_key(x: object) -> bool:

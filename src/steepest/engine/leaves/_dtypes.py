@@ -15,11 +15,11 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
+from ...core import Param
 from ...numerics import is_inexact, wide_dtype
-from ._batches import Leaf
 
 
-def update_dtype(g: Leaf, p: Leaf | None) -> np.dtype:
+def update_dtype(g: Param, p: Param | None) -> np.dtype:
     """The dtype of the update of a leaf."""
     if not is_inexact(g):
         if p is None or not is_inexact(p):
