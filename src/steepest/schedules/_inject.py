@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, get_args, NamedTuple
+from typing import Any, get_args, NamedTuple, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ from ..core import (
     like_optax,
     OptState,
     Params,
+    Schedule,
     StatefulSchedule,
     transformation,
     Updates,
@@ -263,7 +264,7 @@ def _sorted(
             numbers[name] = x
         elif isinstance(x, StatefulSchedule) and not inspect.isclass(x):
             schedules[name] = x
-        elif callable(x) and not _is_something_else(name, x):
+        elif _is_schedule(x, name):
             schedules[name] = WrappedSchedule(x)
         else:
             rest[name] = x
@@ -283,11 +284,12 @@ def _is_key(x: Any) -> bool:
     return isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def _is_something_else(name: str, x: Any) -> bool:
-    """Whether a callable is not a schedule: a mask, a dtype, a module."""
+def _is_schedule(x: Any, name: str) -> TypeGuard[Schedule]:
+    """Whether `x` is a function of the count, not a mask, a dtype or a module."""
+    if not callable(x) or inspect.isclass(x) or name.endswith("mask"):
+        return False
     made = call_of(x) is not None  # one of steepest's own schedules
-    is_tree = not made and not jax.tree_util.all_leaves([x])
-    return inspect.isclass(x) or name.endswith("mask") or is_tree
+    return made or jax.tree_util.all_leaves([x])
 
 
 def _as_array(x: Any, dtype: Any) -> Array:
