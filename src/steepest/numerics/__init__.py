@@ -35,12 +35,7 @@ from ._gram import (
 from ._half import at_least_float32 as at_least_float32, promoted as promoted
 from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
 from ._keys import key_from as key_from
-from ._lengths import (
-    length as length,
-    rms as rms,
-    sqrt_or_zero as sqrt_or_zero,
-    squares as squares,
-)
+from ._lengths import length as length, rms as rms, squares as squares
 from ._moments import (
     abs_sq as abs_sq,
     before as before,
@@ -61,7 +56,6 @@ from ._norms import (
     root as root,
     sum_of_squares as sum_of_squares,
 )
-from ._order import after as after
 from ._parts import by_parts as by_parts
 from ._polar import (
     newton_schulz as newton_schulz,
@@ -85,3 +79,14 @@ from ._safe import (
 )
 from ._sharding import sharded_like as sharded_like
 from ._simplex import simplex as simplex
+from ._xla import (
+    after as after,
+    computed_once as computed_once,
+    inlined as inlined,
+    largest as largest,
+    most_in_stack as most_in_stack,
+    read_again as read_again,
+    set_apart as set_apart,
+    slope_if as slope_if,
+    sqrt_or_zero as sqrt_or_zero,
+)

@@ -7,14 +7,13 @@ param if it is wider, so that float32 weights do not get bfloat16 updates.
 
 import contextlib
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ...numerics import is_inexact, wide_dtype
+from ...numerics import inlined, is_inexact, wide_dtype
 
 
 def update_dtype(g: Any, p: Any) -> Any:
@@ -73,7 +72,7 @@ def wide(f: Callable[..., Any]) -> Callable[..., list[Array]]:
     Each row is computed in float32 or wider. The result has the dtype of its last leaf.
     """
 
-    @partial(jax.jit, inline=True)
+    @inlined
     def one(numbers: Sequence[Any], leaves: Sequence[Any]) -> Array:
         real = wide_dtype(leaves)
         with mixing(leaves):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from ...core import call_by_name, names_of, OPERANDS, Rule, Static
-from ...numerics import wide_dtype
+from ...numerics import inlined, wide_dtype
 from ..leaves import mixing, restore, widen
 
 Row = tuple[Any, ...]  # the memory of one leaf, rule by rule
@@ -130,8 +130,7 @@ def joined(parts: tuple[Part, ...], on: tuple[bool, ...], dtype: Any) -> Formula
 
     pairs = zip(parts, on, strict=True)
     formula.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
-    # Without `inline`, XLA has one more call per leaf to inline itself (JAX 0.10.2).
-    once = jax.jit(formula, inline=True)
+    once = inlined(formula)
     return jax.jit(lambda jobs, numbers: [once(*job, numbers) for job in jobs])
 
 
