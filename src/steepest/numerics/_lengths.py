@@ -1,8 +1,7 @@
 """Norms of one array: exactly zero at zero, with gradient zero there."""
 
-from typing import Any
-
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Inexact
 
 from ..core import MeshAxes
@@ -24,7 +23,7 @@ def rms(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, 
     return sqrt_or_zero(sum_of_squares(x, axes) / max(size, 1))
 
 
-def squares(x: Any) -> Float[Array, "..."]:
+def squares(x: ArrayLike) -> Float[Array, "..."]:
     """`|x|^2` of an array of any dtype, in float32 or wider."""
     x = jnp.asarray(x)
     return abs_sq(x if jnp.iscomplexobj(x) else x.astype(wide_dtype([x])))

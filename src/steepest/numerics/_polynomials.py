@@ -38,7 +38,7 @@ def _safer(*rows: Triple, by: float = 1.05) -> Polynomials:
 # name -> (a, b, c), the same in every step, or one triple for each step.
 # The set of Turbo-Muon is left out. It turns singular values above 0.88 negative, and
 # is for matrices rescaled row by row (`aol`), never by their norm alone.
-COEFFICIENTS: dict[str, Any] = {
+COEFFICIENTS: dict[str, Triple | Polynomials] = {
     "standard": _STANDARD,
     "dion": (
         (4.0848, -6.8946, 2.9270),
@@ -66,7 +66,7 @@ COEFFICIENTS: dict[str, Any] = {
 }
 
 
-def polynomials(name: str, coefficients: Any, steps: Any = None) -> Polynomials:
+def polynomials(name: str, coefficients: object, steps: Any = None) -> Polynomials:
     """The polynomial of each step.
 
     Args:
