@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import optax
 
 import steepest
-from steepest.engine import held, set_aside, when, zeros
+from steepest.engine import held, when, zeros
+from steepest.numerics import computed_once
 
 from . import machine
 from .timing import clock, race
@@ -26,7 +27,7 @@ ROUNDS = 8
 def chosen_after(name: str, apply: Any, tx: Any, updates: Any, state: Any, *rest: Any):
     """Select between old and new at the end of the step."""
     params, extra = rest
-    apply = set_aside(apply)
+    apply = computed_once(apply)
     out, new = tx.update(updates, state, params, **extra)
     choose = lambda new, old: jnp.where(apply, new, old)
     return jax.tree.map(choose, out, zeros(out)), jax.tree.map(choose, new, state)

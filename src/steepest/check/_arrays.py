@@ -23,13 +23,13 @@ class WrongArgument(TypeError, ValueError):
     """
 
 
-def said_of(x: Any) -> str:
+def said_of(x: object) -> str:
     """A clause for an error message: the dtype of `x`, or its type."""
     dtype = getattr(x, "dtype", None)
     return f"is a {type(x).__name__}" if dtype is None else f"has dtype {dtype}"
 
 
-def is_number(x: Any) -> bool:
+def is_number(x: object) -> bool:
     """Whether `x` is a number or an array of numbers; tracers and shapes count."""
     if isinstance(x, bool | int | float | complex) or hasattr(x, "__jax_array__"):
         return True
@@ -37,7 +37,7 @@ def is_number(x: Any) -> bool:
     return dtype is not None and _is_numeric(dtype)
 
 
-def array(name: str, /, **given: Any) -> list[Array]:
+def array(name: str, /, **given: object) -> list[Array]:
     """The values as arrays. Python numbers stay weakly typed."""
     found = []
     for argument, x in given.items():
@@ -71,7 +71,7 @@ def one_number(name: str, argument: str, x: Any) -> Any:
     return x
 
 
-def key(name: str, /, **given: Any) -> None:
+def key(name: str, /, **given: object) -> None:
     """Check for a key of `jax.random`, old-style or new-style."""
     for argument, k in given.items():
         dtype, shape = getattr(k, "dtype", None), getattr(k, "shape", None)

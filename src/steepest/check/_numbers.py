@@ -20,7 +20,7 @@ from jaxtyping import Array
 from ..core import unusual
 
 
-def number(x: Any) -> Any:
+def number(x: object) -> Any:
     """`x` as a weakly typed number, as Python floats are."""
     if isinstance(x, np.generic | np.ndarray):
         return x.item()
@@ -36,7 +36,7 @@ def weak(x: Array) -> Array:
     return jax.lax.full_like(jnp.asarray(blank), x)
 
 
-def _whole(x: Any) -> Any:
+def _whole(x: object) -> Any:
     """`x` as a `number`; a whole float becomes an int, at most the largest int32.
 
     Counts are int32 and stop at their largest value, so larger periods never end.
@@ -62,9 +62,9 @@ class Check:
     wanted: str  # follows "a number" in messages
     usual: Callable[[float], bool]  # whether a value passes without a warning
     possible: Callable[[float], bool]  # whether a value can be used at all
-    made: Callable[[Any], Any] = number  # converts a value
+    made: Callable[[object], Any] = number  # converts a value
 
-    def __call__(self, name: str, /, **values: Any) -> list[Any]:
+    def __call__(self, name: str, /, **values: object) -> list[Any]:
         """The values as numbers, with a warning for unusual ones.
 
         Args:
@@ -73,7 +73,7 @@ class Check:
         """
         return self._checked(name, values, self.possible)
 
-    def must(self, name: str, /, **values: Any) -> list[Any]:
+    def must(self, name: str, /, **values: object) -> list[Any]:
         """The values as numbers, with an error for unusual ones.
 
         Args:
@@ -136,7 +136,7 @@ whole = Check("that is whole and at least 0", _is_whole, _is_whole, _whole)
 period = Check("that is whole and at least 1", _at_least_one, _at_least_one, _whole)
 
 
-def unless_array(check: Callable[..., list[Any]], name: str, **values: Any) -> None:
+def unless_array(check: Callable[..., object], name: str, **values: object) -> None:
     """Apply `check` to the values that are not arrays. Arrays may have any shape.
 
     Args:

@@ -16,7 +16,7 @@ from ..core import unusual
 T = TypeVar("T")
 
 
-def function(name: str, /, **values: Any) -> list[Any]:
+def function(name: str, /, **values: T) -> list[T]:
     """The values, which must be callable."""
     for argument, f in values.items():
         if not callable(f):
@@ -26,7 +26,7 @@ def function(name: str, /, **values: Any) -> list[Any]:
     return list(values.values())
 
 
-def choice(name: str, options: Iterable[str], /, **values: Any) -> list[Any]:
+def choice(name: str, options: Iterable[str], /, **values: T) -> list[T]:
     """The values, which must be among the options."""
     options = list(options)
     for argument, x in values.items():
@@ -37,7 +37,7 @@ def choice(name: str, options: Iterable[str], /, **values: Any) -> list[Any]:
     return list(values.values())
 
 
-def flag(name: str, /, **values: Any) -> list[Any]:
+def flag(name: str, /, **values: T) -> list[T]:
     """The values, which must be `True` or `False`."""
     for argument, x in values.items():
         if not isinstance(x, bool | int | np.bool_) or x not in (False, True):
@@ -60,7 +60,7 @@ def dtype(name: str, /, **values: Any) -> list[Any]:
     return list(values.values())
 
 
-def rate_given(name: str, learning_rate: Any) -> Any:
+def rate_given(name: str, learning_rate: T) -> T:
     """The learning rate, with a warning if it is `None`.
 
     Without a learning rate the updates are not scaled, and point uphill. This happens
@@ -97,7 +97,7 @@ def state_of(name: str, State: type[T], state: Any) -> T:
     return state
 
 
-def has_fields(state: Any, names: Iterable[str]) -> bool:
+def has_fields(state: object, names: Iterable[str]) -> bool:
     """Whether a state has these fields. (Every tuple has a method called `count`.)"""
     if isinstance(state, tuple):
         return set(names) <= set(getattr(state, "_fields", ()))

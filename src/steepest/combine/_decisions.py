@@ -9,8 +9,17 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from ..core import MeshAxes, Updates
-from ..engine import set_aside
-from ..numerics import any_over, by_split, is_inexact, squares, sum_over
+from ..numerics import (
+    any_over,
+    by_split,
+    computed_once,
+    inlined,
+    is_inexact,
+    largest,
+    read_again,
+    squares,
+    sum_over,
+)
 
 
 def squared_norm(updates: Updates, axes: MeshAxes | None = None) -> Float[Array, ""]:
@@ -39,21 +48,17 @@ def are_finite(updates: Updates, axes: MeshAxes | None = None) -> Bool[Array, ""
     return ~bad
 
 
-@functools.partial(jax.jit, inline=True)
+@inlined
 def _squared_norm(leaves: list[ArrayLike]) -> Float[Array, ""]:
-    # The barrier stops XLA from storing the squares, which Adam needs as well.
-    parts = map(jax.lax.optimization_barrier, _parts(leaves))
+    parts = map(read_again, _parts(leaves))
     return sum((jnp.sum(squares(x)).astype(float) for x in parts), jnp.zeros(()))
 
 
-@functools.partial(jax.jit, inline=True)
+@inlined
 def _are_finite(leaves: list[ArrayLike]) -> Bool[Array, ""]:
-    # All elements are finite if the largest is. A maximum needs no memory, while XLA's
-    # CPU compiler materialises the `isfinite` mask.
-    largest = [jnp.max(jnp.abs(x), initial=0).astype(float) for x in _parts(leaves)]
-    return set_aside(
-        jnp.isfinite(functools.reduce(jnp.maximum, largest, jnp.zeros(())))
-    )
+    sizes = [largest(x) for x in _parts(leaves)]
+    most = functools.reduce(jnp.maximum, sizes, jnp.zeros(()))
+    return computed_once(jnp.isfinite(most))
 
 
 def yes_or_no(name: str, argument: str, decision: ArrayLike | None) -> Bool[Array, ""]:

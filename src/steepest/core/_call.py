@@ -6,18 +6,21 @@ arrays among its arguments are its leaves, and everything else is static.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cached_property, wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jaxtyping import PyTree
 
 from ._errors import said_before
 from ._static import Static
+
+T = TypeVar("T")
 
 # Numbers that only multiply or bound. A program gives the same results whether they are
 # constants or arguments. Outside `jit` they are arguments: one program for all values.
@@ -38,9 +41,11 @@ class Call:
         arguments: the arguments by name; `*args` is one tuple, under its own name.
     """
 
-    def __init__(self, function: Callable[..., Any], arguments: Mapping[str, Any]):
+    def __init__(
+        self, function: Callable[..., object], arguments: Mapping[str, object]
+    ):
         self.function = function
-        self.arguments = dict(arguments)
+        self.arguments: dict[str, Any] = dict(arguments)
 
     @cached_property
     def made(self) -> Any:
@@ -58,19 +63,19 @@ class Call:
         return self.function.__name__
 
     @cached_property
-    def _parts(self) -> tuple[Static, tuple[Any, ...]]:
+    def _parts(self) -> tuple[Static, tuple[object, ...]]:
         """Everything but the arrays, and the arrays."""
         trees = {name: _as_tree(x) for name, x in self.arguments.items()}
         leaves, treedef = jax.tree.flatten(trees)
         rest = (_ARRAY if is_leaf(x) else x for x in leaves)
         return Static((self.function, treedef, *rest)), tuple(filter(is_leaf, leaves))
 
-    def flatten(self) -> tuple[tuple[Any, ...], Static]:
+    def flatten(self) -> tuple[tuple[object, ...], Static]:
         """For JAX: the leaves, and the static rest."""
         static, arrays = self._parts
         return arrays, static
 
-    def flatten_with_keys(self) -> tuple[list[tuple[Any, Any]], Static]:
+    def flatten_with_keys(self) -> tuple[list[tuple[object, object]], Static]:
         """For JAX: the leaves with their paths, and the static rest."""
         trees = {name: _as_tree(x) for name, x in self.arguments.items()}
         paths = jax.tree_util.tree_leaves_with_path(trees)
@@ -79,7 +84,7 @@ class Call:
         return [(jax.tree_util.GetAttrKey(k), x) for k, x in named], self._parts[0]
 
     @classmethod
-    def unflatten(cls, static: Static, arrays: Any) -> "Call":
+    def unflatten(cls, static: Static, arrays: Iterable[object]) -> "Call":
         """For JAX: the call with these leaves, which may be any objects."""
         function, treedef, *leaves = static.values
         rest = iter(arrays)
@@ -107,7 +112,7 @@ class Call:
     def __hash__(self) -> int:
         return hash(self._parts[0])
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Call, (self.function, self.arguments)
 
     def __repr__(self) -> str:
@@ -120,7 +125,7 @@ class Made:
     call: Any  # a Call, or `None` for a pair that was put together by hand
 
 
-def call_of(x: Any) -> Call | None:
+def call_of(x: object) -> Call | None:
     """The call that made `x`, if it is known.
 
     Args:
@@ -131,7 +136,7 @@ def call_of(x: Any) -> Call | None:
 
 
 def recorded(
-    title: str, function: Callable[..., Any], cls: Any, check: Callable[..., Any]
+    title: str, function: Callable[..., T], cls: Any, check: Callable[[str, T], object]
 ) -> Any:
     """Wrap `function` so that its results are of class `cls` and know their call.
 
@@ -151,11 +156,11 @@ def recorded(
     name = getattr(function, "__name__", type(function).__name__)
 
     @wraps(function)
-    def made(*args: Any, **kwargs: Any) -> Any:
+    def made(*args: object, **kwargs: object) -> Any:
         return check(name, function(*args, **kwargs))
 
     @wraps(function)
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def make(*args: object, **kwargs: object) -> Any:
         known = list(signature.parameters)
         for k in kwargs:
             if not star and k not in known:
@@ -178,7 +183,7 @@ def recorded(
     return make
 
 
-def is_leaf(x: Any) -> bool:
+def is_leaf(x: object) -> bool:
     """Whether `x` is a leaf of a call: an array of numbers, traced or not.
 
     Booleans are masks, which must be known before tracing.
@@ -206,14 +211,14 @@ class _Dict:
     different types cannot be sorted.
     """
 
-    def __init__(self, keys: Static, values: Any):
+    def __init__(self, keys: Static, values: list[PyTree]):
         self.keys, self.values = keys, values
 
 
 class _Opaque:
     """An argument that JAX cannot flatten, or whose structure cannot be hashed."""
 
-    def __init__(self, thing: Any):
+    def __init__(self, thing: object):
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
@@ -223,7 +228,7 @@ class _Opaque:
         return hash(_Opaque)
 
 
-def _as_tree(x: Any) -> Any:
+def _as_tree(x: PyTree) -> PyTree:
     """An argument as a tree that JAX can flatten."""
     if type(x) is dict:
         return _Dict(Static(x), [_as_tree(value) for value in x.values()])
@@ -236,7 +241,7 @@ def _as_tree(x: Any) -> Any:
         return _Opaque(x)
 
 
-def _from_tree(x: Any) -> Any:
+def _from_tree(x: PyTree) -> PyTree:
     """The inverse of `_as_tree`."""
     if isinstance(x, _Dict):
         return dict(zip(x.keys.values, map(_from_tree, x.values), strict=True))
@@ -245,7 +250,7 @@ def _from_tree(x: Any) -> Any:
     return x.thing if isinstance(x, _Opaque) else x
 
 
-def _copied(x: Any) -> Any:
+def _copied(x: PyTree) -> PyTree:
     """A copy of `x`, if it is a dict, list or tuple, and of those inside it."""
     if type(x) is dict:
         return {k: _copied(v) for k, v in x.items()}
@@ -254,7 +259,7 @@ def _copied(x: Any) -> Any:
     return tuple(map(_copied, x)) if type(x) is tuple else x
 
 
-def _with_operands(x: Any, name: Any = None) -> Any:
+def _with_operands(x: PyTree, name: object = None) -> PyTree:
     if isinstance(x, float) and x and name in OPERANDS:
         return jnp.asarray(x)  # weakly typed, as the number was
     if type(x) is dict:
@@ -267,10 +272,12 @@ def _with_operands(x: Any, name: Any = None) -> Any:
     return x if call is None else cls.of(call.with_operands)  # pyright: ignore
 
 
-def _same_array(a: Any, b: Any) -> bool:
+def _same_array(a: object, b: object) -> bool:
     if a is b:
         return True
-    if any(isinstance(x, Tracer) or not isinstance(x, jax.Array) for x in (a, b)):
+    if not (isinstance(a, jax.Array) and isinstance(b, jax.Array)):
+        return False
+    if isinstance(a, Tracer) or isinstance(b, Tracer):
         return False
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return False

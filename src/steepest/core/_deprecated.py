@@ -7,7 +7,7 @@ from typing import Any
 
 
 def deprecated(
-    module: str, names: Mapping[str, tuple[Any, str]]
+    module: str, names: Mapping[str, tuple[object, str]]
 ) -> Callable[[str], Any]:
     """A module's `__getattr__` that finds deprecated names and warns.
 

@@ -9,7 +9,6 @@ makes one of ours.
 """
 
 import sys
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ._recent import Recent
@@ -49,14 +48,14 @@ def like_optax(cls: type[T]) -> type[T]:
 class _LikeOptax(type):
     """The metaclass: objects of Optax's class are instances of ours."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
         theirs = _theirs(cls)
         return theirs is not None and isinstance(instance, theirs)
 
 
-def _class_of(x: Any) -> type:
+def _class_of(x: object) -> type:
     """The value of `x.__class__`: its type, or that joined with Optax's class."""
     ours = type(x)
     for cls in ours.__mro__:
@@ -66,7 +65,7 @@ def _class_of(x: Any) -> type:
     return ours
 
 
-def _reduce(x: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+def _reduce(x: tuple[object, ...]) -> tuple[type, tuple[object, ...]]:
     """For pickle, whose default way requires that `x.__class__` is `type(x)`."""
     return type(x), tuple(x)
 

@@ -7,7 +7,7 @@ checks the argument. The functions in `numerics` that reduce an array take the r
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 AxisName = str | Sequence[str] | None
 
@@ -19,7 +19,7 @@ class MeshAxes(NamedTuple):
     names: tuple[str, ...]
 
 
-def mesh_axes(who: str, axis_name: Any) -> MeshAxes | None:
+def mesh_axes(who: str, axis_name: object) -> MeshAxes | None:
     """The axes as an object, or `None` if there are none.
 
     Args:

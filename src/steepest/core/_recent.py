@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 Made = TypeVar("Made")
 
@@ -50,7 +50,7 @@ class Recent(Generic[Made]):
                 self._kept.popitem(last=False)
         return made
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """A copy starts empty: the values can be computed again."""
         return type(self), (self.size,)
 

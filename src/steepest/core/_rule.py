@@ -22,17 +22,23 @@ and dtype: neither appears in the rule.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, get_args, Literal, NamedTuple
+from typing import Any, get_args, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from ._mesh import MeshAxes
 from ._static import Static
 from ._transformation import EmptyState
+from ._types import Real, ScalarOrSchedule, Schedule
+
+T = TypeVar("T")
 
 Kind = Literal["elementwise", "whole", "final"]
 
@@ -51,7 +57,7 @@ class Names(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def names_of(f: Callable[..., Any]) -> Names:
+def names_of(f: Callable[..., object]) -> Names:
     """The names of the arguments of `f`.
 
     Args:
@@ -64,7 +70,7 @@ def names_of(f: Callable[..., Any]) -> Names:
     return Names(arrays, numbers, optional)
 
 
-def call_by_name(f: Callable[..., Any], have: Mapping[str, Any]) -> Any:
+def call_by_name(f: Callable[..., T], have: Mapping[str, object]) -> T:
     """Call `f` with the values that its signature names.
 
     Args:
@@ -83,7 +89,7 @@ class PerStep(NamedTuple):
     gives: tuple[str, ...]  # the names of the numbers it computes
 
 
-def gives(*names: str) -> Callable[[Callable[..., Any]], PerStep]:
+def gives(*names: str) -> Callable[[Callable[..., object]], PerStep]:
     """Decorate the `per_step` of a rule, or the `before` of a measure.
 
     Positional arguments of the function are fields that the rule keeps for the tree.
@@ -100,7 +106,7 @@ def gives(*names: str) -> Callable[[Callable[..., Any]], PerStep]:
 class Measure(NamedTuple):
     """Scalars that are summed over all leaves. `per_step` gets the sum as `total`."""
 
-    function: Callable[..., Any]  # (g, p, *memory, *, numbers) -> scalars
+    function: Callable[..., object]  # (g, p, *memory, *, numbers) -> scalars
     # (*shared, *, numbers) -> numbers for `function`, `per_step` and `formula`. Since
     # all three get the same values, XLA can share what they compute.
     before: PerStep | None = None
@@ -115,7 +121,7 @@ class Every(NamedTuple):
     """
 
     k: str  # the name of the number k
-    formula: Callable[..., Any]  # (g, *memory, *, numbers) -> memory
+    formula: Callable[..., object]  # (g, *memory, *, numbers) -> memory
 
 
 class Matrix(NamedTuple):
@@ -125,9 +131,9 @@ class Matrix(NamedTuple):
     commute with transposition, since tall and wide matrices share a stack.
     """
 
-    formula: Callable[..., Any]  # (g, *memory, *, numbers) -> (u, *memory)
+    formula: Callable[..., object]  # (g, *memory, *, numbers) -> (u, *memory)
     # (shape, *, numbers) -> (*stack, m, n): a leaf with more axes as matrices
-    fold: Callable[..., Any] | None = None
+    fold: Callable[..., tuple[int, ...]] | None = None
     every: Every | None = None
 
 
@@ -135,10 +141,10 @@ class At(NamedTuple):
     """A schedule among the numbers of a rule that depends on another count."""
 
     count: str  # the field of `shared` that it depends on
-    schedule: Callable[[Any], Any]
+    schedule: Schedule
 
     @classmethod
-    def of(cls, count: str, x: Any) -> Any:
+    def of(cls, count: str, x: ScalarOrSchedule) -> "At | Real":
         """`x` if it is a number; a schedule of this count if it is a function."""
         return cls(count, x) if callable(x) else x
 
@@ -148,13 +154,13 @@ class Rule:
     """A formula and its data."""
 
     name: str  # used in error messages
-    formula: Callable[..., Any]  # (g, p, *memory, *, numbers) -> (u, *memory)
+    formula: Callable[..., object]  # (g, p, *memory, *, numbers) -> (u, *memory)
     State: type = EmptyState  # the NamedTuple whose fields are `shared` and `memory`
     # Kept for each leaf: (p, *, numbers) -> an array. A rule that is not elementwise
     # may return several, in a list or tuple.
-    memory: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    memory: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     # Kept once for the tree: (*, numbers) -> an array.
-    shared: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    shared: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     # Hyperparameters. A function is a schedule: each step uses its value at `count`.
     numbers: Mapping[str, Any] = field(default_factory=dict)
     per_step: PerStep | None = None  # (*shared, *, numbers) -> (numbers, *shared)
@@ -169,7 +175,7 @@ class Rule:
     kind: Kind = "elementwise"
     counted: type | None = None  # the State to use if a number is a schedule
     # g -> the end of an error message, to be read after "leaf ['w']", or `None`
-    check_leaf: Callable[[Any], str | None] | None = None
+    check_leaf: Callable[[Array], str | None] | None = None
 
     def __post_init__(self) -> None:
         for part, f in {"formula": self.formula, **self.memory, **self.shared}.items():
@@ -197,7 +203,7 @@ class Rule:
         return self.kind != "whole" and self.matrix is None
 
     @property
-    def schedules(self) -> dict[str, Any]:
+    def schedules(self) -> dict[str, object]:
         """The numbers that are functions of `count`."""
         numbers = self.numbers.items()
         return {k: x for k, x in numbers if is_schedule(x) and not isinstance(x, At)}
@@ -210,7 +216,7 @@ class Rule:
         """
         return tuple(f"last_{k}" if k in ("g", "p") else k for k in self.memory)
 
-    def begin(self, p: Any) -> dict[str, Any]:
+    def begin(self, p: ArrayLike | jax.ShapeDtypeStruct) -> dict[str, PyTree]:
         """The initial memory of a leaf, by name.
 
         Args:
@@ -218,11 +224,11 @@ class Rule:
         """
         return {k: f(p, **self.asked_by(f)) for k, f in self.memory.items()}
 
-    def begin_shared(self) -> dict[str, Any]:
+    def begin_shared(self) -> dict[str, PyTree]:
         """The initial values of what is kept for the tree, by name."""
         return {k: f(**self.asked_by(f)) for k, f in self.shared.items()}
 
-    def asked_by(self, f: Callable[..., Any]) -> dict[str, Any]:
+    def asked_by(self, f: Callable[..., object]) -> dict[str, object]:
         """The numbers of the rule in the signature of `f`, by name."""
         return {k: self.numbers[k] for k in names_of(f).numbers if k in self.numbers}
 
@@ -237,7 +243,7 @@ class Rule:
         found = tuple(k for k in self.extra if k in wanted)
         return ("params", *found) if "p" in wanted else found
 
-    def _functions(self) -> list[Callable[..., Any]]:
+    def _functions(self) -> list[Callable[..., object]]:
         """The functions that run in a step."""
         found: list[Any] = [self.formula, self.per_step]
         if self.measure is not None:
@@ -270,7 +276,7 @@ class Rule:
                 self._check_every(matrix.every)
                 self._check_function(matrix.every.formula, arrays, last)
 
-    def _gives(self, title: str, per_step: Any) -> tuple[str, ...]:
+    def _gives(self, title: str, per_step: object) -> tuple[str, ...]:
         """The names that a `per_step` gives."""
         if not isinstance(per_step, PerStep | None):
             raise TypeError(
@@ -288,7 +294,12 @@ class Rule:
         if problem is not None:
             raise TypeError(f"{self.name}: every: {problem}.")
 
-    def _check_function(self, f: Any, arrays: Any, numbers: Any) -> None:
+    def _check_function(
+        self,
+        f: PerStep | Callable[..., object] | None,
+        arrays: Collection[str] | None,
+        numbers: Collection[str],
+    ) -> None:
         if f is None:
             return
         f = f.function if isinstance(f, PerStep) else f
@@ -307,12 +318,12 @@ class Rule:
                 )
 
 
-def is_schedule(x: Any) -> bool:
+def is_schedule(x: object) -> bool:
     """Whether a number of a rule is a schedule. Classes, such as dtypes, are not."""
     return isinstance(x, At) or (callable(x) and not isinstance(x, type))
 
 
-def only_real(g: Any) -> str | None:
+def only_real(g: Array | np.ndarray) -> str | None:
     """A `check_leaf` that refuses complex leaves.
 
     Args:
@@ -326,13 +337,13 @@ def only_real(g: Any) -> str | None:
     )
 
 
-def _flatten(rule: Rule) -> tuple[tuple[Any], Static]:
+def _flatten(rule: Rule) -> tuple[tuple[dict[str, object]], Static]:
     fields = {k: getattr(rule, k) for k in Rule.__dataclass_fields__ if k != "numbers"}
     pairs = (tuple(x.items()) if isinstance(x, Mapping) else x for x in fields.values())
     return (dict(rule.numbers),), Static(pairs)
 
 
-def _unflatten(static: Static, children: tuple[Any]) -> Rule:
+def _unflatten(static: Static, children: Sequence[object]) -> Rule:
     names = (k for k in Rule.__dataclass_fields__ if k != "numbers")
     fields = dict(zip(names, static.values, strict=True), numbers=children[0])
     fields |= {k: dict(fields[k]) for k in ("memory", "shared")}

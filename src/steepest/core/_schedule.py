@@ -1,9 +1,10 @@
 """Schedules that know how they were made."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
+from jax.typing import ArrayLike
 
 from ._call import Call, Made, recorded
 from ._types import Schedule
@@ -29,7 +30,7 @@ class MadeSchedule(Made):
         """The result of `call`."""
         return cls(call)
 
-    def __call__(self, count: Any) -> Any:
+    def __call__(self, count: ArrayLike) -> ArrayLike:
         """The value at this count."""
         return self.call.made(count)
 
@@ -42,7 +43,7 @@ class MadeSchedule(Made):
     def __repr__(self) -> str:
         return written(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return MadeSchedule, (self.call,)
 
     @property

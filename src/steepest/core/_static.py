@@ -4,7 +4,7 @@ In Python, `1 == 1.0 == True` and `0.0 == -0.0`. A program compiled for one of t
 not the right program for the others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ class Static:
 
     __slots__ = ("_hash", "_keys", "values")
 
-    def __init__(self, values: Iterable[Any]):
-        self.values = tuple(values)
+    def __init__(self, values: Iterable[object]):
+        self.values: tuple[Any, ...] = tuple(values)
         self._keys = tuple(map(_key, self.values))
         self._hash = hash(self._keys)
 
@@ -38,11 +38,11 @@ class Static:
     def __repr__(self) -> str:
         return f"Static{self.values!r}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return Static, (self.values,)
 
 
-def _key(x: Any) -> Any:
+def _key(x: object) -> Hashable:
     """A key for a value: equal keys mean equal programs."""
     if isinstance(x, _PLAIN):
         return type(x), repr(x)  # `repr` tells -0.0 from 0.0, and all NaNs are one
@@ -62,7 +62,7 @@ def _key(x: Any) -> Any:
 class _Itself:
     """An object, equal only to itself, and kept alive."""
 
-    def __init__(self, thing: Any):
+    def __init__(self, thing: object):
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:

@@ -1,14 +1,22 @@
 """What a gradient transformation is: a pure `init` and a pure `update`."""
 
 import inspect
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, runtime_checkable, TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import (
+    Any,
+    NamedTuple,
+    Protocol,
+    runtime_checkable,
+    TYPE_CHECKING,
+    TypeVar,
+)
 
 import jax
 
 from ._call import Call, Made, recorded
 from ._errors import not_a_transformation
 from ._like_optax import like_optax
+from ._static import Static
 from ._types import OptState, Params, Updates
 from ._written import written
 
@@ -84,24 +92,24 @@ class Transformation(GradientTransformationExtraArgs, Made):
     static. So it can be an argument of `jax.jit`, `jax.vmap` and `jax.grad`.
     """
 
-    call: Any  # a Call, or `None`
+    call: Call | None
     # Set by wrappers: `(call, updates, state, params, extra_args) -> (updates, state)`,
     # a step that is compiled with the optimizer as an argument.
-    step: Callable[..., Any] | None
-    _info: Any
+    step: Callable[..., tuple[Updates, OptState]] | None
+    _info: object
 
     def __new__(
         cls,
         init: Callable[..., OptState],
         update: Callable[..., tuple[Updates, OptState]],
-        info: Any = None,
-        step: Callable[..., Any] | None = None,
+        info: object = None,
+        step: Callable[..., tuple[Updates, OptState]] | None = None,
     ) -> Any:  # an object of this class
         tx = tuple.__new__(cls, (init, update))
         tx.call, tx._info, tx.step = None, info, step
         return tx
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         _register(cls)
 
@@ -127,7 +135,7 @@ class Transformation(GradientTransformationExtraArgs, Made):
     def __repr__(self) -> str:
         return super().__repr__() if self.call is None else written(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         if self.call is None:
             return type(self), (*self, self._info, self.step)
         return type(self).of, (self.call,)
@@ -175,7 +183,7 @@ class Update(_Method):
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         made = self.call.made
         step = getattr(made, "step", None)
@@ -195,16 +203,20 @@ def _register_methods() -> None:
 
 
 def _register(cls: type[Transformation]) -> None:
-    def flatten(tx: Transformation) -> Any:
+    def flatten(tx: Transformation) -> tuple[tuple[object, ...], "_Rest | Static"]:
         return (tuple(tx), _rest(tx)) if tx.call is None else tx.call.flatten()
 
-    def flatten_with_keys(tx: Transformation) -> Any:
+    def flatten_with_keys(
+        tx: Transformation,
+    ) -> tuple[Sequence[tuple[object, object]], "_Rest | Static"]:
         if tx.call is not None:
             return tx.call.flatten_with_keys()
         names = map(jax.tree_util.GetAttrKey, ("init", "update"))
         return tuple(zip(names, tx, strict=True)), _rest(tx)
 
-    def unflatten(static: Any, children: Any) -> Transformation:
+    def unflatten(
+        static: "_Rest | Static", children: Iterable[object]
+    ) -> Transformation:
         if isinstance(static, _Rest):
             return cls(*children, *static)  # pyright: ignore[reportCallIssue]
         return cls.of(Call.unflatten(static, children))
@@ -215,8 +227,8 @@ def _register(cls: type[Transformation]) -> None:
 class _Rest(NamedTuple):
     """The fields of a pair without a call, besides its two functions."""
 
-    info: Any
-    step: Any
+    info: object
+    step: object
 
 
 def _rest(tx: Transformation) -> _Rest:
@@ -282,7 +294,7 @@ def stateless(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         del extra_args
         return f(updates, params), state
@@ -314,7 +326,7 @@ def as_inner(
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
-    whole: Any = getattr(tx, "gradient_transformation", None)
+    whole: object = getattr(tx, "gradient_transformation", None)
     if callable(whole):  # `MultiSteps`, ours or Optax's
         return as_inner(name, place, whole())  # pyright: ignore[reportArgumentType]
     if not isinstance(tx, AnyTransformation):
@@ -326,7 +338,7 @@ def as_inner(
         updates: Updates,
         state: OptState,
         params: Params | None = None,
-        **extra_args: Any,
+        **extra_args: object,
     ) -> tuple[Updates, OptState]:
         del extra_args
         return tx.update(updates, state, params)
@@ -334,7 +346,7 @@ def as_inner(
     return GradientTransformationExtraArgs(tx.init, update)
 
 
-def _has_double_star(f: Callable[..., Any]) -> bool:
+def _has_double_star(f: Callable[..., object]) -> bool:
     arguments = inspect.signature(f).parameters.values()
     return any(a.kind is a.VAR_KEYWORD for a in arguments)
 

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,7 @@ from ._call import Call, call_of
 from ._static import Static
 
 
-def shown_arguments(call: Call) -> Iterator[tuple[str | None, Any]]:
+def shown_arguments(call: Call) -> Iterator[tuple[str | None, object]]:
     """The arguments to show, by name; those from `*args` have no name.
 
     These are all numbers, and other arguments that differ from their defaults.
@@ -30,7 +29,7 @@ def shown_arguments(call: Call) -> Iterator[tuple[str | None, Any]]:
             yield name, x
 
 
-def written(x: Any) -> str:
+def written(x: object) -> str:
     """The text that a person would type for `x`.
 
     Args:
@@ -61,7 +60,7 @@ def written(x: Any) -> str:
     return repr(x)
 
 
-def _listed(texts: list[str], values: list[Any]) -> str:
+def _listed(texts: list[str], values: list[object]) -> str:
     """Texts joined by commas; one per line if one of them is a transformation."""
     calls = any(isinstance(x, tuple) and call_of(x) for x in values)
     if not calls and not any("\n" in text for text in texts):
@@ -70,9 +69,9 @@ def _listed(texts: list[str], values: list[Any]) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
-def _is_number(x: Any) -> bool:
+def _is_number(x: object) -> bool:
     return isinstance(x, int | float | complex) and not isinstance(x, bool)
 
 
-def _is_same(x: Any, default: Any) -> bool:
+def _is_same(x: object, default: object) -> bool:
     return x is default or Static([x]) == Static([default])

@@ -42,7 +42,6 @@ from .step import (
     loop as loop,
     make_step as make_step,
     periodic_update as periodic_update,
-    set_aside as set_aside,
     when as when,
     WrapperInfo as WrapperInfo,
     wrapping as wrapping,

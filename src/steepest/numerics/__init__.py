@@ -1,16 +1,16 @@
 """Functions of one array. No pytrees, no state."""
 
+from ._adam_family import (
+    bias_corrections as bias_corrections,
+    nesterov_corrections as nesterov_corrections,
+    nesterov_mean as nesterov_mean,
+    spread as spread,
+)
 from ._axes import (
     as_matrices as as_matrices,
     Axes as Axes,
     axes_of as axes_of,
     from_matrices as from_matrices,
-)
-from ._beginnings import (
-    copy_of as copy_of,
-    number_or_schedule as number_or_schedule,
-    scalar as scalar,
-    wide_moment as wide_moment,
 )
 from ._devices import (
     any_over as any_over,
@@ -21,26 +21,21 @@ from ._devices import (
     sum_over as sum_over,
     varying as varying,
 )
-from ._estimates import (
-    bias_corrections as bias_corrections,
-    nesterov_corrections as nesterov_corrections,
-    nesterov_mean as nesterov_mean,
-    spread as spread,
-)
 from ._gram import (
     gram_newton_schulz as gram_newton_schulz,
     orthogonal as orthogonal,
     quick_dtype as quick_dtype,
 )
 from ._half import at_least_float32 as at_least_float32, promoted as promoted
+from ._init import (
+    copy_of as copy_of,
+    number_or_schedule as number_or_schedule,
+    scalar as scalar,
+    wide_moment as wide_moment,
+)
 from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
 from ._keys import key_from as key_from
-from ._lengths import (
-    length as length,
-    rms as rms,
-    sqrt_or_zero as sqrt_or_zero,
-    squares as squares,
-)
+from ._lengths import length as length, rms as rms, squares as squares
 from ._moments import (
     abs_sq as abs_sq,
     before as before,
@@ -61,7 +56,6 @@ from ._norms import (
     root as root,
     sum_of_squares as sum_of_squares,
 )
-from ._order import after as after
 from ._parts import by_parts as by_parts
 from ._polar import (
     newton_schulz as newton_schulz,
@@ -87,3 +81,14 @@ from ._safe import (
 )
 from ._sharding import sharded_like as sharded_like
 from ._simplex import simplex as simplex
+from ._xla import (
+    after as after,
+    computed_once as computed_once,
+    inlined as inlined,
+    largest as largest,
+    most_in_stack as most_in_stack,
+    read_again as read_again,
+    set_apart as set_apart,
+    slope_if as slope_if,
+    sqrt_or_zero as sqrt_or_zero,
+)

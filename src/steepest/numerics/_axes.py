@@ -6,7 +6,7 @@ output axes. The remaining axes are batch axes: each index along them is one mat
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Inexact
@@ -21,7 +21,10 @@ class Axes(NamedTuple):
 
 
 def axes_of(
-    name: str, shape: Sequence[int], reduction: int | Sequence[int], output: Any
+    name: str,
+    shape: Sequence[int],
+    reduction: int | Sequence[int],
+    output: int | Sequence[int],
 ) -> Axes:
     """The axes of a tensor of this shape, as non-negative numbers.
 

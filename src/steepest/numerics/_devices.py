@@ -10,14 +10,15 @@ from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from ..core import MeshAxes
 
 T = TypeVar("T")
 
 
-def split_over(axes: MeshAxes | None, *arrays: Any) -> tuple[str, ...]:
+def split_over(axes: MeshAxes | None, *arrays: ArrayLike) -> tuple[str, ...]:
     """The named mesh axes over which the arrays are split.
 
     Outside `shard_map` there are none: the arrays are whole. Inside, JAX tracks the
@@ -59,7 +60,7 @@ def parts_over(where: Sequence[str]) -> int:
 
 
 def by_split(
-    axes: MeshAxes | None, leaves: Sequence[Any]
+    axes: MeshAxes | None, leaves: Sequence[PyTree]
 ) -> dict[tuple[str, ...], list[int]]:
     """The indices of the leaves, grouped by the mesh axes they are split over.
 
@@ -80,8 +81,8 @@ def by_split(
 
 def sum_of_leaves(
     axes: MeshAxes | None,
-    measure: Callable[[Any], Array],
-    leaves: Sequence[Any],
+    measure: Callable[[PyTree], Array],
+    leaves: Sequence[PyTree],
     start: Array,
 ) -> Array:
     """The sum of `measure` over all leaves, on all devices.
@@ -99,7 +100,7 @@ def sum_of_leaves(
     return total
 
 
-def varying(x: Any) -> frozenset[str]:
+def varying(x: ArrayLike) -> frozenset[str]:
     """The mesh axes over which `x` varies, as tracked by JAX."""
     kind: Any = jax.typeof(x)
     # Renamed between JAX 0.10.0 and 0.10.2.

@@ -7,13 +7,15 @@ then with `x`. A tall `x` is multiplied from the right by polynomials of `x^H x`
 Dao AI Lab, Gram Newton-Schulz, 2026, github.com/Dao-AILab/gram-newton-schulz
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
 
 from ..core import Real
-from ._polar import factor, frobenius, Gram, gram_of, Matrix, newton_schulz, times
+from ._polar import factor, frobenius, Gram, gram_of, Matrix, newton_schulz, Row, times
 from ._polynomials import Polynomials
 
 # Above this ratio `r` of the sides the Gram form needs fewer multiplications: with five
@@ -24,7 +26,11 @@ _AGAIN = 3  # steps between two updates of the Gram matrix; the first comes afte
 
 
 def orthogonal(
-    x: Matrix, polynomials: Polynomials, *, dtype: Any = None, eps: Real = 1e-8
+    x: Matrix,
+    polynomials: Polynomials,
+    *,
+    dtype: DTypeLike | None = None,
+    eps: Real = 1e-8,
 ) -> Matrix:
     """Approximate `U V^H`, where `x = U S V^H`, in the faster of two forms.
 
@@ -50,7 +56,7 @@ def orthogonal(
     return run(y, polynomials).astype(x.dtype)
 
 
-def quick_dtype(x: Matrix) -> Any:
+def quick_dtype(x: Matrix) -> np.dtype:
     """The default dtype of the steps: half precision where that is fast.
 
     On a GPU float16 is as fast as bfloat16 and eight times as precise, and a matrix of
@@ -87,7 +93,7 @@ def gram_newton_schulz(x: Matrix, polynomials: Polynomials) -> Matrix:
     return x
 
 
-def _product(gram: Gram, polynomials: list[Any]) -> Gram:
+def _product(gram: Gram, polynomials: Sequence[Row]) -> Gram:
     """The product of the factors of a few steps, from the Gram matrix alone."""
     p = product = factor(gram, polynomials[0])
     for row in polynomials[1:]:

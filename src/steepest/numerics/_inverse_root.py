@@ -5,24 +5,26 @@ Anil et al., Scalable second order optimization for deep learning, 2020,
 arXiv:2002.09018
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .. import check
+from ..core import Real
 from ._half import at_least_float32
 from ._power_iteration import power_iteration
 
 
 def matrix_inverse_pth_root(
-    matrix: Any,
-    p: Any,
-    num_iters: Any = 100,
-    ridge_epsilon: Any = 1e-6,
-    error_tolerance: Any = 1e-6,
+    matrix: ArrayLike,
+    p: Real,
+    num_iters: Real = 100,
+    ridge_epsilon: Real = 1e-6,
+    error_tolerance: Real = 1e-6,
     precision: jax.lax.Precision = jax.lax.Precision.HIGHEST,
 ) -> tuple[Float[Array, "n n"], Float[Array, ""]]:
     """`A^(-1/p)` of a symmetric positive semidefinite matrix.
@@ -75,7 +77,7 @@ def matrix_inverse_pth_root(
     return (scale**-share * h).astype(matrix.dtype), error
 
 
-def _symmetric(name: str, matrix: Any) -> Float[Array, "n n"]:
+def _symmetric(name: str, matrix: ArrayLike) -> Float[Array, "n n"]:
     """The matrix as an array, after checking its shape and dtype."""
     (matrix,) = check.array(name, matrix=matrix)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
@@ -93,10 +95,10 @@ def _symmetric(name: str, matrix: Any) -> Float[Array, "n n"]:
 
 def _newton(
     a: Array,
-    p: Any,
+    p: Real,
     share: Array,
-    num_iters: Any,
-    error_tolerance: Any,
+    num_iters: Real,
+    error_tolerance: Real,
     precision: jax.lax.Precision,
 ) -> tuple[Array, Array]:
     """The iteration for `H` and its final error; `share` is `1 / p`."""
@@ -141,7 +143,7 @@ def _newton(
     return h, error
 
 
-def _power(x: Array, p: Any, times: Any) -> Array:
+def _power(x: Array, p: Real, times: Callable[[Array, Array], Array]) -> Array:
     """`x^p` by repeated squaring: one or two products for each binary digit of `p`."""
     if isinstance(p, int):
         if p == 1:

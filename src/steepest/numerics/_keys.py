@@ -10,7 +10,7 @@ from jaxtyping import Array
 from ..core import warn
 
 
-def key_from(name: str, key: Any, seed: int | None = None) -> Array:
+def key_from(name: str, key: object, seed: int | None = None) -> Array:
     """A typed key from a key or a seed.
 
     Args:

@@ -1,31 +1,15 @@
 """Norms of one array: exactly zero at zero, with gradient zero there."""
 
-from typing import Any
-
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Inexact, Num
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Inexact
 
 from ..core import MeshAxes
 from ._devices import parts_over, split_over
 from ._moments import abs_sq
 from ._norms import sum_of_squares
 from ._precision import wide_dtype
-from ._products import quotient
-
-
-@jax.custom_jvp
-def sqrt_or_zero(x: Num[Array, "..."] | float) -> Num[Array, "..."]:
-    """`sqrt(x)` with derivative 0 at 0, where that of `sqrt` is infinite."""
-    # Not `jnp.where`: XLA would repeat the choice for every element that uses a norm.
-    return jnp.sqrt(x)
-
-
-@sqrt_or_zero.defjvp
-def _sqrt_or_zero_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    (x,), (t,) = primals, tangents
-    y = sqrt_or_zero(x)
-    return y, quotient(t / 2, y)
+from ._xla import sqrt_or_zero
 
 
 def length(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, ""]:
@@ -39,7 +23,7 @@ def rms(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, 
     return sqrt_or_zero(sum_of_squares(x, axes) / max(size, 1))
 
 
-def squares(x: Any) -> Float[Array, "..."]:
+def squares(x: ArrayLike) -> Float[Array, "..."]:
     """`|x|^2` of an array of any dtype, in float32 or wider."""
     x = jnp.asarray(x)
     return abs_sq(x if jnp.iscomplexobj(x) else x.astype(wide_dtype([x])))

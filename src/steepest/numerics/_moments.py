@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Inexact, Int, Num
 
-from ..core import Real
+from ..core import Param, Real
 from ._precision import is_inexact, wide_dtype
 
 Leaf = Inexact[Array, "..."]
@@ -17,14 +18,14 @@ Leaf = Inexact[Array, "..."]
 class Zeros:
     """An initial value: zeros like `p`."""
 
-    usual: Callable[[Any], Any]  # p -> the default dtype
-    dtype: Any = None  # the dtype chosen by the user
+    usual: Callable[[Param], np.dtype]  # p -> the default dtype
+    dtype: DTypeLike | None = None  # the dtype chosen by the user
 
-    def __call__(self, p: Any) -> Leaf:
+    def __call__(self, p: Param) -> Leaf:
         return jnp.zeros_like(p, dtype=self.dtype or self.usual(p))
 
 
-def first_moment(dtype: Any = None) -> Zeros:
+def first_moment(dtype: DTypeLike | None = None) -> Zeros:
     """The initial value of a mean of gradients: zeros like `p`, in `dtype` if given.
 
     In float32 for integers: an integer mean would lose its fraction.
@@ -32,7 +33,7 @@ def first_moment(dtype: Any = None) -> Zeros:
     return Zeros(_own_or_wide, dtype)
 
 
-def second_moment(dtype: Any = None) -> Zeros:
+def second_moment(dtype: DTypeLike | None = None) -> Zeros:
     """The initial value of a mean of squares: real zeros like `p`, in float32 or wider.
 
     In bfloat16 an average with decay 0.999 cannot move: 8 bits cannot register a change
@@ -41,16 +42,16 @@ def second_moment(dtype: Any = None) -> Zeros:
     return Zeros(_wide, dtype)
 
 
-def is_chosen(begin: Callable[..., Any]) -> bool:
+def is_chosen(begin: Callable[..., object]) -> bool:
     """Whether the user chose the dtype of this memory."""
     return isinstance(begin, Zeros) and begin.dtype is not None
 
 
-def _own_or_wide(p: Any) -> Any:
+def _own_or_wide(p: Param) -> np.dtype:
     return jnp.result_type(p) if is_inexact(p) else wide_dtype([p])
 
 
-def _wide(p: Any) -> Any:
+def _wide(p: Param) -> np.dtype:
     return wide_dtype([p])
 
 

@@ -4,10 +4,9 @@ Beck and Teboulle, A fast iterative shrinkage-thresholding algorithm for linear 
 problems, 2009
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .. import check
@@ -16,7 +15,11 @@ from ._lengths import length
 
 
 def nnls(
-    A: Any, b: Any, iters: int | float, unroll: int | bool = 1, L: Any = None
+    A: object,
+    b: object,
+    iters: int | float,
+    unroll: int | bool = 1,
+    L: ArrayLike | None = None,
 ) -> Float[Array, "..."]:
     """Approximate the `x >= 0` that minimizes `|A x - b|`.
 
@@ -59,7 +62,9 @@ def nnls(
     bound = length(gram) if L is None else jnp.asarray(L).astype(wide)
     bound = jnp.where(bound == 0, 1, bound)  # A is zero, and x stays zero
 
-    def step(state: tuple[Array, Array, Array], _: None) -> tuple[Any, None]:
+    def step(
+        state: tuple[Array, Array, Array], _: None
+    ) -> tuple[tuple[Array, Array, Array], None]:
         x, y, t = state
         new_x = jnp.maximum(y - (gram @ y - target) / bound, 0)
         new_t = (1 + jnp.sqrt(1 + 4 * t * t)) / 2

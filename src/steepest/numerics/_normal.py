@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, Inexact
 
 from .. import check
@@ -20,7 +20,7 @@ class MultiNormal:
     log p(x) = - sum (x - loc)^2 / (2 scale^2) + log_scale + log(2 pi) / 2
     """
 
-    def __init__(self, loc: Any, log_scale: Any):
+    def __init__(self, loc: ArrayLike, log_scale: ArrayLike):
         self._loc, self._log_scale = check.array(_NAME, loc=loc, log_scale=log_scale)
         self._shape = _common("loc", self._loc, "log_scale", self._log_scale)
 
@@ -49,7 +49,7 @@ class MultiNormal:
         loc, log_scale = self._broadcast(full, dtype)
         return loc + jnp.exp(log_scale) * z
 
-    def log_prob(self, x: Any) -> Inexact[Array, "..."]:
+    def log_prob(self, x: ArrayLike) -> Inexact[Array, "..."]:
         """The log-density at `x`, one value for each index of its leading axes.
 
         Args:
@@ -65,7 +65,9 @@ class MultiNormal:
         axes = tuple(range(-len(self._shape), 0))
         return jnp.sum(logs, axes).astype(dtype)
 
-    def _broadcast(self, shape: tuple[int, ...], dtype: Any) -> tuple[Array, Array]:
+    def _broadcast(
+        self, shape: tuple[int, ...], dtype: DTypeLike
+    ) -> tuple[Array, Array]:
         loc, log_scale = self.params
         return (
             jnp.broadcast_to(loc.astype(dtype), shape),
@@ -84,7 +86,7 @@ def _common(argument: str, x: Array, other: str, y: Array) -> tuple[int, ...]:
         ) from None
 
 
-def multi_normal(loc: Any, log_scale: Any) -> MultiNormal:
+def multi_normal(loc: ArrayLike, log_scale: ArrayLike) -> MultiNormal:
     """The normal distribution with mean `loc` and scale `exp(log_scale)`.
 
     Args:

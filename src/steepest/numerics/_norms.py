@@ -1,7 +1,5 @@
 """Squared norms of one array, and roots with finite derivatives."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
@@ -41,7 +39,9 @@ def _cube_root(x: Array) -> Array:
 
 
 @_cube_root.defjvp
-def _cube_root_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _cube_root_jvp(
+    primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
     (x,), (t,) = primals, tangents
     y = _cube_root(x)
     return y, t * (y / x / 3)

@@ -1,13 +1,13 @@
 """Formulas for real arrays, applied to complex ones."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 
-def by_parts(f: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
+def by_parts(f: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
     """Apply `f` to real arrays, or to the real and imaginary parts of complex ones.
 
     Args:
@@ -18,7 +18,7 @@ def by_parts(f: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]
     (4+9j)
     """
 
-    def of_parts(*arrays: Any) -> tuple[Any, ...]:
+    def of_parts(*arrays: Array) -> tuple[Array, ...]:
         if not any(map(jnp.iscomplexobj, arrays)):
             return f(*arrays)
         real, imaginary = f(*map(jnp.real, arrays)), f(*map(jnp.imag, arrays))

@@ -10,7 +10,7 @@ Boissin et al., Turbo-Muon, 2025, arXiv:2512.04632 (preconditioning `aol`)
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -23,12 +23,13 @@ from ._norms import root, sum_of_squares
 
 Matrix: TypeAlias = Inexact[Array, "m n"]
 Gram: TypeAlias = Inexact[Array, "k k"]
+Row: TypeAlias = tuple[Real, Real, Real] | Inexact[Array, "3"]  # (a, b, c)
 
 
 def polar(
     x: Matrix,
     coefficients: Float[Array, "3"] | Float[Array, "steps 3"],
-    steps: Any = 5,
+    steps: int | np.integer | Array = 5,
     preconditioning: str = "frobenius",
     eps: Real = 1e-8,
 ) -> Matrix:
@@ -58,7 +59,7 @@ def polar(
     return jax.lax.fori_loop(0, steps, lambda _, x: newton_schulz(x, [rows]), x)
 
 
-def newton_schulz(x: Matrix, rows: Sequence[Any], gram: Gram | None = None) -> Matrix:
+def newton_schulz(x: Matrix, rows: Sequence[Row], gram: Gram | None = None) -> Matrix:
     """`x <- (a I + b A + c A^2) x` with `A = x x^H`, for each step.
 
     A tall matrix is multiplied from the right: `x (a I + b A + c A^2)`, `A = x^H x`.
@@ -87,7 +88,7 @@ def _is_tall(x: Matrix) -> bool:
     return x.shape[0] > x.shape[1]
 
 
-def factor(gram: Gram, row: Any) -> Gram:
+def factor(gram: Gram, row: Row) -> Gram:
     """`a I + b A + c A^2`: the factor of one step.
 
     One pass over a small matrix, in float32 or wider. Adding `a x` afterwards would be
@@ -105,7 +106,7 @@ def factor(gram: Gram, row: Any) -> Gram:
     return polynomial.astype(gram.dtype)
 
 
-def _scaled(x: Matrix, eps: Real) -> tuple[Matrix, Any]:
+def _scaled(x: Matrix, eps: Real) -> tuple[Matrix, Array]:
     """`x` and `eps` over the largest element, so that squares stay in range."""
     top = _or_one(jax.lax.stop_gradient(jnp.max(jnp.abs(x))))
     return x / top.astype(x.dtype), eps / top
@@ -161,7 +162,7 @@ def _aol(x: Matrix, eps: Real) -> tuple[Matrix, Gram]:
     return x / sizes, gram / (sizes * sizes.T)
 
 
-PRECONDITIONINGS: dict[str, Callable[..., Any]] = {
+PRECONDITIONINGS: dict[str, Callable[..., tuple[Matrix, Gram | None]]] = {
     "frobenius": frobenius,
     "spectral": _spectral,
     "aol": _aol,

@@ -4,27 +4,31 @@ von Mises and Pollaczek-Geiringer, Praktische Verfahren der Gleichungsauflosung,
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from .. import check
+from ..core import Real
 from ._half import at_least_float32, promoted
 from ._products import inner, quotient
 
 _NAME = "power_iteration"
+# The step count, v, A v, the eigenvalue, and whether it has converged.
+State: TypeAlias = tuple[Array, PyTree, PyTree, Array, Array]
 
 
 def power_iteration(
-    matrix: Any,
+    matrix: ArrayLike | Callable[[PyTree], PyTree],
     *,
     v0: PyTree = None,
-    num_iters: Any = 100,
-    error_tolerance: Any = 1e-6,
+    num_iters: Real = 100,
+    error_tolerance: Real = 1e-6,
     precision: jax.lax.Precision = jax.lax.Precision.HIGHEST,
-    key: Any = None,
+    key: Array | None = None,
 ) -> tuple[Array, PyTree]:
     """The eigenvalue of largest modulus of a symmetric matrix, and its eigenvector.
 
@@ -112,8 +116,8 @@ def _iterate(
     times: Callable[[PyTree], PyTree],
     v0: PyTree,
     like: PyTree,
-    num_iters: Any,
-    tolerance: Any,
+    num_iters: Real,
+    tolerance: Real,
 ) -> tuple[Array, PyTree]:
     """The eigenvalue and its eigenvector, each in the dtype of `like`."""
     leaves = jax.tree.leaves
@@ -139,7 +143,7 @@ def _iterate(
             else_,
         )
 
-    def step(state: Any) -> Any:
+    def step(state: State) -> State:
         i, v, z, *_ = state
         v = unit(z, v)
         z = jax.tree.map(lambda a, b: a.astype(b.dtype), times(v), v)
@@ -147,7 +151,7 @@ def _iterate(
         off = jax.tree.map(lambda a, b: quotient(a, s.astype(a.real.dtype)) - b, z, v)
         return i + 1, v, z, s, jnp.sqrt(dot(off, off)) <= tolerance
 
-    def going(state: Any) -> Array:
+    def going(state: State) -> Array:
         i, *_, done = state
         return (i < num_iters) & ~done
 

@@ -4,14 +4,15 @@ Gupta, Agrawal, Gopalakrishnan and Narayanan, Deep learning with limited numeric
 precision, 2015, arXiv:1502.02551
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 
-def rounded(x: Float[Array, "..."], dtype: Any, key: Array) -> Float[Array, "..."]:
+def rounded(
+    x: Float[Array, "..."], dtype: DTypeLike, key: Array
+) -> Float[Array, "..."]:
     """Round `x` to one of its two neighbours in a narrower dtype, with mean `x`.
 
         P(far) = |x - near| / |far - near|          near, far: the neighbours of x

@@ -1,9 +1,9 @@
 """Norms with a floor and counts with a ceiling, with finite derivatives."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Num
 
 from .. import check
@@ -13,7 +13,7 @@ from ._lengths import rms
 
 
 def safe_norm(
-    x: Any,
+    x: ArrayLike,
     min_norm: Real,
     ord: int | float | str | None = None,
     axis: int | tuple[int, ...] | None = None,
@@ -57,7 +57,7 @@ def safe_norm(
     return _floored(safe_length, x, min_norm)
 
 
-def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
+def safe_root_mean_squares(x: ArrayLike, min_rms: Real) -> Num[Array, "..."]:
     """`max(rms(x), min_rms)`, with gradient 0 where `rms(x)` is at most `min_rms`.
 
         rms(x) = sqrt(mean(|x|^2))
@@ -74,7 +74,7 @@ def safe_root_mean_squares(x: Any, min_rms: Real) -> Num[Array, "..."]:
     return _floored(rms, x, min_rms)
 
 
-def safe_increment(count: Any) -> Num[Array, "..."]:
+def safe_increment(count: ArrayLike) -> Num[Array, "..."]:
     """`count + 1`, saturating at the largest number of its dtype.
 
     Args:
@@ -83,7 +83,7 @@ def safe_increment(count: Any) -> Num[Array, "..."]:
     return _increment("safe_increment", count)
 
 
-def _increment(name: str, count: Any) -> Array:
+def _increment(name: str, count: ArrayLike) -> Array:
     (value,) = check.array(name, count=count)
     if jnp.issubdtype(value.dtype, jnp.integer):
         top = jnp.iinfo(value.dtype).max
@@ -98,7 +98,7 @@ def _increment(name: str, count: Any) -> Array:
     return jnp.where(value < last, value + 1, last)
 
 
-def safe_int32_increment(count: Any) -> Num[Array, "..."]:
+def safe_int32_increment(count: ArrayLike) -> Num[Array, "..."]:
     """`safe_increment` under its former name, for any dtype.
 
     Args:

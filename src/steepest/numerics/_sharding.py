@@ -1,13 +1,16 @@
 """The sharding of intermediate results."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 from jax.sharding import AxisType
+from jaxtyping import PyTree
+
+T = TypeVar("T")
 
 
-def sharded_like(like: Any, f: Callable[..., Any], *arrays: Any) -> Any:
+def sharded_like(like: PyTree, f: Callable[..., T], *arrays: PyTree) -> T:
     """`f(*arrays)`, sharded like `like`; the compiler shards the intermediate results.
 
     On a mesh with explicit axes JAX cannot infer the sharding of a product of sharded

@@ -27,7 +27,7 @@ from ..core import (
     Updates,
 )
 from ..engine import branch, loop
-from ._along import (
+from ._line import (
     asked,
     beginning,
     differentiable,

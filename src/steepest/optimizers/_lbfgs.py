@@ -39,7 +39,7 @@ from ..engine import keeping, restore, same_shapes, update_dtype
 from ..numerics import at_least_float32, increment, promoted, quotient, zero_count
 from ..transforms import identity, scale, scale_by_learning_rate
 from ..tree import map_trees
-from ._along import differentiable, dot, nothing_yet, Stored
+from ._line import differentiable, dot, nothing_yet, Stored
 from ._zoom import scale_by_zoom_linesearch
 
 _NAME = "scale_by_lbfgs"

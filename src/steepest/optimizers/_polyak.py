@@ -28,7 +28,7 @@ from ..core import (
 )
 from ..engine import lift, optimizer
 from ..numerics import gradient_norm_squared, quotient
-from ._along import one_number
+from ._line import real_value
 from ._sgd import sgd
 
 _NAME = "scale_by_polyak"
@@ -45,7 +45,7 @@ def polyak_step(
     variant: str,
 ) -> dict[str, Array]:
     """The size of the step, where `total` is the sum of squares of all leaves."""
-    gap = one_number(_NAME, value=value).astype(float) - f_min
+    gap = real_value(_NAME, value).astype(float) - f_min
     gap = jnp.maximum(gap, 0) if variant == "sps+" else gap
     size = jnp.minimum(quotient(gap, total + eps), max_learning_rate)
     return {"size": jnp.where(total == 0, 0, size)}

@@ -11,7 +11,7 @@ from .. import check
 from ..core import OptState, Params, Updates
 from ..engine import branch, MaskedNode, same_shapes
 from ..tree import cast_like, get, get_all_with_path, NamedTupleKey
-from ._along import differentiable, returned, ValueFn
+from ._line import differentiable, returned, ValueFn
 
 
 def value_and_grad_from_state(

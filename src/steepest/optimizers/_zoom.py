@@ -25,7 +25,7 @@ from ..core import (
 )
 from ..engine import branch, same_shapes
 from ..tree import map_trees
-from ._along import (
+from ._line import (
     asked,
     beginning,
     differentiable,

@@ -102,7 +102,7 @@ def _mixing() -> AbstractContextManager[Any]:
 
 def _product(a: PyTree, x: PyTree) -> Array:
     """`<a, x>`; a floating zero for trees without leaves."""
-    return vdot(a, x) if jax.tree.leaves(a) else jnp.zeros(())
+    return jnp.asarray(vdot(a, x)) if jax.tree.leaves(a) else jnp.zeros(())
 
 
 def _square(a: PyTree) -> Array:

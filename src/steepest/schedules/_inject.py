@@ -4,7 +4,7 @@ import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import get_args, NamedTuple, TypeAlias
+from typing import get_args, NamedTuple, TypeAlias, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from ..core import (
     OptState,
     Params,
     Real,
+    Schedule,
     StatefulSchedule,
     transformation,
     Updates,
@@ -284,7 +285,7 @@ def _sorted(
             numbers[name] = x
         elif isinstance(x, StatefulSchedule) and not inspect.isclass(x):
             schedules[name] = x
-        elif callable(x) and not _is_something_else(name, x):
+        elif _is_schedule(x, name):
             schedules[name] = WrappedSchedule(x)
         else:
             rest[name] = x
@@ -312,11 +313,12 @@ def _is_key(x: object) -> bool:
     return isinstance(x, Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
-def _is_something_else(name: str, x: object) -> bool:
-    """Whether a callable is not a schedule: a mask, a dtype, a module."""
+def _is_schedule(x: object, name: str) -> TypeGuard[Schedule]:
+    """Whether `x` is a function of the count, not a mask, a dtype or a module."""
+    if not callable(x) or inspect.isclass(x) or name.endswith("mask"):
+        return False
     made = call_of(x) is not None  # one of steepest's own schedules
-    is_tree = not made and not jax.tree_util.all_leaves([x])
-    return inspect.isclass(x) or name.endswith("mask") or is_tree
+    return made or jax.tree_util.all_leaves([x])
 
 
 def _as_array(x: ArrayLike | np.generic, dtype: DTypeLike) -> Array:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from jax.typing import ArrayLike
 from jaxtyping import Array, Int
 
 from .. import check
@@ -69,7 +70,7 @@ def scale_by_schedule(step_size_fn: Schedule | None) -> GradientTransformationEx
     )
 
 
-def _no_schedule(count: Array) -> Array:
+def _no_schedule(count: ArrayLike) -> Array:
     """Stands for `None`: as in Optax, this is an error only when it is called."""
     raise TypeError(
         "scale_by_schedule: step_size_fn is None, expected a function of the "

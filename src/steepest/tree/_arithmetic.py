@@ -2,13 +2,16 @@
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from .. import check
 from ._map import map_numbers
+
+T = TypeVar("T")
 
 
 def add(tree_x: PyTree, tree_y: PyTree, *other_trees: PyTree) -> PyTree:
@@ -56,7 +59,7 @@ def div(tree_x: PyTree, tree_y: PyTree) -> PyTree:
     return map_numbers("div", operator.truediv, tree_x=tree_x, tree_y=tree_y)
 
 
-def scale(scalar: Any, tree: PyTree) -> PyTree:
+def scale(scalar: ArrayLike, tree: PyTree) -> PyTree:
     """`scalar * x` for every leaf `x`.
 
     Args:
@@ -71,7 +74,7 @@ def scale(scalar: Any, tree: PyTree) -> PyTree:
     return map_numbers("scale", lambda x: scalar * x, {"scalar": scalar}, tree=tree)
 
 
-def add_scale(tree_x: PyTree, scalar: Any, tree_y: PyTree) -> PyTree:
+def add_scale(tree_x: PyTree, scalar: ArrayLike, tree_y: PyTree) -> PyTree:
     """`x + scalar * y`, leaf by leaf; `None` where `x` is `None`.
 
     Args:
@@ -87,7 +90,7 @@ def add_scale(tree_x: PyTree, scalar: Any, tree_y: PyTree) -> PyTree:
     )
 
 
-def where(condition: Any, tree_x: PyTree, tree_y: PyTree) -> PyTree:
+def where(condition: ArrayLike, tree_x: PyTree, tree_y: PyTree) -> PyTree:
     """`x` where the condition holds, else `y`.
 
     Args:
@@ -97,14 +100,16 @@ def where(condition: Any, tree_x: PyTree, tree_y: PyTree) -> PyTree:
     """
     check.array("where", condition=condition)
 
-    def choose(x: Any, y: Any) -> Any:
+    def choose(x: ArrayLike, y: ArrayLike) -> Array:
         return jnp.where(condition, x, y)
 
     numbers = {"condition": condition}
     return map_numbers("where", choose, numbers, tree_x=tree_x, tree_y=tree_y)
 
 
-def clip(tree: PyTree, min_value: Any = None, max_value: Any = None) -> PyTree:
+def clip(
+    tree: PyTree, min_value: ArrayLike | None = None, max_value: ArrayLike | None = None
+) -> PyTree:
     """Clip every entry to `[min_value, max_value]`.
 
     Args:
@@ -143,9 +148,9 @@ def real(tree: PyTree) -> PyTree:
     return map_numbers("real", jnp.real, tree=tree)
 
 
-def _add_all(x: Any, y: Any, *others: Any) -> Any:
+def _add_all(x: PyTree, y: PyTree, *others: PyTree) -> PyTree:
     return sum(others, x + y)
 
 
-def _unless_none(f: Callable[..., Any]) -> Callable[..., Any]:
+def _unless_none(f: Callable[..., T]) -> Callable[..., T | None]:
     return lambda x, *rest: None if x is None else f(x, *rest)

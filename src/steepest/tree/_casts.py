@@ -5,14 +5,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Array, PyTree
 
 from .. import check
 from ..numerics import promoted
 from ._map import map_numbers
 
 
-def cast(tree: PyTree, dtype: Any) -> PyTree:
+def cast(tree: PyTree, dtype: DTypeLike | None) -> PyTree:
     """Cast every leaf to `dtype`.
 
     Args:
@@ -87,7 +88,7 @@ def dtype(tree: PyTree, mixed_dtype_handler: str | None = None) -> Any:
     return chosen
 
 
-def zeros_like(tree: PyTree, dtype: Any = None) -> PyTree:
+def zeros_like(tree: PyTree, dtype: DTypeLike | None = None) -> PyTree:
     """Zeros with the shapes of a tree.
 
     Args:
@@ -97,7 +98,7 @@ def zeros_like(tree: PyTree, dtype: Any = None) -> PyTree:
     return _filled("zeros_like", jnp.zeros_like, tree, dtype)
 
 
-def ones_like(tree: PyTree, dtype: Any = None) -> PyTree:
+def ones_like(tree: PyTree, dtype: DTypeLike | None = None) -> PyTree:
     """Ones with the shapes of a tree.
 
     Args:
@@ -107,7 +108,9 @@ def ones_like(tree: PyTree, dtype: Any = None) -> PyTree:
     return _filled("ones_like", jnp.ones_like, tree, dtype)
 
 
-def full_like(tree: PyTree, fill_value: Any, dtype: Any = None) -> PyTree:
+def full_like(
+    tree: PyTree, fill_value: ArrayLike, dtype: DTypeLike | None = None
+) -> PyTree:
     """One value with the shapes of a tree.
 
     Args:
@@ -136,7 +139,11 @@ def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
 
 
 def _filled(
-    name: str, fill: Callable[..., Any], tree: PyTree, dtype: Any, **numbers: Any
+    name: str,
+    fill: Callable[..., Array],
+    tree: PyTree,
+    dtype: DTypeLike | None,
+    **numbers: ArrayLike,
 ) -> PyTree:
     check.any_dtype(name, dtype=dtype)
     return map_numbers(name, lambda x: fill(x, dtype=dtype), numbers, tree=tree)

@@ -1,16 +1,16 @@
 """Scale the gradient of a tree in the backward pass."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from .. import check
+from ..core import Real
 from ..numerics import is_inexact
 
 
-def scale_gradient(inputs: PyTree, scale: Any) -> PyTree:
+def scale_gradient(inputs: PyTree, scale: Real) -> PyTree:
     """The tree itself; its derivative is multiplied by `scale`.
 
     A scale of 0 stops the gradient, and -1 reverses it. It works in reverse and forward
@@ -28,13 +28,15 @@ def scale_gradient(inputs: PyTree, scale: Any) -> PyTree:
 
 
 @jax.custom_jvp
-def _scaled(x: Any, scale: Array) -> Any:
+def _scaled(x: ArrayLike, scale: Array) -> ArrayLike:
     del scale
     return x
 
 
 @_scaled.defjvp
-def _(primals: Any, tangents: Any) -> Any:
+def _(
+    primals: tuple[ArrayLike, Array], tangents: tuple[Array, ArrayLike]
+) -> tuple[ArrayLike, Array]:
     x, scale = primals
     slope = jnp.asarray(tangents[0])
     scaled = slope * jnp.asarray(scale).astype(slope.dtype)
@@ -42,5 +44,5 @@ def _(primals: Any, tangents: Any) -> Any:
     return _scaled(x, scale), jnp.where(scale == 0, 0, scaled)
 
 
-def _moves(x: Any) -> bool:
+def _moves(x: object) -> bool:
     return is_inexact(x) or isinstance(x, float | complex)

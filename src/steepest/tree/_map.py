@@ -1,10 +1,11 @@
 """Map over the leaves of several trees, with errors that name the leaf."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from .. import check
@@ -15,10 +16,10 @@ Alike: TypeAlias = Literal["broadcast", "shape", "size"]
 
 def map_trees(
     name: str,
-    f: Callable[..., Any],
+    f: Callable[..., object],
     *,
     none_is_leaf: bool = False,
-    is_leaf: Callable[[Any], bool] | None = None,
+    is_leaf: Callable[[object], bool] | None = None,
     **trees: PyTree,
 ) -> PyTree:
     """`jax.tree.map(f, *trees)`, with an error that says where the structures differ.
@@ -49,8 +50,8 @@ def map_trees(
 
 def map_numbers(
     name: str,
-    f: Callable[..., Any],
-    numbers: Mapping[str, Any] | None = None,
+    f: Callable[..., object],
+    numbers: Mapping[str, ArrayLike] | None = None,
     *,
     none_is_leaf: bool = False,
     alike: Alike = "broadcast",
@@ -75,7 +76,7 @@ def map_numbers(
     """
     index = -1
 
-    def step(*row: Any) -> Any:
+    def step(*row: PyTree) -> object:
         nonlocal index
         index += 1
         try:
@@ -97,8 +98,8 @@ def map_numbers(
 
 def _unfit(
     path: str,
-    leaves: dict[str, Any],
-    numbers: Mapping[str, Any],
+    leaves: dict[str, PyTree],
+    numbers: Mapping[str, ArrayLike],
     alike: Alike,
     real: bool,
 ) -> str | None:
@@ -133,7 +134,7 @@ def _path(tree: PyTree, k: int, none_is_leaf: bool) -> str:
     return jax.tree_util.keystr(rows[k][0]) or "(the tree itself)"
 
 
-def _ends(none_is_leaf: bool) -> Callable[[Any], bool] | None:
+def _ends(none_is_leaf: bool) -> Callable[[object], bool] | None:
     return _is_none if none_is_leaf else None
 
 

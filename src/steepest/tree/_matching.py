@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 from jaxtyping import PyTree
@@ -42,7 +41,7 @@ def not_matching(pattern: str) -> Callable[[PyTree], PyTree]:
     return _where(as_patterns("not_matching", [pattern]), match=False)
 
 
-def as_patterns(name: str, patterns: Sequence[Any]) -> Patterns:
+def as_patterns(name: str, patterns: Sequence[object]) -> Patterns:
     """Compile regular expressions; raise an error for the first invalid one.
 
     Args:

@@ -4,11 +4,11 @@ Half precision is computed in float32 and returned in its own dtype.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from .. import check
 from ..core import Real
@@ -44,7 +44,7 @@ def update_moment_per_elem_norm(
     """
     check.unless_array(check.finite, "update_moment_per_elem_norm", order=order)
 
-    def power(g: Any) -> Any:
+    def power(g: Array) -> Array:
         if order == 2 and is_inexact(g):
             return abs_sq(g)
         whole = isinstance(order, int) or float(order).is_integer()
@@ -67,13 +67,13 @@ def update_infinity_moment(
     check.unless_array(check.fraction, "update_infinity_moment", decay=decay)
     check.unless_array(check.nonnegative, "update_infinity_moment", eps=eps)
 
-    def largest(g: Any, m: Any) -> Any:
+    def largest(g: Array, m: Array) -> Array:
         return jnp.maximum(jnp.abs(g) + check.number(eps), check.number(decay) * m)
 
     return _moments("update_infinity_moment", largest, updates, moments, (decay, eps))
 
 
-def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
+def bias_correction(moment: PyTree, decay: Real, count: ArrayLike) -> PyTree:
     """`m / (1 - decay^count)`: the bias correction of an average that began at zero.
 
     Args:
@@ -85,7 +85,7 @@ def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
     check.unless_array(check.positive, "bias_correction", count=count)
     whole = debias(check.number(decay), jnp.asarray(count))
 
-    def correct(m: Any) -> Any:
+    def correct(m: ArrayLike) -> Array:
         wide = at_least_float32(m)
         wide = wide if is_inexact(wide) else wide.astype(float)
         corrected = wide / whole.astype(wide.real.dtype)
@@ -99,14 +99,14 @@ def bias_correction(moment: PyTree, decay: Real, count: Any) -> PyTree:
 
 def _average(
     name: str,
-    power: Callable[[Any], Any],
+    power: Callable[[Array], Array],
     updates: PyTree,
     moments: PyTree,
     decay: Real,
 ) -> PyTree:
     check.unless_array(check.fraction, name, decay=decay)
 
-    def step(g: Any, m: Any) -> Any:
+    def step(g: Array, m: Array) -> Array:
         return check.number(decay) * m + (1 - check.number(decay)) * power(g)
 
     return _moments(name, step, updates, moments, (decay,))
@@ -114,14 +114,14 @@ def _average(
 
 def _moments(
     name: str,
-    step: Callable[[Any, Any], Any],
+    step: Callable[[Array, Array], Array],
     updates: PyTree,
     moments: PyTree,
     numbers: tuple[Real, ...],
 ) -> PyTree:
     """`step(g, m)` for every leaf, in float32 or wider, cast to their common dtype."""
 
-    def leaf(g: Any, m: Any) -> Any:
+    def leaf(g: ArrayLike | None, m: ArrayLike | None) -> Array | None:
         if g is None:
             return None
         if m is None:

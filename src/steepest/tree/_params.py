@@ -15,7 +15,7 @@ from .. import check
 from ..core import not_a_transformation
 from ._map import map_trees
 
-IsLeaf = Callable[[Any], bool]
+IsLeaf = Callable[[object], bool]
 
 
 @jax.tree_util.register_pytree_node_class
@@ -29,18 +29,18 @@ class Placeholder:
         return (), self.k
 
     @classmethod
-    def tree_unflatten(cls, k: int, children: Any) -> "Placeholder":
+    def tree_unflatten(cls, k: int, children: object) -> "Placeholder":
         del children
         return cls(k)
 
 
 def map_params(
-    initable: Any,
-    f: Callable[..., Any],
+    initable: object,
+    f: Callable[..., object],
     state: PyTree,
     /,
     *rest: PyTree,
-    transform_non_params: Callable[..., Any] | None = None,
+    transform_non_params: Callable[..., object] | None = None,
     is_leaf: IsLeaf | None = None,
 ) -> PyTree:
     """Apply `f` to the leaves of a state that belong to params, such as Adam's moments.
@@ -72,11 +72,11 @@ def map_params(
     structure, marked = _marked(init, state, rest, is_leaf)
     columns = [structure.flatten_up_to(tree) for tree in rest]
 
-    def param(x: Any, *others: Any) -> Any:
+    def param(x: PyTree, *others: PyTree) -> object:
         stays = _is_hole(x) and not (is_leaf and is_leaf(x))
         return x if stays else f(x, *others)
 
-    def part(mark: Any, value: Any) -> Any:
+    def part(mark: object, value: PyTree) -> object:
         if isinstance(mark, Placeholder):
             others = {f"rest[{i}]": x[mark.k] for i, x in enumerate(columns)}
             ends = _ends(is_leaf)
@@ -123,7 +123,9 @@ def _marked(
             raise error
 
 
-def _tried(init: Callable[..., Any], structure: Any, state: PyTree) -> PyTree | None:
+def _tried(
+    init: Callable[[PyTree], PyTree], structure: Any, state: PyTree
+) -> PyTree | None:
     """The state `init` makes of placeholders, if it contains them and fits `state`."""
     stand_in = structure.unflatten(map(Placeholder, range(structure.num_leaves)))
     try:

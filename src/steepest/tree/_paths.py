@@ -1,14 +1,15 @@
 """The paths of leaves, as text."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
+from jax.tree_util import KeyPath
+from jaxtyping import PyTree
 
 Keys = tuple[str, ...]
 
 
-def leaf_paths(tree: Any) -> list[str]:
+def leaf_paths(tree: PyTree) -> list[str]:
     """The path of every leaf in Python syntax; `None` counts as a leaf.
 
     Args:
@@ -21,7 +22,7 @@ def leaf_paths(tree: Any) -> list[str]:
     return [jax.tree_util.keystr(path) or "(the tree itself)" for path, _ in rows]
 
 
-def key_paths(tree: Any) -> list[str]:
+def key_paths(tree: PyTree) -> list[str]:
     """The path of every leaf, as patterns match it; `None` is not a leaf.
 
     Keys are joined by `/`: names for dicts and attributes, indices for lists.
@@ -38,8 +39,8 @@ def key_paths(tree: Any) -> list[str]:
 
 
 def said_of_leaves(
-    tree: Any, other: Any, is_leaf: Callable[[Any], bool]
-) -> list[Any] | None:
+    tree: PyTree, other: PyTree, is_leaf: Callable[[object], bool]
+) -> list[PyTree] | None:
     """The value in `other` for each leaf of `tree`, matched by keys alone.
 
     So a dict matches a `FrozenDict`, a module or a state with the same names, and a
@@ -69,7 +70,7 @@ def said_of_leaves(
     return None if unused else values
 
 
-def first_difference(tree: Any, other: Any, names: tuple[str, str]) -> str:
+def first_difference(tree: PyTree, other: PyTree, names: tuple[str, str]) -> str:
     """A clause that names the first difference between two structures.
 
     Args:
@@ -92,7 +93,9 @@ def first_difference(tree: Any, other: Any, names: tuple[str, str]) -> str:
     return f"{jax.tree_util.keystr(path) or 'the root'} is {' and '.join(said)}"
 
 
-def _parting(tree: Any, other: Any, path: Any) -> tuple[Any, Any, Any] | None:
+def _parting(
+    tree: PyTree, other: PyTree, path: KeyPath
+) -> tuple[KeyPath, PyTree, PyTree] | None:
     """The first place where the node types differ: its path, and the two nodes."""
     if all(jax.tree_util.all_leaves([x]) for x in (tree, other)):
         return None
@@ -105,23 +108,25 @@ def _parting(tree: Any, other: Any, path: Any) -> tuple[Any, Any, Any] | None:
     return None
 
 
-def _below(node: Any) -> list[tuple[Any, Any]]:
+def _below(node: PyTree) -> list[tuple[KeyPath, PyTree]]:
     """The children of a node, with their keys."""
     inside = lambda x: x is not node
     rows = jax.tree_util.tree_leaves_with_path(node, is_leaf=inside)
     return [row for row in rows if row[0]]
 
 
-def _kind(x: Any) -> str:
+def _kind(x: object) -> str:
     if x is None:
         return "None"
     return "an array" if hasattr(x, "dtype") else f"a {type(x).__name__}"
 
 
-def _with_keys(tree: Any, is_leaf: Callable[[Any], bool]) -> list[tuple[Any, Any]]:
+def _with_keys(
+    tree: PyTree, is_leaf: Callable[[object], bool]
+) -> list[tuple[KeyPath, PyTree]]:
     return jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_leaf)
 
 
-def _keys(path: Any) -> Keys:
+def _keys(path: KeyPath) -> Keys:
     """The keys of a path, as plain names."""
     return tuple(jax.tree_util.keystr((key,), simple=True) for key in path)

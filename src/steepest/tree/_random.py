@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike, DTypeLike
 from jaxtyping import Array, PyTree
 
 from .. import check
@@ -27,8 +28,8 @@ def split_key_like(rng_key: Array, target_tree: PyTree) -> PyTree:
 def random_like(
     rng_key: Array,
     target_tree: PyTree,
-    sampler: Callable[..., Any] = jax.random.normal,
-    dtype: Any = None,
+    sampler: Callable[..., Array] = jax.random.normal,
+    dtype: DTypeLike | None = None,
 ) -> PyTree:
     """Random numbers with the shapes of a tree.
 
@@ -51,7 +52,7 @@ def random_like(
     paths = iter(jax.tree_util.tree_leaves_with_path(target_tree))
     sharded = _takes(sampler, "out_sharding")
 
-    def draw(x: Any, key: Array) -> Any:
+    def draw(x: Any, key: Array) -> Array:
         path = jax.tree_util.keystr(next(paths)[0]) or "(the tree itself)"
         own = x.dtype if hasattr(x, "dtype") else jnp.result_type(x)
         options = {"out_sharding": _sharding(x)} if sharded else {}
@@ -77,7 +78,7 @@ def unwrap_random_key_data(input_tree: PyTree) -> PyTree:
         input_tree: any tree.
     """
 
-    def unwrap(x: Any) -> Any:
+    def unwrap(x: PyTree) -> PyTree:
         kind = getattr(x, "dtype", None)
         is_key = kind is not None and jnp.issubdtype(kind, jax.dtypes.prng_key)
         return jax.random.key_data(x) if is_key else x
@@ -85,14 +86,14 @@ def unwrap_random_key_data(input_tree: PyTree) -> PyTree:
     return jax.tree.map(unwrap, input_tree)
 
 
-def _takes(f: Callable[..., Any], argument: str) -> bool:
+def _takes(f: Callable[..., object], argument: str) -> bool:
     try:
         return argument in inspect.signature(f).parameters
     except (TypeError, ValueError):  # some C functions have no signature
         return False
 
 
-def _sharding(x: Any) -> Any:
+def _sharding(x: ArrayLike | jax.ShapeDtypeStruct) -> object:
     """The sharding of a leaf, as far as its type says."""
     if isinstance(x, jax.ShapeDtypeStruct):
         return x.sharding

@@ -8,11 +8,12 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from .. import check
@@ -29,17 +30,19 @@ from ..numerics import (
 )
 from ._map import map_numbers
 
+T = TypeVar("T")
+
 
 class Part(NamedTuple):
     """The contribution of one leaf to a sum."""
 
     sum: Array  # in float32 or wider
-    dtype: Any  # the dtype to return it in
+    dtype: np.dtype  # the dtype to return it in
 
 
 def sum(
     tree: PyTree, associative_reduction: bool = False, *, axis_name: AxisName = None
-) -> Any:
+) -> Array | int:
     """The sum of all entries of all leaves; 0 for a tree without leaves.
 
     Args:
@@ -60,7 +63,7 @@ def sum(
     return _total(parts, axes, associative_reduction).astype(_dtype(parts))
 
 
-def max(tree: PyTree, *, axis_name: AxisName = None) -> Any:
+def max(tree: PyTree, *, axis_name: AxisName = None) -> Array | float:
     """The largest entry of all leaves; -inf if there are none.
 
     Args:
@@ -73,7 +76,7 @@ def max(tree: PyTree, *, axis_name: AxisName = None) -> Any:
     return jax.lax.pmax(largest, where) if where else largest
 
 
-def min(tree: PyTree, *, axis_name: AxisName = None) -> Any:
+def min(tree: PyTree, *, axis_name: AxisName = None) -> Array | float:
     """The smallest entry of all leaves; inf if there are none.
 
     Args:
@@ -97,7 +100,7 @@ def size(tree: PyTree) -> int:
     return functools.reduce(operator.add, map(math.prod, shapes), 0)
 
 
-def vdot(tree_x: PyTree, tree_y: PyTree, *, axis_name: AxisName = None) -> Any:
+def vdot(tree_x: PyTree, tree_y: PyTree, *, axis_name: AxisName = None) -> Array | int:
     """`sum conj(x) y` over all entries of all leaves.
 
     Args:
@@ -108,7 +111,7 @@ def vdot(tree_x: PyTree, tree_y: PyTree, *, axis_name: AxisName = None) -> Any:
     """
     axes = mesh_axes("vdot", axis_name)
 
-    def multiply(x: Any, y: Any) -> Part:
+    def multiply(x: ArrayLike, y: ArrayLike) -> Part:
         with jax.numpy_dtype_promotion("standard"):
             product = jnp.vdot(
                 at_least_float32(x), at_least_float32(y), precision="highest"
@@ -148,7 +151,11 @@ def norm(
 
 
 def _norm(
-    name: str, tree: PyTree, ord: Any, squared: bool, axis_name: AxisName
+    name: str,
+    tree: PyTree,
+    ord: int | float | str | None,
+    squared: bool,
+    axis_name: AxisName,
 ) -> Array:
     axes = mesh_axes(name, axis_name)
     if ord is None or ord == 2:
@@ -182,8 +189,12 @@ def global_norm(updates: PyTree, *, axis_name: AxisName = None) -> Array:
 
 
 def allclose(
-    a: PyTree, b: PyTree, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+    a: PyTree,
+    b: PyTree,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array | bool:
     """Whether `|x - y| <= atol + rtol |y|` for all entries `x` of `a`, `y` of `b`.
 
     Args:
@@ -195,7 +206,7 @@ def allclose(
     """
     check.unless_array(check.nonnegative, "allclose", rtol=rtol, atol=atol)
 
-    def compare(x: Any, y: Any) -> Array:
+    def compare(x: ArrayLike, y: ArrayLike) -> Array:
         with jax.numpy_dtype_promotion("standard"):
             return jnp.allclose(x, y, rtol, atol, equal_nan)
 
@@ -203,13 +214,13 @@ def allclose(
     return functools.reduce(jnp.logical_and, close) if close else True
 
 
-def _inexact(x: Any) -> Array:
+def _inexact(x: ArrayLike) -> Array:
     """`x` in float32 or wider; also integers, whose squares would overflow."""
     x = at_least_float32(x)
     return x if is_inexact(x) else x.astype(float)
 
 
-def _part(value: Array, *leaves: Any) -> Part:
+def _part(value: Array, *leaves: ArrayLike) -> Part:
     """`value`, with half precision as its dtype if the leaves have that."""
     own = promoted(*leaves)
     if jnp.issubdtype(own, jnp.inexact) and jnp.finfo(own).bits < 32:
@@ -217,7 +228,7 @@ def _part(value: Array, *leaves: Any) -> Part:
     return Part(value, value.dtype)
 
 
-def _dtype(parts: Sequence[Part]) -> Any:
+def _dtype(parts: Sequence[Part]) -> np.dtype:
     return promoted(*[part.dtype for part in parts])
 
 
@@ -246,18 +257,18 @@ def _added(sums: list[Array], pairwise: bool) -> Array:
 
 def _extreme(
     name: str,
-    of_one: Callable[[Any], Array],
-    of_two: Callable[[Any, Any], Array],
+    of_one: Callable[[ArrayLike], Array],
+    of_two: Callable[[ArrayLike, ArrayLike], Array],
     tree: PyTree,
     start: float,
-) -> Any:
+) -> Array | float:
     with jax.numpy_dtype_promotion("standard"):
         extremes = _each(name, lambda x: of_one(x) if np.size(x) else None, tree=tree)
         return functools.reduce(of_two, [x for x in extremes if x is not None], start)
 
 
-def _each(name: str, f: Callable[..., Any], **trees: Any) -> list[Any]:
+def _each(name: str, f: Callable[..., T], **trees: PyTree) -> list[T]:
     """The results of `f` for each leaf, or for matching leaves of several trees."""
-    results: list[Any] = []
+    results: list[T] = []
     map_numbers(name, lambda *row: results.append(f(*row)), **trees)
     return results

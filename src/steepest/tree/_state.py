@@ -28,13 +28,15 @@ class NamedTupleKey:
         return f"{self.tuple_name}.{self.name}"
 
 
-Path: TypeAlias = tuple[Any, ...]  # NamedTupleKey or keys of `jax.tree_util`
-Filter: TypeAlias = Callable[[Path, Any], Any]  # whether to take the value at this path
+Path: TypeAlias = tuple[object, ...]  # NamedTupleKey or keys of `jax.tree_util`
+Filter: TypeAlias = Callable[
+    [Path, PyTree], object
+]  # whether to take the value at this path
 
 
 def get_all_with_path(
-    tree: PyTree, key: Any, filtering: Filter | None = None
-) -> list[tuple[Path, Any]]:
+    tree: PyTree, key: object, filtering: Filter | None = None
+) -> list[tuple[Path, PyTree]]:
     """All values with this name in a tree, with their paths.
 
     In the order of the tree; a value inside another one comes after it.
@@ -52,8 +54,8 @@ def get_all_with_path(
 
 
 def _matches(
-    name: str, tree: PyTree, key: Any, filtering: Filter | None
-) -> list[tuple[Path, Any]]:
+    name: str, tree: PyTree, key: object, filtering: Filter | None
+) -> list[tuple[Path, PyTree]]:
     if not isinstance(key, Hashable):
         raise TypeError(
             f"{name}: key is a {type(key).__name__}, expected a name: a string, or "
@@ -61,9 +63,9 @@ def _matches(
         )
     if filtering is not None:
         check.function(name, filtering=filtering)
-    matches: list[tuple[Path, Any]] = []
+    matches: list[tuple[Path, PyTree]] = []
 
-    def search(path: Path, node: Any) -> None:
+    def search(path: Path, node: PyTree) -> None:
         holders = list(_holders(path, node, key))
         for at, holder in holders:
             already = bool(at) and _name(at[-1]) == (key,)
@@ -82,8 +84,8 @@ def _matches(
 
 
 def get(
-    tree: PyTree, key: Any, default: Any = None, filtering: Filter | None = None
-) -> Any:
+    tree: PyTree, key: object, default: PyTree = None, filtering: Filter | None = None
+) -> PyTree:
     """The value with this name in a tree; an error if there are several.
 
     Args:
@@ -102,7 +104,7 @@ def get(
     return matches[0][1] if matches else default
 
 
-def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: Any) -> Any:
+def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: PyTree) -> PyTree:
     """Replace all values with these names in a tree; an error if there are none.
 
     Args:
@@ -122,7 +124,7 @@ def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: Any) -> Any:
                 f"{_names(tree)}. `set` only replaces existing values."
             )
 
-    def replaced(path: Path, node: Any) -> Any:
+    def replaced(path: Path, node: PyTree) -> PyTree:
         named = (*(_name(path[-1]) if path else ()), *_class_name(node))
         for key in named:
             if key in kwargs and (filtering is None or filtering(path, node)):
@@ -133,7 +135,7 @@ def set(tree: PyTree, filtering: Filter | None = None, /, **kwargs: Any) -> Any:
     return replaced((), tree)
 
 
-def _children(node: Any) -> Iterator[tuple[Any, Any]]:
+def _children(node: PyTree) -> Iterator[tuple[Any, PyTree]]:
     """The children of a node, with their keys."""
     rows, _ = jax.tree_util.tree_flatten_with_path(
         node, is_leaf=lambda x: x is not node
@@ -147,7 +149,7 @@ def _children(node: Any) -> Iterator[tuple[Any, Any]]:
         yield step, child
 
 
-def _holders(path: Path, node: Any, key: Any) -> Iterator[tuple[Path, Any]]:
+def _holders(path: Path, node: PyTree, key: object) -> Iterator[tuple[Path, PyTree]]:
     """The outermost nodes that have this name, or have a child with it."""
     rows = list(_children(node))
     if _class_name(node) == (key,) or any(_name(step) == (key,) for step, _ in rows):
@@ -157,7 +159,7 @@ def _holders(path: Path, node: Any, key: Any) -> Iterator[tuple[Path, Any]]:
         yield from _holders((*path, step), child, key)
 
 
-def _in_own_order(node: Any) -> list[tuple[Any, Any]]:
+def _in_own_order(node: PyTree) -> list[tuple[Any, PyTree]]:
     """The children; those of a dict in insertion order, where JAX sorts them."""
     rows = list(_children(node))
     if isinstance(node, dict):
@@ -166,7 +168,7 @@ def _in_own_order(node: Any) -> list[tuple[Any, Any]]:
     return rows
 
 
-def _one_level(node: Any) -> Any:
+def _one_level(node: PyTree) -> Any:
     return jax.tree.structure(node, is_leaf=lambda x: x is not node)
 
 
@@ -177,17 +179,17 @@ def _name(step: Any) -> tuple[Any, ...]:
     return (step.key,) if isinstance(step, jax.tree_util.DictKey) else ()
 
 
-def _class_name(node: Any) -> tuple[str, ...]:
+def _class_name(node: PyTree) -> tuple[str, ...]:
     """The class name of a NamedTuple; empty for other nodes."""
     named = isinstance(node, tuple) and hasattr(node, "_fields")
     return (type(node).__name__,) if named else ()
 
 
-def _places(matches: list[tuple[Path, Any]]) -> str:
+def _places(matches: list[tuple[Path, PyTree]]) -> str:
     return ", ".join(jax.tree_util.keystr(path) or "the root" for path, _ in matches)
 
 
-def names_in(tree: PyTree) -> list[Any]:
+def names_in(tree: PyTree) -> list[Hashable]:
     """All names in a tree: keys of dicts, fields and class names of NamedTuples.
 
     Args:
@@ -196,8 +198,8 @@ def names_in(tree: PyTree) -> list[Any]:
     >>> names_in({"inner": {"lr": 0.1}})
     ['inner', 'lr']
     """
-    names: dict[Any, None] = {}
-    queue: list[tuple[Any, Any]] = [(None, tree)]
+    names: dict[Hashable, None] = {}
+    queue: list[tuple[Any, PyTree]] = [(None, tree)]
     for step, node in queue:
         for name in _name(step):
             names[name] = None

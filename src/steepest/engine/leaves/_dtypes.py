@@ -7,7 +7,6 @@ param if it is wider, so that float32 weights do not get bfloat16 updates.
 
 import contextlib
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from ...core import Param
-from ...numerics import is_inexact, wide_dtype
+from ...numerics import inlined, is_inexact, wide_dtype
 
 
 def update_dtype(g: Param, p: Param | None) -> np.dtype:
@@ -79,7 +78,7 @@ def wide(f: Callable[..., Array]) -> Callable[..., list[Array]]:
     Each row is computed in float32 or wider. The result has the dtype of its last leaf.
     """
 
-    @partial(jax.jit, inline=True)
+    @inlined
     def one(numbers: Sequence[Array], leaves: Sequence[Array]) -> Array:
         real = wide_dtype(leaves)
         with mixing(leaves):

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
-from ...numerics import wide_dtype
+from ...numerics import inlined, wide_dtype
 from ..leaves import Leaf, mixing, restore, widen
 
 Row = tuple[PyTree, ...]  # the memory of one leaf, rule by rule
@@ -140,8 +140,7 @@ def joined(
 
     pairs = zip(parts, on, strict=True)
     formula.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
-    # Without `inline`, XLA has one more call per leaf to inline itself (JAX 0.10.2).
-    once = jax.jit(formula, inline=True)
+    once = inlined(formula)
     return jax.jit(lambda jobs, numbers: [once(*job, numbers) for job in jobs])
 
 

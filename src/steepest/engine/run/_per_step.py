@@ -10,7 +10,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...core import At, call_by_name, is_schedule, names_of, OptState, PerStep, Rule
-from ...numerics import increment
+from ...numerics import increment, set_apart
 from ._formula import result
 
 T = TypeVar("T")
@@ -91,9 +91,7 @@ def _call(per_step: PerStep, step: Step, **more: object) -> tuple[PyTree, ...]:
 
 
 def set_aside(numbers: Iterable[T], done: Iterable[object] = ()) -> tuple[T, ...]:
-    """The same numbers, computed once, and not again for every element of every leaf.
-
-    Without the barrier, XLA may fuse `b ** t` into the loops that use it (JAX 0.10.2).
+    """The same numbers; those that are traced are `set_apart`.
 
     Args:
         numbers: arguments of formulas.
@@ -102,7 +100,7 @@ def set_aside(numbers: Iterable[T], done: Iterable[object] = ()) -> tuple[T, ...
     flat, known = list(numbers), set(map(id, done))
     rest = [k for k, x in enumerate(flat) if id(x) not in known]
     if any(isinstance(flat[k], Tracer) for k in rest):
-        barred = jax.lax.optimization_barrier(tuple(flat[k] for k in rest))
+        barred = set_apart(tuple(flat[k] for k in rest))
         for k, x in zip(rest, barred, strict=True):
             flat[k] = x
     return tuple(flat)

@@ -15,21 +15,11 @@ from jax.sharding import AxisType
 from jaxtyping import Array, PyTree
 
 from ...core import names_of, Rule
-from ...numerics import sharded_like, wide_dtype
+from ...numerics import most_in_stack, sharded_like, wide_dtype
 from ..leaves import alike, Leaf, mixing, restore, widen
 from ._formula import COMPILED, Numbers, Part, part_of, result, Row
 from ._memory import Memory
 from ._per_step import Step
-
-# The most bytes in a stack. More than a few large matrices gain nothing: on an H200, a
-# float32 matrix of 1600 x 6400 takes as long in a stack of 12 as in a stack of 96.
-MOST = 1 << 29
-# The most matrices in a stack (JAX 0.10.2). XLA's CPU compiler compiles a loop for each
-# matrix of a stack, and only once for stacks of equal size. On other devices, stacks of
-# more than 8 are slower (7.0 ms against 2.8 for all of GPT-2 XL on an H200), unless the
-# matrices are small, where larger stacks save kernel launches.
-ON_CPU, ELSEWHERE, SMALL_ONES = 16, 8, 256
-SMALL = 1 << 26  # bytes
 
 Shape = tuple[int, ...]
 
@@ -59,19 +49,11 @@ def stacks(
             rows.setdefault(key, []).append(k)
     groups: list[list[int]] = []
     for row in rows.values():
-        most = _most(max(1, *(sizes[k] for k in row)))
+        most = most_in_stack(max(1, *(sizes[k] for k in row)))
         for part in [row] if len(row) <= most else _by_shape(row, shapes):
             pieces = np.array_split(part, _parts(len(part), most))
             groups += [piece.tolist() for piece in pieces]
     return groups
-
-
-def _most(size: int) -> int:
-    """The most matrices in a stack, if each has `size` bytes."""
-    many = ON_CPU
-    if jax.default_backend() != "cpu":
-        many = max(ELSEWHERE, min(SMALL_ONES, SMALL // size))
-    return max(1, min(many, MOST // size))
 
 
 def _by_shape(row: Sequence[int], of: Sequence[Shape]) -> list[list[int]]:

@@ -10,7 +10,6 @@ from ._donated import (
 )
 from ._hold import (
     held as held,
-    set_aside as set_aside,
     when as when,
     zeros as zeros,
 )

@@ -32,10 +32,10 @@ import numpy as np
 from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from jax.extend.core.primitives import jit_p
-from jaxtyping import Array, ArrayLike, Bool
+from jaxtyping import Array, ArrayLike
 
 from ...core import GradientTransformationExtraArgs, OptState, Params, Updates
-from ...numerics import is_inexact
+from ...numerics import computed_once, is_inexact, slope_if
 from ..leaves import map_leaves
 
 Step = tuple[Updates, OptState]  # the result of an `update`
@@ -101,7 +101,7 @@ def held(
     """
     if not isinstance(apply, Tracer):
         return when(name, apply, tx, zeros, updates, state, params, extra_args)
-    apply = set_aside(apply)
+    apply = computed_once(apply)
     gs, ss, ps, extra = _without_slope(apply, (updates, state, params, extra_args))
 
     def step(gs: Updates, ss: OptState) -> Step:
@@ -124,15 +124,6 @@ def zeros(updates: Updates) -> Updates:
     return jax.tree.map(jnp.zeros_like, updates)
 
 
-def set_aside(decision: ArrayLike) -> Bool[Array, ""]:
-    """The same boolean, computed only once.
-
-    XLA would fuse all that computes it, one term per leaf, into the choice at every
-    leaf, and compile for minutes. It does not duplicate a square root (JAX 0.10.2).
-    """
-    return jnp.sqrt(jnp.asarray(decision).astype(jnp.float32)) > 0.5
-
-
 def _like(name: str, new: OptState, old: OptState) -> OptState:
     """The new state in the dtypes of the old one, as the carry of a `scan` must be."""
     cast = lambda new, old: new if new.dtype == old.dtype else new.astype(old.dtype)
@@ -144,26 +135,8 @@ def _without_slope(apply: Array, tree: T) -> T:
     """The same tree, with zero derivatives unless `apply`."""
     is_array = lambda x: isinstance(x, Array | np.ndarray) and is_inexact(x)
     return jax.tree.map(
-        lambda x: _through(apply, jnp.asarray(x)) if is_array(x) else x, tree
+        lambda x: slope_if(apply, jnp.asarray(x)) if is_array(x) else x, tree
     )
-
-
-@jax.custom_jvp
-def _through(apply: Array, x: Array) -> Array:
-    """`x`, with derivative zero if the step is skipped, since zero times NaN is NaN.
-
-    Zeros in place of `x` would have the same effect, but XLA's CPU compiler
-    materialises them if `tx` takes a norm (JAX 0.10.2).
-    """
-    return x
-
-
-@_through.defjvp
-def _through_jvp(
-    primals: tuple[Array, Array], tangents: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    (apply, x), (_, t) = primals, tangents
-    return x, jnp.where(apply, t, jnp.zeros_like(t))
 
 
 class _Choosing:

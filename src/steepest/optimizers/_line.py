@@ -6,7 +6,6 @@ where `p` are the params and `u` the incoming updates.
 """
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
@@ -160,7 +159,7 @@ def asked(
     check.function(name, value_fn=arguments["value_fn"])
     same_shapes(name, updates=updates, params=params)
     same_shapes(name, updates=updates, grad=arguments["grad"])
-    return one_number(name, value=arguments["value"])
+    return real_value(name, arguments["value"])
 
 
 def returned(name: str, x: object) -> Float[Array, ""]:
@@ -188,15 +187,14 @@ def differentiable(name: str, params: Params) -> None:
         )
 
 
-def one_number(name: str, **value: object) -> Float[Array, ""]:
-    """The value of one keyword argument, as a real number."""
-    ((argument, x),) = value.items()
-    if not _is_number(x) or math.prod(np.shape(x)) != 1 or jnp.iscomplexobj(x):
+def real_value(name: str, value: object) -> Float[Array, ""]:
+    """The `value` passed to `update`; an error unless it is one real number."""
+    if not _is_number(value) or np.size(value) != 1 or jnp.iscomplexobj(value):
         raise TypeError(
-            f"{name}: {argument} is {_described(x)}, expected one real number. Pass "
-            "the value of the function, summed or averaged over its axes."
+            f"{name}: value is {_described(value)}, expected one real number. Pass the "
+            "value of the function, summed or averaged over its axes."
         )
-    return jnp.reshape(jnp.asarray(x), ()).astype(float)
+    return jnp.reshape(jnp.asarray(value), ()).astype(float)
 
 
 def beginning(learning_rate: Array) -> Array:

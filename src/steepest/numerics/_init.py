@@ -2,27 +2,28 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Inexact
 
-from ..core import Real, ScalarOrSchedule
+from ..core import Param, Real, ScalarOrSchedule
 from ._moments import Zeros
 from ._precision import wide_dtype
 
 Leaf = Inexact[Array, "..."]
 
 
-def copy_of(p: Any) -> Any:
+def copy_of(p: Param) -> Array:
     """A copy of `p`, so that both can be donated; zeros for a `ShapeDtypeStruct`."""
     if isinstance(p, jax.ShapeDtypeStruct):
         return jnp.zeros_like(p)
     return jnp.array(p, dtype=p.dtype, copy=True)
 
 
-def wide_moment(dtype: Any = None) -> Zeros:
+def wide_moment(dtype: DTypeLike | None = None) -> Zeros:
     """The initial value of a sum of gradients: zeros like `p`, in float32 or wider.
 
     Also for a mean with decay 0.9999, which cannot move in half precision, and for a
@@ -47,8 +48,8 @@ class scalar:  # it is called like a function
 
 
 def number_or_schedule(
-    check: Callable[..., list[Any]], name: str, **value: ScalarOrSchedule
-) -> Any:
+    check: Callable[..., list[Real]], name: str, **value: ScalarOrSchedule
+) -> ScalarOrSchedule:
     """The value: a number is checked, a schedule is returned unchanged.
 
         rate = number_or_schedule(finite, "prodigy", learning_rate=learning_rate)
@@ -65,6 +66,6 @@ def number_or_schedule(
     return number
 
 
-def _wide_or_complex(p: Any) -> Any:
+def _wide_or_complex(p: Param) -> np.dtype:
     is_complex = jnp.issubdtype(p.dtype, jnp.complexfloating)
     return p.dtype if is_complex else wide_dtype([p])

@@ -1,7 +1,5 @@
 """Bias corrections and mean squares shared by Adam and its variants."""
 
-from typing import Any
-
 from jaxtyping import Array
 
 from ..core import gives, Real
@@ -9,14 +7,18 @@ from ._moments import abs_sq, debias, ema, increment, Leaf
 
 
 @gives("c1", "c2")
-def bias_corrections(count: Array, *, b1: Real, b2: Real) -> Any:
+def bias_corrections(
+    count: Array, *, b1: Real, b2: Real
+) -> tuple[dict[str, Leaf], Array]:
     """`c1 = 1 - b1^t` and `c2 = 1 - b2^t`, for averages with decay `b1` and `b2`."""
     t = increment(count)
     return {"c1": debias(b1, t), "c2": debias(b2, t)}, t
 
 
 @gives("c1", "c2", "next_c1")
-def nesterov_corrections(count: Array, *, b1: Real, b2: Real) -> Any:
+def nesterov_corrections(
+    count: Array, *, b1: Real, b2: Real
+) -> tuple[dict[str, Leaf], Array]:
     """`bias_corrections` and `next_c1 = 1 - b1^(t+1)`, that of the next step."""
     t = increment(count)
     c1, c2, next_c1 = debias(b1, t), debias(b2, t), debias(b1, increment(t))

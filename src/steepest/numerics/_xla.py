@@ -1,0 +1,171 @@
+"""Tricks for XLA, JAX's compiler. They change how a program runs, not its results.
+
+Each says what XLA does without it, and which benchmark or test measures it. All were
+seen with JAX 0.10.2; with another version, measure again. Patterns are for
+`python -m benchmarks --only PATTERN`. A formula whose order of lines matters to XLA
+says so where it stands.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Bool, Float, Inexact, Num, PyTree
+
+from ._products import quotient
+
+T = TypeVar("T")
+
+# The most bytes in a stack. More than a few large matrices gain nothing: on an H200, a
+# float32 matrix of 1600 x 6400 takes as long in a stack of 12 as in a stack of 96.
+MOST = 1 << 29
+# The most matrices in a stack, if they have fewer bytes than that.
+ON_CPU, ELSEWHERE, SMALL_ONES = 16, 8, 256
+SMALL = 1 << 26  # bytes
+
+
+def set_apart(numbers: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
+    """The same numbers, computed before the loops that use them.
+
+    Without the barrier, XLA may fuse `b ** t` into the loop over each leaf (JAX
+    0.10.2), and compute it for every element. No benchmark shows it: the CPU compiler
+    made the same loops with and without it, also for a cosine schedule.
+
+    Args:
+        numbers: numbers that are computed once per step, for the whole tree.
+    """
+    return jax.lax.optimization_barrier(numbers)
+
+
+def read_again(x: Array) -> Array:
+    """`x`, so that what is computed from it is not shared with other uses of `x`.
+
+    A norm and Adam both need the squares of a gradient. Without the barrier, XLA
+    computes them once, and stores them in between: as many bytes as the gradient (JAX
+    0.10.2). To square twice is cheaper. `tests/numerics/test_xla.py` counts the bytes.
+
+    Args:
+        x: an array.
+    """
+    return jax.lax.optimization_barrier(x)
+
+
+def computed_once(decision: ArrayLike) -> Bool[Array, ""]:
+    """The same boolean, computed once, and not again at every use.
+
+    Without the square root, XLA fuses all that computes the boolean, one term per leaf,
+    into the choice at every leaf, and compiles for minutes. It never duplicates a
+    square root (JAX 0.10.2). Benchmark: `python -m benchmarks.hold`.
+
+    Args:
+        decision: one boolean.
+    """
+    return jnp.sqrt(jnp.asarray(decision).astype(jnp.float32)) > 0.5
+
+
+def largest(x: Num[Array, "..."]) -> Float[Array, ""]:
+    """The largest `|x|`. It is finite if all elements are.
+
+    A maximum needs no memory. Without this, `jnp.all(jnp.isfinite(x))`, XLA's CPU
+    compiler stores the mask, a byte for each element (JAX 0.10.2).
+    `tests/numerics/test_xla.py` counts the bytes.
+
+    Args:
+        x: a real array, perhaps empty.
+    """
+    return jnp.max(jnp.abs(x), initial=0).astype(float)
+
+
+@jax.custom_jvp
+def sqrt_or_zero(x: ArrayLike) -> Num[Array, "..."]:
+    """`sqrt(x)` with derivative 0 at 0, where that of `sqrt` is infinite.
+
+    The choice is made in the derivative only. With a `jnp.where` around the root, XLA
+    repeats the choice in every loop that uses the norm, for each element (JAX 0.10.2).
+    Benchmark: `middle (lamb|lars)`.
+    """
+    return jnp.sqrt(x)
+
+
+@sqrt_or_zero.defjvp
+def _sqrt_or_zero_jvp(
+    primals: tuple[ArrayLike], tangents: tuple[Array]
+) -> tuple[Array, Array]:
+    (x,), (t,) = primals, tangents
+    y = sqrt_or_zero(x)
+    return y, quotient(t / 2, y)
+
+
+@jax.custom_jvp
+def slope_if(apply: Bool[Array, ""], x: ArrayLike) -> ArrayLike:
+    """`x`, with derivative zero unless `apply`, since zero times NaN is NaN.
+
+    `jnp.where(apply, x, 0)` would have the same effect on a step whose results are not
+    used. But XLA's CPU compiler stores it, as many bytes as `x`, if the step takes a
+    norm (JAX 0.10.2). `tests/numerics/test_xla.py` counts the bytes.
+
+    Args:
+        apply: one boolean.
+        x: an array.
+    """
+    return x
+
+
+@slope_if.defjvp
+def _slope_if_jvp(
+    primals: tuple[ArrayLike, ArrayLike], tangents: tuple[ArrayLike, Array]
+) -> tuple[ArrayLike, Array]:
+    (apply, x), (_, t) = primals, tangents
+    return x, jnp.where(apply, t, jnp.zeros_like(t))
+
+
+def after(x: Inexact[Array, "..."], *first: Inexact[Array, "..."]) -> Array:
+    """`x`, written only after all of `first` have been computed.
+
+    XLA on a CPU copies a buffer before the step if something may still read it when it
+    is overwritten (JAX 0.10.2). If `first` holds everything that reads it, no copy is
+    needed. The condition below is always true and costs nothing: the compiler
+    simplifies it away, but only after it has fixed the order. Benchmark: the bytes
+    copied in `middle (adan|contrib.adopt)`.
+
+    Args:
+        x: the new value of a memory.
+        first: arrays of the same shape, or numbers, computed from the old memory.
+    """
+    for y in first:
+        x = jnp.where((y == y) | (y != y), x, jnp.zeros_like(x))
+    return x
+
+
+def inlined(f: Callable[..., T]) -> Callable[..., T]:
+    """`jax.jit(f)` that leaves no call in the program of a caller.
+
+    It is traced once for all leaves of a shape. Without `inline`, XLA has a call per
+    leaf to inline itself, and compiles longer (JAX 0.10.2). Benchmark:
+    `python xl-narrow clip`.
+
+    Args:
+        f: a function of arrays.
+    """
+    return partial(jax.jit, inline=True)(f)
+
+
+def most_in_stack(size: int) -> int:
+    """The most matrices to put in one stack, if each has `size` bytes.
+
+    XLA's CPU compiler compiles a loop for each matrix of a stack, and only once for
+    stacks of equal size (JAX 0.10.2). On other devices, stacks of more than 8 are
+    slower (7.0 ms against 2.8 for all of GPT-2 XL on an H200), unless the matrices are
+    small, where larger stacks save kernel launches. Benchmarks: `matrices-.* muon`, and
+    muon on gpt2-xl of `python -m benchmarks.gpu`.
+
+    Args:
+        size: the bytes of one matrix, at least 1.
+    """
+    many = ON_CPU
+    if jax.default_backend() != "cpu":
+        many = max(ELSEWHERE, min(SMALL_ONES, SMALL // size))
+    return max(1, min(many, MOST // size))
