@@ -10,7 +10,7 @@ for the columns, keep the reduced costs non-negative. With `n` rows and `m >= n`
 it takes at most `n^2 m` steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -19,8 +19,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Int, Num, Shaped
 
 from .. import check
+from ..core import Real
 from ..numerics import at_least_float32
 
+Costs = ArrayLike | Sequence[Sequence[Real]]
 Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
 _Path = tuple[Array, Array, Array, Array]  # (column, row_of, column_of, whether done)
 # (distances, places, free columns) -> the column to visit next; a visited column has
@@ -28,7 +30,7 @@ _Path = tuple[Array, Array, Array, Array]  # (column, row_of, column_of, whether
 Choose = Callable[[Array, Array, Array], Array]
 
 
-def base_hungarian_algorithm(cost_matrix: ArrayLike) -> Pairs:
+def base_hungarian_algorithm(cost_matrix: Costs) -> Pairs:
     """The rows and columns of the matching of minimum cost, in the order of the rows.
 
     If there are several, it returns the same one as SciPy's `linear_sum_assignment`.
@@ -51,7 +53,7 @@ def base_hungarian_algorithm(cost_matrix: ArrayLike) -> Pairs:
     return columns[order], order
 
 
-def hungarian_algorithm(cost_matrix: ArrayLike) -> Pairs:
+def hungarian_algorithm(cost_matrix: Costs) -> Pairs:
     """The rows and columns of the matching of minimum cost.
 
     For a square matrix they are in the order of the columns. Otherwise they are in the
@@ -69,7 +71,7 @@ def hungarian_algorithm(cost_matrix: ArrayLike) -> Pairs:
     return (rows, columns) if wide else (columns, rows)
 
 
-def _prepared(name: str, cost_matrix: ArrayLike) -> tuple[Num[Array, "n m"], bool]:
+def _prepared(name: str, cost_matrix: Costs) -> tuple[Num[Array, "n m"], bool]:
     """Finite costs, transposed if there are more rows; and whether they were not."""
     (costs,) = check.array(name, cost_matrix=cost_matrix)
     if costs.ndim != 2:
