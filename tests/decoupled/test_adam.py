@@ -51,10 +51,10 @@ def test_the_state_is_two_moments_and_the_time_step():
 @hypers
 def test_the_same_as_the_paper(hyper):
     theta = np.linspace(-1, 1, 6).reshape(2, 3)
-    (g1, g2, time_step), found = _run(jnp.asarray(theta), _updates(), **hyper)
+    (g1, g2, time_step), result = _run(jnp.asarray(theta), _updates(), **hyper)
     wanted = _reference(theta, _updates(), **hyper)
     assert time_step == 10
-    for x, y in zip(([*g1, *g2, found]), wanted, strict=True):
+    for x, y in zip(([*g1, *g2, result]), wanted, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)
 
 
@@ -63,21 +63,21 @@ def test_the_same_as_the_paper_in_64_bits(hyper):
     with jax.enable_x64(True):
         theta = np.linspace(-1, 1, 6).reshape(2, 3)
         updates = _updates().astype(np.float64)
-        _, found = _run(jnp.asarray(theta), updates, **hyper)
+        _, result = _run(jnp.asarray(theta), updates, **hyper)
         wanted = _reference(theta, updates, **hyper)[-1]
-        np.testing.assert_allclose(found, wanted, rtol=1e-10)
+        np.testing.assert_allclose(result, wanted, rtol=1e-10)
 
 
 def test_the_same_as_optax():
     theta = jnp.linspace(-1.0, 1.0, 6).reshape(2, 3)
-    _, found = _run(theta, _updates(), eta=0.1, beta1=0.8, beta2=0.95, eps=1e-6)
+    _, result = _run(theta, _updates(), eta=0.1, beta1=0.8, beta2=0.95, eps=1e-6)
     with jax.numpy_dtype_promotion("standard"):
         tx = optax.adam(0.1, 0.8, 0.95, 1e-6)
         state = tx.init(theta)
         for g in _updates():
             u, state = tx.update(jnp.asarray(g), state)
             theta = optax.apply_updates(theta, u)
-    np.testing.assert_allclose(found, theta, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(result, theta, rtol=1e-5, atol=1e-6)
 
 
 def test_the_first_step_has_length_eta():

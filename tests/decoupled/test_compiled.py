@@ -140,8 +140,8 @@ def test_a_step_works_inside_scan(init, step):
         state, theta = carry
         return step(state, theta, _updates(k, theta), eta=0.1), None
 
-    found, _ = jax.lax.scan(body, (init(theta), theta), jnp.arange(4.0))
-    _assert_close(found, _run(init, step, theta, eta=0.1))
+    result, _ = jax.lax.scan(body, (init(theta), theta), jnp.arange(4.0))
+    _assert_close(result, _run(init, step, theta, eta=0.1))
 
 
 @rules
@@ -204,13 +204,13 @@ def test_the_old_weights_are_not_given_up(init, step):
 @rules
 def test_trees_that_do_not_match_are_named(init, step):
     theta = {"w": jnp.ones(2), "b": jnp.ones(2)}
-    for odd, message in [
+    for odd, reason in [
         ({"w": jnp.ones(2)}, r"leaf \['b'\] is in the theta and not in the updates"),
         ({"w": jnp.ones(3), "b": jnp.ones(2)}, r"leaf \['w'\] has shape \(2,\) in the"),
         ({"w": "ones", "b": jnp.ones(2)}, r"leaf \['w'\] of the updates is a str"),
     ]:
-        said = f"^{step.__name__}: {message}"
-        with pytest.raises((TypeError, ValueError), match=said):
+        message = f"^{step.__name__}: {reason}"
+        with pytest.raises((TypeError, ValueError), match=message):
             step(init(theta), theta, odd)
 
 

@@ -54,11 +54,11 @@ def test_the_formula_line_by_line():
     eta, mu = 0.1, 0.7
     _, path = _run(theta, updates, eta=eta, mu=mu)
     x, phi = np.array([[1.0, -2.0]]), np.zeros((1, 2))
-    for t, (g, found) in enumerate(zip(updates, path, strict=True)):
+    for t, (g, result) in enumerate(zip(updates, path, strict=True)):
         new_phi = x - eta * np.array(g["w"])
         x = new_phi + (mu if t else 0) * (new_phi - phi)
         phi = new_phi
-        np.testing.assert_allclose(found["w"], x, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result["w"], x, rtol=1e-5, atol=1e-6)
 
 
 def test_the_same_as_the_transformation():
@@ -66,10 +66,10 @@ def test_the_same_as_the_transformation():
     _, path = _run(theta, updates, eta=0.1, mu=0.7)
     tx = steepest.nag(0.1, momentum=0.7)
     state = tx.init(theta)
-    for g, found in zip(updates, path, strict=True):
+    for g, result in zip(updates, path, strict=True):
         u, state = tx.update(g, state, theta)
         theta = steepest.apply_updates(theta, u)
-        _assert_close(found, theta)
+        _assert_close(result, theta)
 
 
 def test_the_same_as_made_of_the_transformation():
@@ -95,9 +95,9 @@ def test_without_momentum_it_is_plain_descent():
     theta, updates = _random(4)
     _, path = _run(theta, updates, eta=0.1, mu=0.0)
     state = sgd_init(theta)
-    for g, found in zip(updates, path, strict=True):
+    for g, result in zip(updates, path, strict=True):
         state, theta = sgd_step(state, theta, g, eta=0.1)
-        _assert_close(found, theta)
+        _assert_close(result, theta)
 
 
 def test_momentum_overtakes_plain_descent_in_a_valley():

@@ -25,14 +25,14 @@ def _two_steps(init, step, **hyper):
 
 @rules
 def test_a_name_finds_its_rule(name, init, step, hyper):
-    found = _two_steps(get_opt_init_fn(name), get_opt_step_fn(name))
-    np.testing.assert_array_equal(found, _two_steps(init, step))
+    result = _two_steps(get_opt_init_fn(name), get_opt_step_fn(name))
+    np.testing.assert_array_equal(result, _two_steps(init, step))
 
 
 @rules
 def test_hyperparameters_are_set_once(name, init, step, hyper):
-    found = _two_steps(get_opt_init_fn(name), get_opt_step_fn(name, **hyper))
-    np.testing.assert_array_equal(found, _two_steps(init, step, **hyper))
+    result = _two_steps(get_opt_init_fn(name), get_opt_step_fn(name, **hyper))
+    np.testing.assert_array_equal(result, _two_steps(init, step, **hyper))
 
 
 @rules
@@ -40,22 +40,22 @@ def test_hyperparameters_may_be_schedules(name, init, step, hyper):
     def eta(time_step):
         return 0.5 / (1 + time_step)
 
-    found = _two_steps(get_opt_init_fn(name), get_opt_step_fn(name, eta=eta))
-    np.testing.assert_array_equal(found, _two_steps(init, step, eta=eta))
+    result = _two_steps(get_opt_init_fn(name), get_opt_step_fn(name, eta=eta))
+    np.testing.assert_array_equal(result, _two_steps(init, step, eta=eta))
 
 
 @rules
 def test_what_was_set_can_be_set_again(name, init, step, hyper):
     set_before = get_opt_step_fn(name, eta=0.1)
-    found = _two_steps(get_opt_init_fn(name), set_before, **hyper)
-    np.testing.assert_array_equal(found, _two_steps(init, step, **hyper))
+    result = _two_steps(get_opt_init_fn(name), set_before, **hyper)
+    np.testing.assert_array_equal(result, _two_steps(init, step, **hyper))
 
 
 def test_the_default_is_adam():
     assert get_opt_init_fn() is get_opt_init_fn("adam") is decoupled.adam_init
-    found = _two_steps(get_opt_init_fn(), get_opt_step_fn(eta=0.5))
+    result = _two_steps(get_opt_init_fn(), get_opt_step_fn(eta=0.5))
     wanted = _two_steps(decoupled.adam_init, decoupled.adam_step, eta=0.5)
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(result, wanted)
 
 
 @pytest.mark.parametrize("find", [get_opt_init_fn, get_opt_step_fn])
@@ -63,8 +63,8 @@ def test_the_default_is_adam():
 def test_an_unknown_name_is_told_the_names(find, name):
     with pytest.raises(ValueError) as caught:
         find(name)
-    said = f"{find.__name__}: opt is {name!r}, expected one of: adam, nag, sgd."
-    assert str(caught.value).startswith(said)
+    message = f"{find.__name__}: opt is {name!r}, expected one of: adam, nag, sgd."
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def test_the_same_as_the_transformation():
     updates = [jnp.array([0.3, 0.7])]
     tx = steepest.sgd(0.1)
     moves, _ = tx.update(updates, tx.init(theta))
-    _, found = sgd_step(sgd_init(theta), theta, updates, eta=0.1)
-    np.testing.assert_allclose(found[0], theta[0] + moves[0], rtol=1e-6)
+    _, result = sgd_step(sgd_init(theta), theta, updates, eta=0.1)
+    np.testing.assert_allclose(result[0], theta[0] + moves[0], rtol=1e-6)
 
 
 def test_a_half_weight_takes_a_step_computed_wide():

@@ -112,19 +112,20 @@ SHARED = [
     ),
 ]
 ROWS += [
-    (name, args, options, f"{name}: {said}") for name, args, options, said in SHARED
+    (name, args, options, f"{name}: {message}")
+    for name, args, options, message in SHARED
 ]
 
 
 @pytest.mark.parametrize(
-    "name, args, options, said",
+    "name, args, options, message",
     ROWS,
     ids=[f"{k} {row[3]}" for k, row in enumerate(ROWS)],
 )
-def test_bad_arguments_are_refused(name, args, options, said, as_users_do):
+def test_bad_arguments_are_refused(name, args, options, message, as_users_do):
     with pytest.raises((TypeError, *ODD, IndexError)) as caught:
         getattr(losses, name)(*args, **options)
-    assert str(caught.value).startswith(said)
+    assert str(caught.value).startswith(message)
 
 
 def test_valid_arguments_are_not_refused():

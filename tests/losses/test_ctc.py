@@ -47,26 +47,26 @@ def test_the_loss_alone():
 def _by_hand(log_p, label, blank):
     """Minus the log of the sum over all sequences that collapse to the label."""
     total = []
-    for said in itertools.product(range(log_p.shape[1]), repeat=len(log_p)):
-        short = [k for k, _ in itertools.groupby(said) if k != blank]
+    for path in itertools.product(range(log_p.shape[1]), repeat=len(log_p)):
+        short = [k for k, _ in itertools.groupby(path) if k != blank]
         if short == list(label):
-            total.append(sum(log_p[t, k] for t, k in enumerate(said)))
+            total.append(sum(log_p[t, k] for t, k in enumerate(path)))
     return -scipy.special.logsumexp(total)
 
 
 @pytest.mark.parametrize("blank", [0, 2])
 def test_against_all_sequences(blank):
-    said = [(), (1,), (1, 1), (1, 3), (3, 1, 3), (1, 1, 3)]
+    sequences = [(), (1,), (1, 1), (1, 3), (3, 1, 3), (1, 1, 3)]
     logits = LOGITS[0]
     ours = losses.ctc_loss(
         jnp.asarray(np.stack([logits] * 6)),
         jnp.zeros((6, 5)),
-        jnp.asarray([[*label, 0, 0, 0][:3] for label in said]),
-        jnp.asarray([np.arange(3) >= len(label) for label in said]),
+        jnp.asarray([[*label, 0, 0, 0][:3] for label in sequences]),
+        jnp.asarray([np.arange(3) >= len(label) for label in sequences]),
         blank_id=blank,
     )
     log_p = scipy.special.log_softmax(logits, -1)
-    expected = [_by_hand(log_p, label, blank) for label in said]
+    expected = [_by_hand(log_p, label, blank) for label in sequences]
     np.testing.assert_allclose(ours, expected, rtol=1e-5)
 
 
@@ -120,11 +120,11 @@ def test_shapes_of_nothing():
     f = losses.ctc_loss
     none = f(jnp.ones((0, 5, 4)), jnp.ones((0, 5)), LABELS[:0], jnp.ones((0, 3)))
     assert none.shape == (0,)
-    loss, rest, said = losses.ctc_loss_with_forward_probs(
+    loss, rest, emit = losses.ctc_loss_with_forward_probs(
         jnp.ones((3, 0, 4)), jnp.ones((3, 0)), LABELS, jnp.ones((3, 3))
     )
     assert (loss == 0).all()
-    assert rest.shape == (0, 3, 4) and said.shape == (0, 3, 3)
+    assert rest.shape == (0, 3, 4) and emit.shape == (0, 3, 3)
 
 
 def test_refusals():

@@ -107,8 +107,8 @@ def test_scales(f):
     np.testing.assert_array_equal(f(jnp.array([-1.0, 2.0]), 0), [0, 0])
     with pytest.raises(ValueError, match="scale is -1"):
         f(jnp.ones(2), -1)
-    found = jax.jit(f)(jnp.array([0.25, 9.0]), jnp.array([0.5, 2.0]))
-    np.testing.assert_array_equal(found, [0.25, 2.0])
+    result = jax.jit(f)(jnp.array([0.25, 9.0]), jnp.array([0.5, 2.0]))
+    np.testing.assert_array_equal(result, [0.25, 2.0])
 
 
 def test_empty_trees_nan_and_infinity():

@@ -104,8 +104,8 @@ def test_normals_whose_squares_do_not_fit(size):
     wanted = projection_vector(x, a)
     np.testing.assert_allclose(projection_vector(x, a * size), wanted, rtol=1e-5)
     wanted = projection_hyperplane(x, a, 2.0)
-    found = projection_hyperplane(x, a * size, 2.0 * size)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    result = projection_hyperplane(x, a * size, 2.0 * size)
+    np.testing.assert_allclose(result, wanted, rtol=1e-5)
 
 
 def test_half_precision():
@@ -162,6 +162,6 @@ def test_empty_none_and_batches(f):
         is None
     )
     x, a = jnp.array([[1.0, 2.0], [-1.0, -1.0]]), jnp.array([1.0, 1.0])
-    found = jax.jit(jax.vmap(lambda x, b: f(x, a, b)))(x, jnp.array([0.5, 1.0]))
+    result = jax.jit(jax.vmap(lambda x, b: f(x, a, b)))(x, jnp.array([0.5, 1.0]))
     rows = [f(x[0], a, 0.5), f(x[1], a, 1.0)]
-    np.testing.assert_allclose(found, rows, rtol=1e-5)
+    np.testing.assert_allclose(result, rows, rtol=1e-5)

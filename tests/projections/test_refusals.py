@@ -78,13 +78,13 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_arguments_are_refused(name, as_users_do):
-    args, said = REFUSED[name]
+    args, message = REFUSED[name]
     who = f"projection_{name.split(' ')[0]}"
     with pytest.raises((TypeError, ValueError, IndexError)) as caught:
         getattr(projections, who)(*args)
-    assert str(caught.value).startswith(f"{who}: {said}")
+    assert str(caught.value).startswith(f"{who}: {message}")
 
 
 def test_an_unbounded_halfspace_is_the_whole_space():
-    found = projections.projection_halfspace(W, W, float("inf"))
-    assert found["w"].tolist() == [1.0, 1.0]
+    result = projections.projection_halfspace(W, W, float("inf"))
+    assert result["w"].tolist() == [1.0, 1.0]

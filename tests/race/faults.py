@@ -115,13 +115,13 @@ def _changed(good, path, file, share, expected):
     for how, all_of_them in (("a bit", flips), ("cut", cuts)):
         for changed in all_of_them(content, share):
             (path / file).write_bytes(changed)
-            found = outcome(lambda: raced(path), expected)
-            if found[0] == "equal":
+            result = outcome(lambda: raced(path), expected)
+            if result[0] == "equal":
                 shutil.rmtree(path)
                 shutil.copytree(good, path)
             elif (path / file).read_bytes() != changed:
-                found = "WRONG", "not left as it was"
-            yield how, file, found
+                result = "WRONG", "not left as it was"
+            yield how, file, result
     shutil.rmtree(path)
 
 
@@ -143,10 +143,10 @@ def _replaced(good, path, file, expected):
         (path / file).rename(precious)
         content = precious.read_bytes()
         put(path / file)
-        found = outcome(lambda: raced(path), expected)
+        result = outcome(lambda: raced(path), expected)
         if precious.read_bytes() != content:
-            found = "WRONG", "what the link leads to was overwritten"
-        yield how, file, found
+            result = "WRONG", "what the link leads to was overwritten"
+        yield how, file, result
         shutil.rmtree(path)
         precious.unlink()
 
@@ -200,10 +200,10 @@ def main(share=1.0):
         print(f"{counts.total()} faults; how the race ends, and how it goes on:")
         print("\n".join(table(("race", "fault", "operation"), counts)))
         counts = Counter()
-        for how, file, found in damage(Path(here), share):
-            counts[(how, file), found[0]] += 1
-            if found[0] == "WRONG":
-                wrong.append((how, file, *found))
+        for how, file, result in damage(Path(here), share):
+            counts[(how, file), result[0]] += 1
+            if result[0] == "WRONG":
+                wrong.append((how, file, *result))
         print(f"\n{counts.total()} damaged folders; how the race goes on:")
         print("\n".join(table(("damage", "file"), counts)))
     print(f"\n{len(wrong)} wrong", *wrong[:20], sep="\n")

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from steepest.race import _disk, _fingerprint, _race, _store, Problem, race
-from steepest.race._sweep import Look
+from steepest.race._sweep import Evaluation
 from steepest.race.report import _report, write_report
 
 PROBLEM = Problem(
@@ -80,12 +80,12 @@ class Disk:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if name == "fsync":
             return None  # it takes time, but has no visible effect
-        found = real(*args)
+        result = real(*args)
         if name == "open":
-            self.files.add(found)
+            self.files.add(result)
         elif name == "close":
             self.files.discard(args[0])
-        return found
+        return result
 
     def _half(self, name, real, file, what):
         half = what // 2 if name == "read" else what[: len(what) // 2]
@@ -119,7 +119,7 @@ def on(disk):
         yield disk
 
 
-class Remembered(Look):
+class Remembered(Evaluation):
     """An evaluation that was recorded before."""
 
     def __init__(self, sweep, program, begun):
@@ -135,18 +135,18 @@ def _recorded():
     """All evaluations of a race that is actually run, by optimizer."""
     taken = {}
 
-    def looks(program, begun=None):
-        for look in _real_looks(program, begun):
-            kept = (look.sweep, look.begun())
-            taken.setdefault(look.sweep.name, []).append(kept)
-            yield look
+    def evaluations(program, begun=None):
+        for evaluation in _real_evaluations(program, begun):
+            kept = (evaluation.sweep, evaluation.begun())
+            taken.setdefault(evaluation.sweep.name, []).append(kept)
+            yield evaluation
 
-    with patch.object(_race, "looks", looks):
+    with patch.object(_race, "evaluations", evaluations):
         race(PROBLEM)
     return taken
 
 
-_real_looks = _race.looks
+_real_evaluations = _race.evaluations
 _clock = SimpleNamespace(monotonic=iter(range(0, 10**12, 1000)).__next__)
 
 
@@ -159,7 +159,7 @@ def without_training():
     taken = _recorded()
     kept = {}
 
-    def looks(program, begun=None):
+    def evaluations(program, begun=None):
         name, done = program.model.entrant.name, 0
         if begun is not None:
             done = begun.sweep.steps[-1]
@@ -183,7 +183,7 @@ def without_training():
 
     program = lambda model, *rest: SimpleNamespace(model=model)
     with (
-        patch.object(_race, "looks", looks),
+        patch.object(_race, "evaluations", evaluations),
         patch.object(_race, "_program", program),
         patch.object(_race, "checked", lambda problem: problem),
         patch.object(_race, "entrant", cache(_race.entrant)),
@@ -210,13 +210,17 @@ def raced(folder, disk=None, **how):
 def outcome(attempt, expected):
     """How an attempt ends: equal, refused with a message, killed, or wrong, and why."""
     try:
-        found = attempt()
+        result = attempt()
     except Killed:
         return "killed", ""
     except (ValueError, OSError) as error:
-        said = str(error)
-        good = said.startswith("race: ") and "\n" not in said and said.endswith(".")
-        return ("refused" if good else "WRONG"), said
+        message = str(error)
+        good = (
+            message.startswith("race: ")
+            and "\n" not in message
+            and message.endswith(".")
+        )
+        return ("refused" if good else "WRONG"), message
     except Exception as error:
         return "WRONG", f"{type(error).__name__}: {error}"
-    return ("equal", "") if found == expected else ("WRONG", "other numbers")
+    return ("equal", "") if result == expected else ("WRONG", "other numbers")

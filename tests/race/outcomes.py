@@ -21,7 +21,7 @@ def sweep(
     limit=0.2,
     rates=RATES,
     seeds=(0, 1, 2),
-    looks=41,
+    times=41,
     planned=1000,
     done=1.0,
     speed=1.0,
@@ -31,8 +31,8 @@ def sweep(
 ):
     """One optimizer, best at the learning rate `best`, diverging above `limit`."""
     rng = np.random.default_rng(sum(map(ord, name)))
-    steps = np.linspace(0, planned, looks).round().astype(int)
-    steps = steps[: max(1, round(done * looks))]
+    steps = np.linspace(0, planned, times).round().astype(int)
+    steps = steps[: max(1, round(done * times))]
     far = [abs(np.log10((rate or best) / best)) for rate in rates]
     shape = (len(rates), len(seeds), len(steps))
     # Seeds are good or bad for all optimizers alike.
@@ -47,9 +47,9 @@ def sweep(
     for k, rate in enumerate(rates):
         if rate is not None and rate > limit:
             gone = rng.integers(1, max(len(steps), 2), size=len(seeds))
-            for seed, look in enumerate(gone[: None if rate > 2 * limit else 1]):
-                loss[k, seed, look:] = np.nan
-                metric[k, seed, look:] = np.nan
+            for seed, evaluation in enumerate(gone[: None if rate > 2 * limit else 1]):
+                loss[k, seed, evaluation:] = np.nan
+                metric[k, seed, evaluation:] = np.nan
     return Sweep(
         name=name,
         rates=tuple(rates),
@@ -100,28 +100,28 @@ def digits():
 
 def valley():
     """A metric to minimize, over many decades, with zeros at the end."""
-    found = []
+    result = []
     for k, name in enumerate(("sgd", "adam", "lbfgs(memory_size=20)")):
         s = sweep(name, best=10.0 ** (-3 + k), limit=0.2, noise=0.02)
         metric = 10 ** (3 - (4 * k + 3) * 1.4 * s.metric)
         loss = metric.copy()
         loss[..., -3:] *= 0.0 if k == 2 else 1.0
-        found.append(replace(s, metric=metric, loss=loss))
+        result.append(replace(s, metric=metric, loss=loss))
     about = "A long curved valley."
     return outcome(
-        *found, problem="rosenbrock", about=about, measure="f", better="lower"
+        *result, problem="rosenbrock", about=about, measure="f", better="lower"
     )
 
 
 def negative():
     """Negative losses, which have no logarithm."""
-    found = (sweep("adam"), sweep("lion"))
-    return outcome(*(replace(s, loss=s.loss - 1, metric=-s.metric) for s in found))
+    result = (sweep("adam"), sweep("lion"))
+    return outcome(*(replace(s, loss=s.loss - 1, metric=-s.metric) for s in result))
 
 
 def many():
     """More optimizers than colors."""
-    each = {"looks": 9, "rates": RATES[2::2]}
+    each = {"times": 9, "rates": RATES[2::2]}
     names = [f"optimizer_{k}" for k in range(19)]
     return outcome(
         *(sweep(n, skill=0.9 + 0.004 * k, **each) for k, n in enumerate(names))
@@ -133,7 +133,7 @@ EDGES = {
     "one optimizer": lambda: outcome(sweep("adamw")),
     "one rate": lambda: outcome(sweep(rates=(1e-3,)), sweep("lion", rates=(1e-3,))),
     "no rate": lambda: outcome(sweep("lbfgs", rates=(None,))),
-    "one look": lambda: outcome(sweep("adamw", looks=1, planned=0)),
+    "one evaluation": lambda: outcome(sweep("adamw", times=1, planned=0)),
     "nothing": outcome,
     "nothing but missing": lambda: outcome(missing=(("adam", "No time was left."),)),
     "all diverged": lambda: outcome(sweep(limit=1e-9), sweep("lion", limit=1e-9)),

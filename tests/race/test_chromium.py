@@ -20,7 +20,7 @@ FRAMES = [  # a race, and the width of the screen
     ("all diverged", 1280),
     ("nothing but missing", 390),
 ]
-LOOK = Path(__file__).with_name("look.js").read_text("utf-8")
+INSPECT = Path(__file__).with_name("inspect.js").read_text("utf-8")
 
 
 def _run(browser, folder, *flags):
@@ -33,10 +33,10 @@ def _run(browser, folder, *flags):
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
     """The first browser that works."""
-    for found in filter(None, map(shutil.which, NAMES)):
-        blank = _run(found, tmp_path_factory.mktemp("blank"), "about:blank")
+    for result in filter(None, map(shutil.which, NAMES)):
+        blank = _run(result, tmp_path_factory.mktemp("blank"), "about:blank")
         if b"<html" in blank.stdout:
-            return found
+            return result
     pytest.skip("no Chromium here that runs (Debian: apt install chromium)")
 
 
@@ -45,7 +45,7 @@ def _opened(browser, folder, text, *flags):
     file = folder / "page.html"
     file.write_text(text, "utf-8")
     done = _run(browser, folder, *flags, file.as_uri())
-    told = re.search(r'<pre id="found">(.*?)</pre>', done.stdout.decode(), re.DOTALL)
+    told = re.search(r'<pre id="result">(.*?)</pre>', done.stdout.decode(), re.DOTALL)
     assert told, done.stderr.decode()[-2000:]
     complaints = [s for s in done.stderr.decode().splitlines() if "CONSOLE" in s]
     return json.loads(unescape(told[1])), complaints
@@ -60,11 +60,11 @@ def light(browser, tmp_path_factory):
         for name, width in FRAMES
     )
     script = (
-        LOOK
+        INSPECT
         + """
     addEventListener("load", () => {
       const docs = [...document.querySelectorAll("iframe")].map(f => f.contentDocument);
-      tell({ seen: docs.map(look), touched: touch(docs[0]) });
+      tell({ seen: docs.map(inspect), touched: touch(docs[0]) });
     });
     """
     )
@@ -75,7 +75,9 @@ def light(browser, tmp_path_factory):
 @pytest.fixture(scope="module")
 def dark(browser, tmp_path_factory):
     """The file itself."""
-    script = f'<script>{LOOK} addEventListener("load", () => tell(look(document)))'
+    script = (
+        f'<script>{INSPECT} addEventListener("load", () => tell(inspect(document)))'
+    )
     text = page_of("digits").replace("</body>", f"{script}</script></body>")
     flag = "--blink-settings=preferredColorScheme=0"
     return _opened(browser, tmp_path_factory.mktemp("dark"), text, flag)

@@ -26,7 +26,7 @@ PROBLEM = Problem(init=lambda key: key, loss=lambda params, batch: 0.0)
 @pytest.fixture
 def asked(monkeypatch, tmp_path):
     """A race that takes no time, and the arguments of the last one."""
-    found = {}
+    result = {}
 
     def load(name):
         if name == "nowhere":
@@ -34,8 +34,8 @@ def asked(monkeypatch, tmp_path):
         return replace(PROBLEM, source=name)
 
     def race(problem, **options):
-        found.clear()
-        found.update(options, problem=problem.source)
+        result.clear()
+        result.update(options, problem=problem.source)
         return digits()
 
     monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def asked(monkeypatch, tmp_path):
         _run, "write_report", lambda outcome, folder: folder / "report.html"
     )
     monkeypatch.setattr(_run, "results", lambda outcome: json.dumps({"numbers": 1}))
-    return found
+    return result
 
 
 def _options(asked):
@@ -125,8 +125,8 @@ def test_every_race_has_a_folder_of_its_own(asked):
 
 def test_races_that_start_together_have_a_folder_each(asked):
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(new_folder, ["digits"] * 16))
-    assert len({*found}) == 16 and all(path.is_dir() for path in found)
+        result = list(pool.map(new_folder, ["digits"] * 16))
+    assert len({*result}) == 16 and all(path.is_dir() for path in result)
 
 
 def test_a_race_that_does_not_begin_leaves_no_folder(asked):
@@ -190,8 +190,8 @@ def test_the_problem_has_its_own_name(tmp_path, monkeypatch, capsys):
         "mine = Problem(name='two slopes', init=lambda key: jax.random.normal(key, 2), "
         "loss=lambda p, _: p @ p)"
     )
-    said = ["--optimizers", "sgd", "--learning-rates", "0.1", "--seeds", "1"]
-    assert main(["race", "named:mine", *said, "--steps", "2", "--out", "here"]) == 0
+    options = ["--optimizers", "sgd", "--learning-rates", "0.1", "--seeds", "1"]
+    assert main(["race", "named:mine", *options, "--steps", "2", "--out", "here"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("two slopes") and not err
     assert json.loads(Path("here/results.json").read_text())["problem"] == "two slopes"
@@ -251,10 +251,10 @@ WRONG = {
 
 @pytest.mark.parametrize("wrong", WRONG)
 def test_user_errors_take_one_line(wrong, asked, capsys):
-    command, said = WRONG[wrong]
+    command, message = WRONG[wrong]
     assert main(command.split()) == 2
     out, err = capsys.readouterr()
-    assert err.startswith("error: ") and said in err
+    assert err.startswith("error: ") and message in err
     assert not out and "Traceback" not in err
 
 
@@ -340,8 +340,8 @@ def test_a_shell_can_complete(shell, capsys):
 
 def test_the_library_is_a_program():
     command = [sys.executable, "-m", "steepest", "problems"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "rosenbrock" in found.stdout
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "rosenbrock" in result.stdout
 
 
 def test_a_real_race_ends_at_ctrl_c(tmp_path):
@@ -350,10 +350,10 @@ def test_a_real_race_ends_at_ctrl_c(tmp_path):
     problem += "init=lambda key: jax.random.normal(key, 2), loss=lambda p, _: p @ p)"
     (tmp_path / "my_module.py").write_text(problem)
     command = [sys.executable, "-m", "steepest.race", "race"]
-    said = ["my_module:mine", "--optimizers", "sgd", "--learning-rates", "1e-9,1e-8"]
-    said += ["--seeds", "1", "--steps", "400000000", "--out", "here"]
+    options = ["my_module:mine", "--optimizers", "sgd", "--learning-rates", "1e-9,1e-8"]
+    options += ["--seeds", "1", "--steps", "400000000", "--out", "here"]
     how = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen([*command, *said], text=True, **how)
+    child = subprocess.Popen([*command, *options], text=True, **how)
     while not list(tmp_path.glob("here/runs/*.begun")) and child.poll() is None:
         time.sleep(0.05)
     child.send_signal(signal.SIGINT)

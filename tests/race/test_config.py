@@ -84,7 +84,7 @@ def test_other_tools_save_it_in_their_way(reading):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("steps = 3\nseeds = = 4", "race.toml: this is not valid TOML: .*line 2"),
         ("learning-rate = [1]", "option `learning-rate`. Did you mean `learning-rates"),
@@ -98,13 +98,13 @@ def test_other_tools_save_it_in_their_way(reading):
         ("optimizers = 'adamw('", "`optimizers`: .*never closed"),
     ],
 )
-def test_errors_say_what_is_wrong(reading, text, said):
-    with pytest.raises(ValueError, match=said):
+def test_errors_say_what_is_wrong(reading, text, message):
+    with pytest.raises(ValueError, match=message):
         reading(text)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("steps = '1000'", "`steps` is '1000', expected a whole number"),
         ("steps = 1.5", "`steps` is 1.5, expected a whole number"),
@@ -117,8 +117,8 @@ def test_errors_say_what_is_wrong(reading, text, said):
         ("problem = ['digits']", "`problem` is .*, expected a string"),
     ],
 )
-def test_kinds_are_checked(reading, line, said):
-    with pytest.raises(TypeError, match=said):
+def test_kinds_are_checked(reading, line, message):
+    with pytest.raises(TypeError, match=message):
         reading(line)
 
 

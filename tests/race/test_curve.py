@@ -11,13 +11,13 @@ from steepest.race.terminal._curve import draw
 def _dots(lines, width):
     """The positions of all dots, from the left and from the top."""
     order = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (0, 3), (1, 3)]
-    found = set()
+    result = set()
     for row, line in enumerate(lines[:-2]):
         for column, letter in enumerate(line[-width:]):
             for bit, (x, y) in enumerate(order):
                 if (ord(letter) - 0x2800) >> bit & 1:
-                    found.add((2 * column + x, 4 * row + y))
-    return found
+                    result.add((2 * column + x, 4 * row + y))
+    return result
 
 
 def test_a_line_goes_from_corner_to_corner():
@@ -72,15 +72,15 @@ def test_steps_are_guessed(text, steps):
 
 
 def test_values_are_those_of_the_schedule():
-    counts, found = schedule_values("linear_schedule(rate, 0.0, steps)", 4)
+    counts, result = schedule_values("linear_schedule(rate, 0.0, steps)", 4)
     assert counts.tolist() == [0, 1, 2, 3, 4]
-    assert found.tolist() == [1.0, 0.75, 0.5, 0.25, 0.0]
+    assert result.tolist() == [1.0, 0.75, 0.5, 0.25, 0.0]
 
 
 def test_many_steps_are_looked_at_now_and_then():
-    counts, found = schedule_values("linear_schedule(1.0, 0.0, 1000000)", 1_000_000)
-    assert len(counts) == len(found) < 3000
-    assert counts[-1] == 1_000_000 and found[-1] == 0
+    counts, result = schedule_values("linear_schedule(1.0, 0.0, 1000000)", 1_000_000)
+    assert len(counts) == len(result) < 3000
+    assert counts[-1] == 1_000_000 and result[-1] == 0
 
 
 def test_a_picture_has_the_text_as_its_title():

@@ -73,13 +73,13 @@ def test_special_files_are_refused_at_once(tmp_path, kind, target):
     except PermissionError:
         pytest.skip("only root makes devices")
     before = path.lstat()
-    said = rf"race: .*/a is a {kind}, expected a file\. It was not changed"
-    with pytest.raises(ValueError, match=said):
+    message = rf"race: .*/a is a {kind}, expected a file\. It was not changed"
+    with pytest.raises(ValueError, match=message):
         _disk.write(path, [b"new"])
     if kind != "socket":
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             _disk.read(path, 10)
-        with pytest.raises(ValueError, match=said), _disk.locked(path):
+        with pytest.raises(ValueError, match=message), _disk.locked(path):
             pass
     else:
         with pytest.raises((ValueError, OSError), match="race: "):
@@ -104,8 +104,8 @@ def test_a_lock_is_held_by_one(tmp_path):
 def test_of_many_processes_one_gets_the_folder(tmp_path):
     path = tmp_path / "a" / "b" / "c"
     with ThreadPoolExecutor(16) as pool:
-        found = list(pool.map(lambda _: _disk.make_folder(path), range(16)))
-    assert sum(found) == 1 and path.is_dir()
+        result = list(pool.map(lambda _: _disk.make_folder(path), range(16)))
+    assert sum(result) == 1 and path.is_dir()
 
 
 def test_a_folder_that_is_a_link_to_nowhere(tmp_path):

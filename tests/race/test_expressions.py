@@ -58,9 +58,9 @@ def test_what_an_expression_means(text):
     one = entrant(text, steps=STEPS)
     assert one.name == text and one.swept
     wanted = _step(MEANINGS[text]())
-    found = _step(one.make(RATE))
+    result = _step(one.make(RATE))
     for name, x in wanted.items():
-        assert jnp.allclose(found[name], x, rtol=1e-6), name
+        assert jnp.allclose(result[name], x, rtol=1e-6), name
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_a_schedule_takes_the_place_of_the_rate_at_any_depth():
     for text in ("sgd", "chain(clip(9.0), sgd())", "chain(sgd(rate), scale(0.5))"):
         one = entrant(text, steps=2, schedule=schedule)
         tx, g = one.make(1.0), jnp.array([1.0])
-        state, found = tx.init(g), []
+        state, result = tx.init(g), []
         for _ in range(2):
             u, state = tx.update(g, state)
-            found.append(float(u[0]))
+            result.append(float(u[0]))
         own = "rate" in text
-        assert one.swept and found == ([-0.5, -0.5] if own else [-1.0, -0.5])
+        assert one.swept and result == ([-0.5, -0.5] if own else [-1.0, -0.5])
     assert not entrant("sgd", steps=2, schedule="constant_schedule(0.1)").swept
     assert entrant("sgd", steps=2, schedule="rate * 2").swept
 
@@ -219,8 +219,8 @@ def test_nothing_else_can_be_written(text):
 def test_a_caret_stands_under_the_place(text, place):
     with pytest.raises(ValueError) as refused:
         entrant(text, steps=STEPS)
-    *_, shown, caret = str(refused.value).split("\n")
-    assert shown.strip() == text.strip()
+    *_, line, caret = str(refused.value).split("\n")
+    assert line.strip() == text.strip()
     assert text[caret.index("^") - 4 :].startswith(place.strip())
 
 
@@ -250,8 +250,8 @@ def test_the_place_is_shown_in_a_long_line():
     text = f"chain({'sgd, ' * 100}adamww{', sgd' * 100})"
     with pytest.raises(ValueError) as refused:
         transformation_of(text)
-    *_, shown, caret = str(refused.value).split("\n")
-    assert shown[caret.index("^") :].startswith("adamww") and len(shown) < 140
+    *_, line, caret = str(refused.value).split("\n")
+    assert line[caret.index("^") :].startswith("adamww") and len(line) < 140
 
 
 def test_the_schedule_speaks_for_itself():

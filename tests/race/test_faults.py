@@ -52,11 +52,11 @@ HARMLESS = {"missing", "hard link"}
 def test_every_file_may_be_damaged(tmp_path, quick):
     """A few hundred bits, cuts, links and swaps, the same ones every time."""
     counts = Counter()
-    for how, file, found in faults.damage(tmp_path, 1 / 199):
+    for how, file, result in faults.damage(tmp_path, 1 / 199):
         ours = file in faults.FILES
         never_read = file in faults.OTHERS and how in ("a bit", "cut")
         harmless = never_read or (how in HARMLESS and (how, file) != LOST)
-        assert found[0] == ("equal" if harmless else "refused"), (how, file, found)
+        assert result[0] == ("equal" if harmless else "refused"), (how, file, result)
         counts["ours" if ours else "others"] += 1
     assert counts["ours"] > 700
 
@@ -125,5 +125,5 @@ def test_real_processes_are_killed(tmp_path):
         folder = tmp_path / str(at)
         assert (folder / "race.json").exists() == (at > 20)
         assert not (folder / "runs/adam.json").exists()
-        found = race(PROBLEM, folder=folder, resume=True)
-        assert _numbers(found) == _numbers(whole)
+        result = race(PROBLEM, folder=folder, resume=True)
+        assert _numbers(result) == _numbers(whole)

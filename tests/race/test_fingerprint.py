@@ -90,9 +90,9 @@ CHANGES = {
 @pytest.mark.parametrize("what", CHANGES)
 def test_another_function_is_named(what):
     change, names = CHANGES[what]
-    found = _changed(**change)
-    assert len(found) == len(names)
-    assert all(map(str.startswith, found, [name.split(" (")[0] for name in names]))
+    result = _changed(**change)
+    assert len(result) == len(names)
+    assert all(map(str.startswith, result, [name.split(" (")[0] for name in names]))
 
 
 def test_a_function_is_what_it_computes():
@@ -139,7 +139,7 @@ def test_a_loss_without_a_gradient_is_no_obstacle():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"steps": 13}, "steps (12 then, 13 now)"),
         ({"seeds": (0, 2)}, "seeds (0, 1, 2 then, 0, 2 now)"),
@@ -151,10 +151,10 @@ def test_a_loss_without_a_gradient_is_no_obstacle():
     ],
     ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
 )
-def test_settings_are_shown(change, said):
+def test_settings_are_shown(change, message):
     then = race_fingerprint(LINE, SETTINGS)
     assert differences(then, race_fingerprint(LINE, replace(SETTINGS, **change))) == [
-        said
+        message
     ]
 
 
@@ -162,8 +162,8 @@ def test_versions_and_configuration_are_shown(monkeypatch):
     then = race_fingerprint(LINE, SETTINGS)
     monkeypatch.setattr("steepest.__version__", "9.9")
     with jax.threefry_partitionable(False):
-        found = differences(then, race_fingerprint(LINE, SETTINGS))
-    assert found == [
+        result = differences(then, race_fingerprint(LINE, SETTINGS))
+    assert result == [
         "version of steepest (0.1.0 then, 9.9 now)",
         "jax_threefry_partitionable (True then, False now)",
     ]

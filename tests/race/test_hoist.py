@@ -11,9 +11,9 @@ from steepest.race import _arrays, race
 from steepest.race._arrays import digest, Shelf
 from steepest.race._hoist import traced
 from steepest.race._model import Model
-from steepest.race._plan import Plan
+from steepest.race._plan import RunPlan
 from steepest.race._program import Program
-from steepest.race._sweep import looks
+from steepest.race._sweep import evaluations
 from steepest.race.entrants import entrant
 
 from .small import LINE
@@ -49,7 +49,7 @@ KEPT = {
 @pytest.mark.parametrize("change", KEPT.values(), ids=KEPT)
 def test_no_look_sends_the_data_again(change, monkeypatch):
     model = Model(replace(LINE, **change), entrant("sgd", steps=2))
-    program = Program(model, Plan((0.1, 0.2), (0,), 2), at_once=2)
+    program = Program(model, RunPlan((0.1, 0.2), (0,), 2), at_once=2)
     assert any(x.shape == DATA.shape for x in program.traced.arrays)
     assert len(program.lowered.as_text()) < 200_000  # it is not embedded in the program
     given, compiled = [], program.compiled
@@ -59,7 +59,7 @@ def test_no_look_sends_the_data_again(change, monkeypatch):
         return compiled(*arguments)
 
     monkeypatch.setattr(program, "compiled", listening)
-    *_, last = looks(program)
+    *_, last = evaluations(program)
     assert np.isfinite(last.sweep.metric).all() and len(given) > 3
     for arrays in given:
         assert all(isinstance(x, jax.Array) for x in arrays)
@@ -95,9 +95,9 @@ def test_a_traced_function_is_the_same_function():
 
     g = jax.jit(lambda w, k: jnp.sum(jnp.tanh(ROWS(k) @ w)))
     w = jnp.ones(4)
-    found = traced(f, w)
-    assert [x.shape for x in found.consts] == [DATA.shape]
-    again = jax.core.eval_jaxpr(found.jaxpr, found.consts, w)
+    result = traced(f, w)
+    assert [x.shape for x in result.consts] == [DATA.shape]
+    again = jax.core.eval_jaxpr(result.jaxpr, result.consts, w)
     for x, y in zip(again, jax.tree.leaves(f(w)), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-6)
 

@@ -52,8 +52,8 @@ def folder(tmp_path, monkeypatch):
     ],
 )
 def test_a_users_problem(folder, where, attribute, name):
-    found = load(f"{where}:{attribute}")
-    assert isinstance(found, Problem) and found.name == name
+    result = load(f"{where}:{attribute}")
+    assert isinstance(result, Problem) and result.name == name
 
 
 def test_a_file_elsewhere_sees_its_neighbours(folder, monkeypatch):

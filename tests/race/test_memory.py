@@ -9,16 +9,16 @@ import pytest
 
 from steepest.race import _memory, _program, Problem, race
 from steepest.race._model import Model
-from steepest.race._parts import Parts
-from steepest.race._plan import Plan
+from steepest.race._parts import RunParts
+from steepest.race._plan import RunPlan
 from steepest.race._program import Program
-from steepest.race._sweep import looks
+from steepest.race._sweep import evaluations
 from steepest.race.entrants import entrant
 from steepest.race.report import notes
 
 from .small import LINE
 
-PLAN = Plan((1e-3, 1e-2, 1e-1), (0, 7, 9), 6)
+PLAN = RunPlan((1e-3, 1e-2, 1e-1), (0, 7, 9), 6)
 WIDE = Problem(  # most of its memory is needed during a step
     init=lambda key: jax.random.normal(key, (8, 8)),
     loss=lambda p, batch: jnp.mean(jnp.tanh(batch @ p) ** 2),
@@ -32,7 +32,7 @@ def _program_of(problem=LINE, plan=PLAN, **how):
 
 
 def _last(program, begun=None):
-    *_, last = looks(program, begun)
+    *_, last = evaluations(program, begun)
     return last
 
 
@@ -46,61 +46,61 @@ def whole():
 @pytest.mark.parametrize("devices", [1, 2, 8])
 def test_every_run_is_in_a_part(seeds, rates, devices):
     for most in range(1, seeds * rates + 2):
-        found = Parts.of(seeds, rates, most, devices)
-        at = {(s, r) for p in found.parts for s in p.seeds for r in p.rates}
+        result = RunParts.of(seeds, rates, most, devices)
+        at = {(s, r) for p in result.parts for s in p.seeds for r in p.rates}
         assert at == {(s, r) for s in range(seeds) for r in range(rates)}
-        shapes = {(len(p.seeds), len(p.rates)) for p in found.parts}
+        shapes = {(len(p.seeds), len(p.rates)) for p in result.parts}
         ((_, together),) = shapes  # one program serves them all
-        assert together % found.devices == 0
-        assert found.at_once <= most or len(found.parts) == 1
+        assert together % result.devices == 0
+        assert result.at_once <= most or len(result.parts) == 1
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 8])
 def test_split_runs_end_like_joint_runs(whole, at_once):
     """Up to rounding: XLA merges several small products into one."""
-    found = _last(_program_of(at_once=at_once)).sweep
-    assert found.at_once <= at_once and whole.at_once is None
-    np.testing.assert_allclose(found.loss, whole.loss, rtol=1e-6)
-    np.testing.assert_allclose(found.metric, whole.metric, rtol=1e-6)
+    result = _last(_program_of(at_once=at_once)).sweep
+    assert result.at_once <= at_once and whole.at_once is None
+    np.testing.assert_allclose(result.loss, whole.loss, rtol=1e-6)
+    np.testing.assert_allclose(result.metric, whole.metric, rtol=1e-6)
 
 
 def test_split_by_seeds_no_bit_is_lost():
     """Nothing is summed over seeds, so the arithmetic is the same."""
     problem = replace(LINE, metric=lambda p, data: jnp.sum(p["w"] ** 2))
-    found = [_last(_program_of(problem, at_once=n)).sweep for n in (9, 3)]
-    np.testing.assert_array_equal(found[0].loss, found[1].loss)
-    np.testing.assert_array_equal(found[0].metric, found[1].metric)
+    result = [_last(_program_of(problem, at_once=n)).sweep for n in (9, 3)]
+    np.testing.assert_array_equal(result[0].loss, result[1].loss)
+    np.testing.assert_array_equal(result[0].metric, result[1].metric)
 
 
 def test_runs_saved_together_can_resume_split(whole):
     """Nothing saved depends on the amount of memory or the number of devices."""
-    half = looks(_program_of())
+    half = evaluations(_program_of())
     begun = [next(half) for _ in range(3)][-1].begun()
     apart = _program_of(at_once=2)
     for x, y in zip(apart.save(apart.load(begun.saved)), begun.saved, strict=True):
         np.testing.assert_array_equal(x, y)
-    found = _last(apart, begun).sweep
-    np.testing.assert_allclose(found.metric, whole.metric, rtol=1e-6)
+    result = _last(apart, begun).sweep
+    np.testing.assert_allclose(result.metric, whole.metric, rtol=1e-6)
 
 
 def test_split_runs_resume_split():
     """So the same race ends with the same numbers, with more or less memory."""
-    half = looks(_program_of(at_once=2))
+    half = evaluations(_program_of(at_once=2))
     begun = [next(half) for _ in range(3)][-1].begun()
     *_, rest = half
-    found = _last(_program_of(), begun).sweep
-    assert found.at_once == rest.sweep.at_once == 2
-    np.testing.assert_array_equal(found.metric, rest.sweep.metric)
+    result = _last(_program_of(), begun).sweep
+    assert result.at_once == rest.sweep.at_once == 2
+    np.testing.assert_array_equal(result.metric, rest.sweep.metric)
 
 
 def test_a_little_memory_is_enough(monkeypatch):
-    plan = Plan((0.1,), tuple(range(6)), 2)
+    plan = RunPlan((0.1,), tuple(range(6)), 2)
     whole = _program_of(WIDE, plan)
     needs = whole.compiled.memory_analysis().temp_size_in_bytes
     assert whole.fitted() is whole
     monkeypatch.setattr(_memory, "available", lambda device: needs * 0.7)
-    found = _last(whole).sweep
-    assert found.at_once == 3
+    result = _last(whole).sweep
+    assert result.at_once == 3
     monkeypatch.setattr(_memory, "available", lambda device: needs * 0.1)
     with pytest.raises(_memory.OutOfMemory, match=r"one run needs about \d+ MB"):
         _last(whole)
@@ -109,7 +109,7 @@ def test_a_little_memory_is_enough(monkeypatch):
 
 def test_on_an_accelerator_waiting_runs_are_on_the_host(monkeypatch):
     """Device memory is what counts, and only the runs that take their turn use it."""
-    program = _program_of(WIDE, Plan((0.1,), tuple(range(6)), 2))
+    program = _program_of(WIDE, RunPlan((0.1,), tuple(range(6)), 2))
     whole = _last(program).sweep
     need = program.compiled.memory_analysis().temp_size_in_bytes
 

@@ -90,8 +90,8 @@ def test_every_optimizer_takes_a_step_at_traced_rates(as_users_do):
     names = [one.name for one in optimizers()] + WRAPPED
     entrants = [entrant(name, steps=10) for name in names]
     everyone = jax.vmap(lambda rate: {x.name: step(x, rate) for x in entrants})
-    found = jax.jit(everyone)(jnp.array([1e-2, 1.0]))
-    for name, moved in found.items():
+    result = jax.jit(everyone)(jnp.array([1e-2, 1.0]))
+    for name, moved in result.items():
         low, high = moved["b"]
         assert jnp.all(jnp.isfinite(high)), name
         assert jnp.any(high != 0) or name in NOT_AT_ONCE, name

@@ -97,8 +97,8 @@ def test_digits_convolve():
     x = jax.nn.relu(x @ dense["kernel"] + dense["bias"][None, :])
     wanted = x @ head["kernel"] + head["bias"][None, :]
     padded = jnp.pad(pixels[..., 0], [(0, 0), (1, 1), (1, 1)]).reshape(5, 100)
-    found = _digits._scores(params, _digits._patches(padded))
-    np.testing.assert_allclose(found.T, wanted, rtol=1e-4, atol=1e-4)
+    result = _digits._scores(params, _digits._patches(padded))
+    np.testing.assert_allclose(result.T, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_digits_held_out_are_not_trained_on():
@@ -111,9 +111,9 @@ def test_digits_held_out_are_not_trained_on():
 def test_digits_give_muon_the_hidden_layers():
     tx = steepest.muon(1e-3)
     lines = steepest.describe(tx, jax.eval_shape(digits().init, KEY)).lines
-    found = {line.path for line in lines if "muon" in line.groups}
+    result = {line.path for line in lines if "muon" in line.groups}
     layers = "conv1", "conv2", "dense"
-    assert found == {f"['{layer}']['kernel']" for layer in layers}
+    assert result == {f"['{layer}']['kernel']" for layer in layers}
 
 
 def test_adjustments_go_down_the_energy():
@@ -133,8 +133,8 @@ def test_adjustments_go_down_the_energy():
 
         return problem.adjust(params, batch), jax.grad(energy)(params)
 
-    found, wanted = both(params)
-    for x, y in zip(found, wanted, strict=True):
+    result, wanted = both(params)
+    for x, y in zip(result, wanted, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
 
 

@@ -10,14 +10,14 @@ import pytest
 
 import steepest
 from steepest.race._model import Model
-from steepest.race._plan import Plan
+from steepest.race._plan import RunPlan
 from steepest.race._program import Program
-from steepest.race._sweep import looks
+from steepest.race._sweep import evaluations
 from steepest.race.entrants._expressions import entrant
 
 from .small import LINE
 
-PLAN = Plan((1e-3, 1e-2, 1e-1), (0, 7), 12)
+PLAN = RunPlan((1e-3, 1e-2, 1e-1), (0, 7), 12)
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 
 
@@ -26,7 +26,7 @@ def _program(text, plan=PLAN, problem=LINE):
 
 
 def _sweep(text, plan=PLAN, problem=LINE):
-    *_, last = looks(_program(text, plan, problem))
+    *_, last = evaluations(_program(text, plan, problem))
     return last.sweep
 
 
@@ -52,19 +52,19 @@ def test_each_run_is_the_one_of_its_rate_and_seed(adam):
     )
 
 
-def test_losses_are_means_between_looks(adam):
-    coarse = Plan(PLAN.rates, PLAN.seeds, 50)  # evaluated after every second step
-    assert coarse.looks[:3] == (0, 2, 4)
-    found = _sweep("adam", coarse)
+def test_losses_are_means_between_evaluations(adam):
+    coarse = RunPlan(PLAN.rates, PLAN.seeds, 50)  # evaluated after every second step
+    assert coarse.evaluation_steps[:3] == (0, 2, 4)
+    result = _sweep("adam", coarse)
     first_two = adam.loss[..., 1:3].mean(axis=-1)
-    np.testing.assert_allclose(found.loss[..., 1], first_two, **CLOSE)
-    np.testing.assert_allclose(found.loss[..., 0], adam.loss[..., 0], **CLOSE)
-    np.testing.assert_allclose(found.metric[..., 1], adam.metric[..., 2], **CLOSE)
+    np.testing.assert_allclose(result.loss[..., 1], first_two, **CLOSE)
+    np.testing.assert_allclose(result.loss[..., 0], adam.loss[..., 0], **CLOSE)
+    np.testing.assert_allclose(result.metric[..., 1], adam.metric[..., 2], **CLOSE)
 
 
 @pytest.mark.parametrize("steps", [1, 39, 40, 41, 79, 1000])
-def test_looks_begin_at_the_start_and_end_at_the_end(steps):
-    at = Plan((0.1,), (0,), steps).looks
+def test_evaluations_begin_at_the_start_and_end_at_the_end(steps):
+    at = RunPlan((0.1,), (0,), steps).evaluation_steps
     assert at[0] == 0 and at[-1] == steps and len(at) <= 41
     assert all(a < b for a, b in pairwise(at))
 
@@ -75,7 +75,7 @@ def test_it_is_compiled_once():
     jax.monitoring.register_event_duration_secs_listener(
         lambda event, _, **rest: heard.append((event, rest.get("fun_name")))
     )
-    _sweep("rmsprop", Plan((1e-2, 1e-1), (0, 1), 47))  # the last interval is shorter
+    _sweep("rmsprop", RunPlan((1e-2, 1e-1), (0, 1), 47))  # the last interval is shorter
     compiled = [name for event, name in heard if event.endswith("compile_duration")]
     assert len(compiled) == 1, compiled
 
@@ -91,18 +91,18 @@ def test_one_device_and_eight_agree(adam, monkeypatch):
 @pytest.mark.parametrize("text", ["lookahead(adam)", "schedule_free_sgd", "noisy_sgd"])
 def test_runs_go_on_where_they_were_saved(text):
     """To the last bit, including keys and slow params."""
-    program = _program(text, Plan((1e-1,), (3,), 8))
-    *_, whole = looks(program)
-    half = looks(program)
+    program = _program(text, RunPlan((1e-1,), (3,), 8))
+    *_, whole = evaluations(program)
+    half = evaluations(program)
     begun = [next(half) for _ in range(4)][-1].begun()
-    *_, last = looks(program, begun)
+    *_, last = evaluations(program, begun)
     assert last.sweep.steps == whole.sweep.steps
     np.testing.assert_array_equal(last.sweep.loss, whole.sweep.loss)
     np.testing.assert_array_equal(last.sweep.metric, whole.sweep.metric)
 
 
 def test_a_run_that_diverges_is_seen():
-    sweep = _sweep("sgd", Plan((1e-3, 1e30), (0, 1), 12))
+    sweep = _sweep("sgd", RunPlan((1e-3, 1e30), (0, 1), 12))
     np.testing.assert_array_equal(sweep.diverged, [[False, False], [True, True]])
 
 
@@ -122,7 +122,7 @@ def test_a_local_rule_is_stepped_by_the_decoupled_rules():
         adjust=lambda params, batch: [jnp.array([1.0, -2.0])],
         metric=lambda params, data: params[0][1],
     )
-    sweep = _sweep("sgd", Plan((0.5,), (0,), 3), problem)
+    sweep = _sweep("sgd", RunPlan((0.5,), (0,), 3), problem)
     np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 1.0, 2.0, 3.0])
 
 
@@ -138,13 +138,13 @@ def _weight_of(problem):
 
 def test_lookahead_is_measured_at_its_slow_params():
     """They do not move until the fast ones have made two steps, then go half way."""
-    sweep = _sweep("lookahead(sgd, 2, 0.5)", Plan((1.0,), (0,), 4), _weight_of(LINE))
+    sweep = _sweep("lookahead(sgd, 2, 0.5)", RunPlan((1.0,), (0,), 4), _weight_of(LINE))
     np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 0.0, 1.0, 1.0, 2.0])
 
 
 def test_schedule_free_is_measured_at_its_mean():
     """Not where the gradient is taken, between the mean and `z`."""
-    plan, text = Plan((1.0,), (0,), 2), "schedule_free_sgd(b1=0.5)"
+    plan, text = RunPlan((1.0,), (0,), 2), "schedule_free_sgd(b1=0.5)"
     sweep = _sweep(text, plan, _weight_of(LINE))
     # z is 1 and 2 after the steps; x is the mean of them so far.
     np.testing.assert_allclose(sweep.metric[0, 0], [0.0, 1.0, 1.5])

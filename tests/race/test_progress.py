@@ -57,7 +57,7 @@ def test_bars_move_with_the_steps():
     bars = _bars()
     bars.compiles("adamw")
     assert _lines(bars)[1].endswith("compiling") and not any(_shares(bars))
-    bars.looks(sweep("adamw", done=0.5, looks=40))
+    bars.evaluates(sweep("adamw", done=0.5, times=40))
     assert _shares(bars) == pytest.approx([1 / 6, 1 / 2, 0, 0], abs=0.02)
     assert "of 1,000 steps, accuracy 0.98" in _lines(bars)[1]
     assert _lines(bars)[1].endswith("at 3e-3")
@@ -77,14 +77,14 @@ def test_an_optimizer_that_is_over_is_not_waited_for():
 def test_the_best_one_is_named_whatever_best_means():
     for better, best in (("higher", "muon"), ("lower", "adamw")):
         bars = _bars(problem=replace(PROBLEM, better=better))
-        bars.looks(sweep("adamw", skill=0.9, rates=(1e-3,)))
-        bars.looks(sweep("muon", skill=0.95, rates=(1e-3,)))
+        bars.evaluates(sweep("adamw", skill=0.9, rates=(1e-3,)))
+        bars.evaluates(sweep("muon", skill=0.95, rates=(1e-3,)))
         assert _lines(bars)[0].endswith(f"best {best}")
 
 
 def test_a_race_that_diverged_is_shown():
     bars = _bars()
-    bars.looks(sweep("adamw", limit=1e-9))
+    bars.evaluates(sweep("adamw", limit=1e-9))
     assert _lines(bars)[1].endswith("diverged")
 
 
@@ -96,7 +96,7 @@ def test_time_left_is_what_the_rest_takes(monkeypatch):
     for watch in (bars, hurried):
         watch.ends(sweep("adamw"))  # was on disk: its time is unknown
         watch.compiles("muon")
-        watch.looks(sweep("muon", looks=2, done=1.0))
+        watch.evaluates(sweep("muon", times=2, done=1.0))
     now = 130.0
     assert "0:30, 0:30 left" in _lines(bars)[0]
     assert "0:30, 0:20 left" in _lines(hurried)[0]

@@ -72,8 +72,8 @@ CONSTANT = {
 @pytest.mark.parametrize("batches", CONSTANT.values(), ids=CONSTANT)
 def test_constant_batches_are_noted(batches):
     problem = replace(LINE, batches=batches)
-    (said,) = randomness(problem).remarks
-    assert said == "`batches` does not use its key: every step sees the same batch."
+    (message,) = randomness(problem).remarks
+    assert message == "`batches` does not use its key: every step sees the same batch."
 
 
 def test_a_key_that_is_used_in_a_loop_is_used():
@@ -99,27 +99,29 @@ def test_all_of_the_data_is_the_batch_where_none_is_drawn():
 
 @pytest.mark.parametrize("name", known())
 def test_embedded_problems_are_pure_and_random(name):
-    found = randomness(load(name))
-    assert found.seeds_differ and not found.remarks
+    result = randomness(load(name))
+    assert result.seeds_differ and not result.remarks
 
 
 def test_seeds_that_do_not_differ_are_one(capsys):
     """Three equal runs would count as three independent ones."""
-    still = Problem(init=lambda key: jnp.ones(3), loss=lambda p, _: p @ p)
-    outcome = race(still, ["sgd", "adam"], learning_rates=[0.1], seeds=3, steps=2)
+    fixed = Problem(init=lambda key: jnp.ones(3), loss=lambda p, _: p @ p)
+    outcome = race(fixed, ["sgd", "adam"], learning_rates=[0.1], seeds=3, steps=2)
     assert [sweep.seeds for sweep in outcome.sweeps] == [(0,), (0,)]
-    (said,) = outcome.remarks
-    assert "all seeds give the same run. Only one seed was raced" in said
-    assert said in notes(outcome) and said in json.loads(results(outcome))["remarks"]
+    (message,) = outcome.remarks
+    assert "all seeds give the same run. Only one seed was raced" in message
+    assert (
+        message in notes(outcome) and message in json.loads(results(outcome))["remarks"]
+    )
     again = race(
-        still, ["sgd"], learning_rates=[0.1], seeds=3, steps=2, watch=Quiet(Stop())
+        fixed, ["sgd"], learning_rates=[0.1], seeds=3, steps=2, watch=Quiet(Stop())
     )
     assert again.remarks == outcome.remarks
-    assert capsys.readouterr().err == f"note: {said}\n"
+    assert capsys.readouterr().err == f"note: {message}\n"
 
 
 def test_a_constant_start_is_noted():
-    found = randomness(replace(LINE, init=lambda key: {"w": jnp.ones(4), "b": 1.0}))
-    assert found.remarks == (
+    result = randomness(replace(LINE, init=lambda key: {"w": jnp.ones(4), "b": 1.0}))
+    assert result.remarks == (
         "`init` does not use its key: all seeds start from the same params.",
     )

@@ -29,8 +29,8 @@ class Told(Watch):
     def compiles(self, name):
         self.heard.append(("compiles", name))
 
-    def looks(self, sweep):
-        self.heard.append(("looks", sweep.name))
+    def evaluates(self, sweep):
+        self.heard.append(("evaluates", sweep.name))
 
     def ends(self, sweep):
         self.heard.append(("ends", sweep.name, sweep.steps[-1]))
@@ -39,7 +39,7 @@ class Told(Watch):
         self.heard.append(("fails", name, why))
 
     def stopped(self):
-        return sum(what[0] == "looks" for what in self.heard) >= self.most
+        return sum(what[0] == "evaluates" for what in self.heard) >= self.most
 
 
 def _numbers(outcome):
@@ -79,8 +79,8 @@ def test_a_stopped_race_goes_on_to_the_same_end(whole, tmp_path):
     part = race(LINE, seeds=2, folder=tmp_path, watch=Told(most=5))
     assert [(s.name, s.finished) for s in part.sweeps] == [("sgd", False)]
     assert part.missing == (("adam", "the race ended before its turn"),)
-    found = race(LINE, folder=tmp_path, resume=True)
-    assert repr(_numbers(found)) == repr(_numbers(outcome))
+    result = race(LINE, folder=tmp_path, resume=True)
+    assert repr(_numbers(result)) == repr(_numbers(outcome))
 
 
 OTHER = {
@@ -117,9 +117,9 @@ def test_a_new_optimizer_joins_the_same_race(whole, tmp_path):
     outcome, folder, _ = whole
     shutil.copytree(folder, tmp_path / "more")
     names = ["sgd", "adam", "lion"]
-    found = race(LINE, names, folder=tmp_path / "more", resume=True)
+    result = race(LINE, names, folder=tmp_path / "more", resume=True)
     old = {key: repr(x) for key, x in _numbers(outcome).items()}
-    new = {key: repr(x) for key, x in _numbers(found).items()}
+    new = {key: repr(x) for key, x in _numbers(result).items()}
     assert [*new] == names and old.items() <= new.items()
 
 
@@ -133,11 +133,13 @@ def test_optimizers_that_cannot_run_are_named():
     assert name == "lbfgs" and "value" in why
 
 
-@pytest.mark.parametrize("value, said", [(np.nan, "NaN"), (np.inf, "infinite")])
-def test_a_loss_that_starts_as_nan_has_not_diverged(value, said):
+@pytest.mark.parametrize("value, message", [(np.nan, "NaN"), (np.inf, "infinite")])
+def test_a_loss_that_starts_as_nan_has_not_diverged(value, message):
     """No learning rate would help, so the error comes before all of them are tried."""
     wrong = replace(LINE, loss=lambda p, batch: value * np.float32(1) + 0 * p["b"])
-    with pytest.raises(ValueError, match=f"^race: the loss .* 'line' is {said} at the"):
+    with pytest.raises(
+        ValueError, match=f"^race: the loss .* 'line' is {message} at the"
+    ):
         race(wrong, ["sgd"], seeds=2)
 
 
@@ -197,13 +199,13 @@ def _command(folder, *more):
 def _results(process):
     out, errors = process.communicate(timeout=300)
     assert process.returncode == 0, errors
-    found = json.loads(out)
-    for row in found["standings"]:
+    result = json.loads(out)
+    for row in result["standings"]:
         for clock in ("step_seconds", "step_spread", "seconds_to_target"):
             del row[clock]
-    for row in found["sweeps"]:
+    for row in result["sweeps"]:
         del row["seconds"], row["compiling"]
-    return found
+    return result
 
 
 def test_a_killed_race_resumes_to_the_same_table(tmp_path):

@@ -34,16 +34,16 @@ def test_a_page_numbers_and_pictures(tmp_path):
 
 def test_numbers_for_machines():
     outcome = digits()
-    found = _strict(results(outcome))
-    first, *rest = found["standings"]
+    result = _strict(results(outcome))
+    first, *rest = result["standings"]
     assert first["verdict"] == "best" and first["learning_rate"] == 1e-2
     assert {row["verdict"] for row in rest} >= {"worse", "diverged"}
     broken = next(row for row in rest if row["name"] == "broken")
     assert broken["metric"] is None and broken["diverged"] == 24
     sweep = next(s for s in outcome.sweeps if s.name == "adamw")
-    told = next(row for row in found["sweeps"] if row["name"] == "adamw")
+    told = next(row for row in result["sweeps"] if row["name"] == "adamw")
     assert told["metric"][3] == sweep.metric[3].tolist()
-    assert found["missing"][0]["name"] == "polyak_sgd"
+    assert result["missing"][0]["name"] == "polyak_sgd"
 
 
 @pytest.mark.parametrize("name", EDGES)

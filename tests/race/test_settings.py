@@ -13,10 +13,10 @@ def _of(before=None, **given):
 
 
 def test_the_problem_has_the_defaults():
-    found = _of(steps=None)
-    assert found.optimizers == ("sgd", "adam")
-    assert found.steps == 12 and found.target == 0.5
-    assert found.seeds == (0, 1, 2) and found.time_budget is None
+    result = _of(steps=None)
+    assert result.optimizers == ("sgd", "adam")
+    assert result.steps == 12 and result.target == 0.5
+    assert result.seeds == (0, 1, 2) and result.time_budget is None
 
 
 def test_rates_are_in_their_order():
@@ -30,9 +30,9 @@ def test_spaces_in_quotes_are_kept():
 
 
 def test_given_options_come_first():
-    found = _of(steps=5, seeds=[4, 2], learning_rates=[1], optimizers=["lion"])
-    assert found.steps == 5 and found.seeds == (4, 2)
-    assert found.learning_rates == (1.0,) and found.optimizers == ("lion",)
+    result = _of(steps=5, seeds=[4, 2], learning_rates=[1], optimizers=["lion"])
+    assert result.steps == 5 and result.seeds == (4, 2)
+    assert result.learning_rates == (1.0,) and result.optimizers == ("lion",)
 
 
 BEFORE = {
@@ -48,13 +48,13 @@ BEFORE = {
 
 
 def test_a_resumed_race_keeps_its_settings():
-    found = _of(BEFORE)
-    assert (found.optimizers, found.seeds, found.steps) == (("adam",), (3,), 7)
+    result = _of(BEFORE)
+    assert (result.optimizers, result.seeds, result.steps) == (("adam",), (3,), 7)
 
 
 def test_more_optimizers_may_join():
-    found = _of(BEFORE, optimizers=["adam", "lion"], target=0.1, time_budget=60)
-    assert found.optimizers == ("adam", "lion") and found.time_budget == 60.0
+    result = _of(BEFORE, optimizers=["adam", "lion"], target=0.1, time_budget=60)
+    assert result.optimizers == ("adam", "lion") and result.time_budget == 60.0
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,10 @@ def test_the_compared_quantity_is_stated():
     low, high = _sweep("low", [[1e-9, 3e-9, 2e-9]]), _sweep("high", [[0.1, 0.02, 0.05]])
     zero = _sweep("zero", [[1.0, 0.0, 0.0]])
     how = {"problem": "p", "about": "", "measure": "f", "target": None, "machine": ""}
-    found = Outcome(**how, better="lower", sweeps=(low, high))
-    assert verdict(found).endswith("than every other (logarithms compared).")
-    said = "The p-value compares logarithms of the f, that is ratios instead of"
-    assert any(x.startswith(said) for x in notes(found))
+    result = Outcome(**how, better="lower", sweeps=(low, high))
+    assert verdict(result).endswith("than every other (logarithms compared).")
+    message = "The p-value compares logarithms of the f, that is ratios instead of"
+    assert any(x.startswith(message) for x in notes(result))
     some = Outcome(**how, better="lower", sweeps=(low, high, zero))
     assert any(x.startswith("The p-value of high compares") for x in notes(some))
     best_is_high = Outcome(**how, better="higher", sweeps=(low, high))
@@ -192,8 +192,8 @@ def test_equal_differences_are_no_proof():
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
 def test_holms_correction(ps):
     """Never smaller than before, in the same order, and at most 1."""
-    found = holm(ps)
-    assert all(p <= q <= 1 for p, q in zip(ps, found, strict=True))
-    assert min(found) == pytest.approx(min(1.0, len(ps) * min(ps)))
+    result = holm(ps)
+    assert all(p <= q <= 1 for p, q in zip(ps, result, strict=True))
+    assert min(result) == pytest.approx(min(1.0, len(ps) * min(ps)))
     order = np.argsort(ps, kind="stable")
-    assert np.all(np.diff(np.array(found)[order]) >= 0)
+    assert np.all(np.diff(np.array(result)[order]) >= 0)

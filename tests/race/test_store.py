@@ -10,7 +10,7 @@ import pytest
 from steepest.race._model import Model
 from steepest.race._settings import settings_of
 from steepest.race._store import Nowhere, Store
-from steepest.race._sweep import Begun, Look
+from steepest.race._sweep import Begun, Evaluation
 from steepest.race.entrants import entrant
 
 from .outcomes import sweep
@@ -24,7 +24,7 @@ def _model(name):
     return Model(LINE, entrant(name, steps=12, schedule=None))
 
 
-class _Look(Look):
+class _Evaluation(Evaluation):
     """An evaluation of runs that are saved as these bytes."""
 
     def __init__(self, sweep):
@@ -54,33 +54,33 @@ def store(tmp_path):
 
 @pytest.mark.parametrize("name", ["adamw", LONG, "lookahead(adamw)"])
 def test_finished_runs_come_back_to_the_last_digit(store, name):
-    found = sweep(name, rates=(0.1, 1.0), limit=0.5)
-    assert found.diverged.any()
-    store.keep(_Look(found))
-    assert _same(store.finished(_model(name)), found)
+    result = sweep(name, rates=(0.1, 1.0), limit=0.5)
+    assert result.diverged.any()
+    store.keep(_Evaluation(result))
+    assert _same(store.finished(_model(name)), result)
     assert store.finished(_model("adam")) is None
 
 
 def test_an_optimizer_without_a_rate_comes_back(store):
-    store.keep(_Look(sweep("lbfgs", rates=(None,))))
+    store.keep(_Evaluation(sweep("lbfgs", rates=(None,))))
     assert store.finished(_model("lbfgs")).rates == (None,)
 
 
 def test_begun_runs_come_back_until_they_are_done(store):
     part = sweep(LONG, done=0.5)
-    store.keep_begun(_Look(part))
-    found = store.begun(_model(LONG))
-    assert _same(found.sweep, part)
-    assert [x.tolist() for x in found.saved] == [list(range(9)), []]
-    store.keep(_Look(sweep(LONG)))
+    store.keep_begun(_Evaluation(part))
+    result = store.begun(_model(LONG))
+    assert _same(result.sweep, part)
+    assert [x.tolist() for x in result.saved] == [list(range(9)), []]
+    store.keep(_Evaluation(sweep(LONG)))
     assert store.begun(_model(LONG)) is None
 
 
 def test_saving_is_seldom_but_for_the_last(store):
-    store.keep_begun(_Look(sweep("adam", done=0.2)))
-    store.keep_begun(_Look(sweep("adam", done=0.5)))
+    store.keep_begun(_Evaluation(sweep("adam", done=0.2)))
+    store.keep_begun(_Evaluation(sweep("adam", done=0.5)))
     assert _same(store.begun(_model("adam")).sweep, sweep("adam", done=0.2))
-    store.keep_begun(_Look(sweep("adam", done=0.6)), now=True)
+    store.keep_begun(_Evaluation(sweep("adam", done=0.6)), now=True)
     assert _same(store.begun(_model("adam")).sweep, sweep("adam", done=0.6))
 
 
@@ -111,7 +111,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path, resume):
 
 def test_a_damaged_file_is_refused_and_left(store):
     """Before anything runs; `test_faults.py` covers every kind of damage."""
-    store.keep(_Look(sweep("sgd")))
+    store.keep(_Evaluation(sweep("sgd")))
     path = store.folder / "runs/sgd.json"
     content = path.read_bytes()[:-2]
     path.write_bytes(content)
@@ -121,16 +121,16 @@ def test_a_damaged_file_is_refused_and_left(store):
 
 
 def test_a_file_of_another_optimizer_is_refused(store):
-    store.keep(_Look(sweep("adam")))
+    store.keep(_Evaluation(sweep("adam")))
     os.rename(store.folder / "runs/adam.json", store.folder / "runs/lion.json")
-    said = "lion.json contains all runs of adam, expected all runs of lion"
-    with pytest.raises(ValueError, match=said):
+    message = "lion.json contains all runs of adam, expected all runs of lion"
+    with pytest.raises(ValueError, match=message):
         store.finished(_model("lion"))
 
 
 def test_a_file_of_another_race_is_refused(store, tmp_path):
     """Also from one that is identical in every respect."""
-    store.keep(_Look(sweep("adam")))
+    store.keep(_Evaluation(sweep("adam")))
     other = Store(tmp_path / "other")
     with other.open(SETTINGS, LINE):
         os.rename(store.folder / "runs/adam.json", other.folder / "runs/adam.json")
@@ -156,8 +156,10 @@ def test_other_code_or_data_is_refused_by_name(tmp_path):
     other = replace(
         LINE, loss=lambda p, batch: 2 * LINE.loss(p, batch), data=LINE.data + 1
     )
-    said = r"race: cannot resume. Changed since .*race\.json was written: "
-    with pytest.raises(ValueError, match=said + "`loss`, `data`. Results from before"):
+    message = r"race: cannot resume. Changed since .*race\.json was written: "
+    with pytest.raises(
+        ValueError, match=message + "`loss`, `data`. Results from before"
+    ):
         _again(tmp_path, SETTINGS, other)
     longer = replace(SETTINGS, steps=13, seeds=(0, 1))
     with pytest.raises(
@@ -172,14 +174,14 @@ def test_a_file_that_others_wrote_is_refused_before_anything_runs(tmp_path):
     store = Store(tmp_path)
     with store.open(SETTINGS, LINE):
         store._common["learning rates"] = "0.5"
-        store.keep(_Look(sweep("adam")))
-    said = r"since .*runs/adam\.json was written.*learning rates \(0\.5 then, 0\.001"
-    with pytest.raises(ValueError, match=said):
+        store.keep(_Evaluation(sweep("adam")))
+    message = r"since .*runs/adam\.json was written.*learning rates \(0\.5 then, 0\.001"
+    with pytest.raises(ValueError, match=message):
         _again(tmp_path, SETTINGS, LINE)
 
 
 def test_another_program_of_the_optimizer_is_refused(store):
-    store.keep(_Look(sweep("adam")))
+    store.keep(_Evaluation(sweep("adam")))
     store._own["adam"] = "0" * 32
     with pytest.raises(ValueError, match="was written: the optimizer's program"):
         store.finished(_model("adam"))
@@ -210,8 +212,8 @@ def test_what_a_killed_race_leaves_does_not_block_the_folder(tmp_path, resume):
     assert store.settings(resume) == {}
     with store.open(SETTINGS, LINE):
         pass
-    found = sorted(p.name for p in tmp_path.rglob("*"))
-    assert found == [".lock", "race.json", "runs"]
+    result = sorted(p.name for p in tmp_path.rglob("*"))
+    assert result == [".lock", "race.json", "runs"]
 
 
 @pytest.mark.parametrize("name", ["runs/adam.json", "runs/thesis.tex", ".cache"])

@@ -141,14 +141,14 @@ def test_every_race_has_its_pictures_for_a_phone(name):
 
 
 def test_pictures_are_files_of_their_own():
-    found = pictures_of("digits")
-    assert list(found) == [
+    result = pictures_of("digits")
+    assert list(result) == [
         "loss-by-steps",
         "loss-by-seconds",
         "learning-rates",
         "finals",
     ]
-    for text in found.values():
+    for text in result.values():
         root = ET.fromstring(text)
         assert root.find(f"{SVG}title").text and root.find(f"{SVG}desc").text
         assert "prefers-color-scheme: dark" in root.find(f"{SVG}style").text
@@ -156,8 +156,8 @@ def test_pictures_are_files_of_their_own():
 
 
 def _parts(text, kind):
-    found = ET.fromstring(text).iter()
-    return [part for part in found if kind in (part.get("class") or "").split()]
+    result = ET.fromstring(text).iter()
+    return [part for part in result if kind in (part.get("class") or "").split()]
 
 
 def test_diverged_runs_are_crosses():

@@ -67,16 +67,16 @@ def test_a_terminal_gets_no_line_that_is_too_long_and_no_number_cut(edge, width)
 def test_a_small_number_among_large_ones_keeps_its_digits():
     """0.0014 ± 0.0002 next to 213 used to be `0.00 ± 0.00`."""
     ends = {"a": 213.0, "b": 180.0, "c": 199.0, "d": 0.0014}
-    found = []
+    result = []
     for name, end in ends.items():
         some = sweep(name, rates=(0.1,), limit=1, noise=0.0)
         chance = np.array([0.9, 1.0, 1.1])[None, :, None]
-        found.append(replace(some, metric=end * chance + 0 * some.metric))
-    race = race_of(*found, better="lower", measure="mse", target=None)
+        result.append(replace(some, metric=end * chance + 0 * some.metric))
+    race = race_of(*result, better="lower", measure="mse", target=None)
     cells = {row[0]: row[2] for row in columns(race)[1]}
     assert cells["d"] == "0.0014 ± 0.0001" and cells["a"] == "213.0 ± 21.3"
-    tiny = replace(found[0], metric=0.5 + 1e-9 * found[0].metric)
-    race = race_of(tiny, found[1], better="lower", measure="mse", target=None)
+    tiny = replace(result[0], metric=0.5 + 1e-9 * result[0].metric)
+    race = race_of(tiny, result[1], better="lower", measure="mse", target=None)
     assert columns(race)[1][0][2].endswith("± 2e-8")
 
 

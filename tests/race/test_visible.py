@@ -27,12 +27,12 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u202
 
 def _evil():
     """A race with it in every text."""
-    found = digits()
-    sweeps = tuple(replace(s, name=f"{s.name}{EVIL}") for s in found.sweeps)
+    result = digits()
+    sweeps = tuple(replace(s, name=f"{s.name}{EVIL}") for s in result.sweeps)
     missing = ((f"lbfgs{EVIL}", f"no value{EVIL}"),)
     texts = ("problem", "about", "measure", "machine")
     changed = {key: f"{key}{EVIL}" for key in texts}
-    return replace(found, sweeps=sweeps, missing=missing, **changed)
+    return replace(result, sweeps=sweeps, missing=missing, **changed)
 
 
 def test_what_is_seen_stays_as_it_is():
@@ -73,9 +73,9 @@ def _plain(text):
 def test_nothing_gets_to_the_terminal(kind):
     file = kind()
     print_outcome(console_for(file), _evil())
-    found = _plain(file.getvalue())
-    assert not OBEYED.search(found) and r"\x1b[2J" in found
-    found.encode()
+    result = _plain(file.getvalue())
+    assert not OBEYED.search(result) and r"\x1b[2J" in result
+    result.encode()
 
 
 def test_nothing_gets_into_the_bars():
@@ -84,10 +84,10 @@ def test_nothing_gets_into_the_bars():
     name = f"adamw{EVIL}"
     with Bars(Stop(), replace(LINE, name=f"line{EVIL}"), console) as bars:
         bars.begins([name], 3, 12)
-        bars.looks(sweep(name))
+        bars.evaluates(sweep(name))
         bars.fails(name, f"why{EVIL}")
-    found = _plain(file.getvalue())
-    assert r"\x1b[2J" in found and not OBEYED.search(found)
+    result = _plain(file.getvalue())
+    assert r"\x1b[2J" in result and not OBEYED.search(result)
 
 
 def test_nothing_gets_into_an_error(capsys, monkeypatch, tmp_path):

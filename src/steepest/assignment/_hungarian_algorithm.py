@@ -10,23 +10,27 @@ for the columns, keep the reduced costs non-negative. With `n` rows and `m >= n`
 it takes at most `n^2 m` steps.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Int, Num, Shaped
 
 from .. import check
+from ..core import Real
 from ..numerics import at_least_float32
 
+Costs = ArrayLike | Sequence[Sequence[Real]]
 Pairs = tuple[Int[Array, " k"], Int[Array, " k"]]
+_Path = tuple[Array, Array, Array, Array]  # (column, row_of, column_of, whether done)
 # (distances, places, free columns) -> the column to visit next; a visited column has
 # distance `top` and place -1
 Choose = Callable[[Array, Array, Array], Array]
 
 
-def base_hungarian_algorithm(cost_matrix: Any) -> Pairs:
+def base_hungarian_algorithm(cost_matrix: Costs) -> Pairs:
     """The rows and columns of the matching of minimum cost, in the order of the rows.
 
     If there are several, it returns the same one as SciPy's `linear_sum_assignment`.
@@ -49,7 +53,7 @@ def base_hungarian_algorithm(cost_matrix: Any) -> Pairs:
     return columns[order], order
 
 
-def hungarian_algorithm(cost_matrix: Any) -> Pairs:
+def hungarian_algorithm(cost_matrix: Costs) -> Pairs:
     """The rows and columns of the matching of minimum cost.
 
     For a square matrix they are in the order of the columns. Otherwise they are in the
@@ -67,7 +71,7 @@ def hungarian_algorithm(cost_matrix: Any) -> Pairs:
     return (rows, columns) if wide else (columns, rows)
 
 
-def _prepared(name: str, cost_matrix: Any) -> tuple[Num[Array, "n m"], bool]:
+def _prepared(name: str, cost_matrix: Costs) -> tuple[Num[Array, "n m"], bool]:
     """Finite costs, transposed if there are more rows; and whether they were not."""
     (costs,) = check.array(name, cost_matrix=cost_matrix)
     if costs.ndim != 2:
@@ -121,7 +125,7 @@ def _match(costs: Num[Array, "n m"], choose: Choose) -> Int[Array, " n"]:
     if n == 0:
         return jnp.zeros(0, int)
 
-    def add(i: Any, matching: _Matching) -> _Matching:
+    def add(i: Array, matching: _Matching) -> _Matching:
         new = i.astype(int)
         return _augment(matching, new, _search(costs, choose, matching, new))
 
@@ -179,7 +183,7 @@ def _augment(matching: _Matching, new: Int[Array, ""], s: _Search) -> _Matching:
     u = matching.u.at[matching.row_of].add(slack, mode="drop").at[new].add(s.reach)
     v = matching.v - slack
 
-    def back(state: tuple[Array, Array, Array, Array]) -> Any:
+    def back(state: _Path) -> _Path:
         """Each row on the path takes the column it reached, and leaves its own."""
         j, row_of, column_of, _ = state
         i = s.before[j]

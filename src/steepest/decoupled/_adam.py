@@ -1,11 +1,9 @@
 """Adam, for adjustments from any credit assignment."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import EmptyState, ScalarOrSchedule
+from ..core import EmptyState, Real, ScalarOrSchedule
 from ..engine import apply_updates, same_shapes
 from ..optimizers import adam, scale_by_adam, ScaleByAdamState
 from ._compiled import compiled, state_like, Stepped
@@ -68,10 +66,10 @@ def _step(
     opt_params: AdamParams,
     theta: PyTree,
     updates: PyTree,
-    eta: Any,
-    beta1: Any,
-    beta2: Any,
-    eps: Any,
+    eta: Real,
+    beta1: Real,
+    beta2: Real,
+    eps: Real,
 ) -> Stepped:
     g1, g2, time_step = opt_params
     state = ScaleByAdamState(count=time_step, mu=g1, nu=g2), EmptyState()

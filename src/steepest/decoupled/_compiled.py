@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import check
+from ..core import OptState, ScalarOrSchedule
 from ..engine import same_shapes
 
-Stepped = tuple[Any, PyTree]  # (opt_params, theta)
+Stepped = tuple[OptState, PyTree]  # (opt_params, theta)
 Fixed = tuple[tuple[str, Any], ...]  # pairs of a name and a hashable value
 
 # The check of each hyperparameter, the same in all rules.
@@ -27,10 +28,10 @@ _CHECKS = {
 def compiled(
     name: str,
     step: Callable[..., Stepped],
-    opt_params: Any,
+    opt_params: OptState,
     theta: PyTree,
     updates: PyTree,
-    **hyper: Any,
+    **hyper: ScalarOrSchedule,
 ) -> Stepped:
     """`step(opt_params, theta, updates, **hyper)`, compiled once for all numbers.
 
@@ -51,14 +52,16 @@ def compiled(
     return _compiled(name, step, schedules, opt_params, theta, updates, numbers)
 
 
-def checked(name: str, **hyper: Any) -> None:
+def checked(name: str, **hyper: object) -> None:
     """Check the numbers; the values of schedules are not known yet."""
     for key, x in hyper.items():
         if not callable(x):
             _CHECKS[key](name, **{key: x})
 
 
-def state_like(name: str, init: str, names: tuple[str, ...], opt_params: Any) -> None:
+def state_like(
+    name: str, init: str, names: tuple[str, ...], opt_params: OptState
+) -> None:
     """Check that the state has these parts, the last of which is the time step.
 
     Args:
@@ -78,7 +81,7 @@ def state_like(name: str, init: str, names: tuple[str, ...], opt_params: Any) ->
         )
 
 
-def split(named: Mapping[str, Any]) -> tuple[Fixed, dict[str, Any]]:
+def split(named: Mapping[str, object]) -> tuple[Fixed, dict[str, object]]:
     """Split arguments into static ones, functions and strings, and traced ones."""
     fixed = {k: x for k, x in named.items() if callable(x) or isinstance(x, str)}
     return tuple(fixed.items()), {k: x for k, x in named.items() if k not in fixed}
@@ -89,10 +92,10 @@ def _compiled(
     name: str,
     step: Callable[..., Stepped],
     schedules: Fixed,
-    opt_params: Any,
+    opt_params: OptState,
     theta: PyTree,
     updates: PyTree,
-    numbers: Mapping[str, Any],
+    numbers: Mapping[str, object],
 ) -> Stepped:
     time_step = opt_params[-1] if isinstance(opt_params, tuple | list) else opt_params
     values = {key: schedule(time_step) for key, schedule in schedules}

@@ -1,11 +1,9 @@
 """Nesterov's accelerated gradient, for adjustments from any credit assignment."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..core import ScalarOrSchedule
+from ..core import Real, ScalarOrSchedule
 from ..engine import apply_updates, same_shapes
 from ..optimizers import nag, NagState
 from ._compiled import compiled, state_like, Stepped
@@ -55,7 +53,7 @@ def nag_step(
 
 
 def _step(
-    opt_params: NagParams, theta: PyTree, updates: PyTree, eta: Any, mu: Any
+    opt_params: NagParams, theta: PyTree, updates: PyTree, eta: Real, mu: Real
 ) -> Stepped:
     phi, time_step = opt_params
     updates, new = nag(eta, mu).update(updates, NagState(time_step, phi), theta)

@@ -3,8 +3,10 @@
 import inspect
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
+from jaxtyping import PyTree
+
+from ..core import OptState
 from ._adam import adam_init, adam_step
 from ._compiled import checked, Stepped
 from ._nag import nag_init, nag_step
@@ -18,7 +20,7 @@ RULES = {
 }
 
 
-def get_opt_init_fn(opt: str = "adam") -> Callable[..., Any]:
+def get_opt_init_fn(opt: str = "adam") -> Callable[[PyTree], OptState]:
     """The `init` function of a rule.
 
     Args:
@@ -27,7 +29,7 @@ def get_opt_init_fn(opt: str = "adam") -> Callable[..., Any]:
     return _named("get_opt_init_fn", opt).init
 
 
-def get_opt_step_fn(opt: str = "adam", **hyper: Any) -> Callable[..., Stepped]:
+def get_opt_step_fn(opt: str = "adam", **hyper: object) -> Callable[..., Stepped]:
     """The `step` function of a rule, with its hyperparameters set.
 
     Args:

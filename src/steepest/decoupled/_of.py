@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 from jaxtyping import PyTree
 
 from ..combine import LookaheadParams
-from ..core import AnyTransformation, as_inner
+from ..core import AnyTransformation, as_inner, OptState
 from ..engine import apply_updates, same_shapes
-from ._compiled import split, Stepped
+from ._compiled import Fixed, split, Stepped
 
 
 class Decoupled(NamedTuple):
@@ -20,7 +20,7 @@ class Decoupled(NamedTuple):
     step(opt_params, theta, updates) -> (opt_params, theta)
     """
 
-    init: Callable[[PyTree], Any]
+    init: Callable[[PyTree], OptState]
     step: Callable[..., Stepped]
 
 
@@ -43,11 +43,19 @@ def of(tx: AnyTransformation) -> Decoupled:
     tx = as_inner("decoupled.of", "tx", tx)
 
     @partial(jax.jit, static_argnums=3)
-    def run(opt_params: Any, theta: PyTree, updates: PyTree, fs: Any, xs: Any) -> Any:
-        updates, new = tx.update(updates, opt_params, theta, **dict(fs), **xs)
+    def run(
+        opt_params: OptState,
+        theta: PyTree,
+        updates: PyTree,
+        fixed: Fixed,
+        arrays: dict[str, object],
+    ) -> Stepped:
+        updates, new = tx.update(updates, opt_params, theta, **dict(fixed), **arrays)
         return new, apply_updates(theta, updates)
 
-    def step(opt_params: Any, theta: PyTree, updates: PyTree, **extra: Any) -> Stepped:
+    def step(
+        opt_params: OptState, theta: PyTree, updates: PyTree, **extra: object
+    ) -> Stepped:
         same_shapes(
             "decoupled.of", theta=LookaheadParams.fast_of(theta), updates=updates
         )

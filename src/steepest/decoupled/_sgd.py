@@ -1,11 +1,9 @@
 """Gradient descent, for adjustments from any credit assignment."""
 
-from typing import Any
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from ..core import EmptyState, ScalarOrSchedule
+from ..core import EmptyState, Real, ScalarOrSchedule
 from ..engine import apply_updates, same_shapes
 from ..transforms import scale_by_learning_rate
 from ._compiled import compiled, state_like, Stepped
@@ -44,6 +42,6 @@ def sgd_step(
     return compiled("sgd_step", _step, opt_params, theta, updates, eta=eta)
 
 
-def _step(time_step: Array, theta: PyTree, updates: PyTree, eta: Any) -> Stepped:
+def _step(time_step: Array, theta: PyTree, updates: PyTree, eta: Real) -> Stepped:
     updates, _ = scale_by_learning_rate(eta).update(updates, EmptyState(), theta)
     return time_step + 1, apply_updates(theta, updates)

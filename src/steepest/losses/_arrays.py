@@ -13,10 +13,10 @@ from ..numerics import promoted
 
 Numbers: TypeAlias = bool | int | float | complex | np.generic | np.ndarray | Array
 Axis: TypeAlias = int | np.integer | Sequence[int] | None
-Check: TypeAlias = Callable[..., Any]  # one of the checks of numbers in `check`
+Check: TypeAlias = Callable[..., list[Any]]  # one of the checks of numbers in `check`
 
 
-def array(name: str, argument: str, x: Any) -> Array:
+def array(name: str, argument: str, x: object) -> Array:
     """`x` as an array; a Python number stays weakly typed."""
     if not isinstance(x, Numbers) or not check.is_number(x):
         advice = " Convert it with `jnp.asarray`." if isinstance(x, Sequence) else ""
@@ -32,7 +32,7 @@ def array(name: str, argument: str, x: Any) -> Array:
     return jnp.asarray(x)
 
 
-def weight(name: str, kind: Check, **value: Any) -> Array:
+def weight(name: str, kind: Check, **value: object) -> Array:
     """One keyword argument as an array; a number is checked, an array is not."""
     ((argument, x),) = value.items()
     check.unless_array(kind, name, **value)
@@ -40,7 +40,10 @@ def weight(name: str, kind: Check, **value: Any) -> Array:
 
 
 def floating(
-    name: str, argument: str, x: Any, advice: str = "Convert it with `.astype(float)`."
+    name: str,
+    argument: str,
+    x: object,
+    advice: str = "Convert it with `.astype(float)`.",
 ) -> Array:
     """`x` as an array of floats; integers are rejected, not converted."""
     x = array(name, argument, x)
@@ -52,7 +55,7 @@ def floating(
     return x
 
 
-def integers(name: str, argument: str, x: Any, advice: str) -> Array:
+def integers(name: str, argument: str, x: object, advice: str) -> Array:
     """`x` as an array of integers."""
     x = array(name, argument, x)
     if not jnp.issubdtype(x.dtype, jnp.integer):
@@ -63,7 +66,7 @@ def integers(name: str, argument: str, x: Any, advice: str) -> Array:
     return x
 
 
-def wide(dtype: Any) -> Any:
+def wide(dtype: np.dtype) -> np.dtype:
     """The dtype to compute in: float32 for half precision, else `dtype` itself."""
     half = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32
     return jnp.dtype(jnp.float32 if half else dtype)
@@ -75,7 +78,7 @@ def same_shape(name: str, **arrays: Array) -> None:
         raise ValueError(f"{name}: {_shapes(arrays)}, expected equal shapes.")
 
 
-def meet(name: str, **arrays: Array) -> tuple[Any, list[Array]]:
+def meet(name: str, **arrays: Array) -> tuple[np.dtype, list[Array]]:
     """The result dtype, and the arrays broadcast and cast to the compute dtype."""
     dtype = promoted(*arrays.values())
     shape = _common_shape(name, arrays)
@@ -84,7 +87,7 @@ def meet(name: str, **arrays: Array) -> tuple[Any, list[Array]]:
     ]
 
 
-def spread(name: str, shape: tuple[int, ...], **arrays: Array) -> Any:
+def spread(name: str, shape: tuple[int, ...], **arrays: Array) -> Array:
     """One keyword argument, broadcast to `shape`."""
     ((argument, x),) = arrays.items()
     try:
@@ -96,7 +99,7 @@ def spread(name: str, shape: tuple[int, ...], **arrays: Array) -> Any:
         ) from None
 
 
-def mask(name: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
+def mask(name: str, where: object, shape: tuple[int, ...]) -> Bool[Array, "..."]:
     """`where` as a mask of this shape; `None` keeps everything."""
     if where is None:
         return jnp.ones(shape, bool)
@@ -110,7 +113,7 @@ def mask(name: str, where: Any, shape: tuple[int, ...]) -> Bool[Array, "..."]:
 
 
 def class_mask(
-    name: str, where: Any, shape: tuple[int, ...], axis: Axis
+    name: str, where: Numbers | None, shape: tuple[int, ...], axis: Axis
 ) -> Bool[Array, "..."]:
     """`where` as a mask over classes, or over examples if it lacks the class axes."""
     if where is not None and np.ndim(where) != len(shape) and axis is not None:

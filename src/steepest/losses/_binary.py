@@ -1,7 +1,5 @@
 """Losses for two classes."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
@@ -62,7 +60,7 @@ def sigmoid_focal_loss(
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
     balance = weight(name, check.fraction, alpha=1.0 if alpha is None else alpha)
     exponent = weight(name, check.nonnegative, gamma=gamma)
-    power: Any = gamma if isinstance(gamma, int | float) else exponent
+    power = gamma if isinstance(gamma, int | float) else exponent
     dtype = promoted(x, balance, power)
     x, l = meet(name, logits=x, labels=l)[1]
     if not isinstance(power, int | float):

@@ -4,10 +4,10 @@ Labels are either probabilities, one for each class, or class indices.
 """
 
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from .. import check
@@ -184,7 +184,7 @@ def multiclass_perceptron_loss(scores: Numbers, labels: Numbers) -> Loss:
 
 def _softmax(
     name: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
-) -> tuple[Any, Array, Loss, Bool[Array, "..."], tuple[int, ...]]:
+) -> tuple[np.dtype, Array, Loss, Bool[Array, "..."], tuple[int, ...]]:
     """The result dtype, the labels, `log p`, the mask and the class axes."""
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
     _check_not_indices(name, x, l, axis)

@@ -69,12 +69,12 @@ def ctc_loss_with_forward_probs(
 
     With `b` the log-probability of a blank and `e_n` that of label `n` at time `t`:
 
-        rest_n <- log(exp rest_n + exp said_n)        if label n + 1 is different
-        said_n <- e_n + log(exp rest_{n-1} + exp said_n)
-        rest_n <- b   + log(exp rest_n + exp said_n)
+        rest_n <- log(exp rest_n + exp emit_n)        if label n + 1 is different
+        emit_n <- e_n + log(exp rest_{n-1} + exp emit_n)
+        rest_n <- b   + log(exp rest_n + exp emit_n)
 
     The first line takes no time; the two others use the values before them. If labels
-    `n` and `n + 1` are equal, `said_n` enters `rest_n` in the third line only, with a
+    `n` and `n + 1` are equal, `emit_n` enters `rest_n` in the third line only, with a
     blank.
 
     Args:
@@ -88,8 +88,8 @@ def ctc_loss_with_forward_probs(
             the available times have a loss of about `-log_epsilon`.
 
     Returns the loss `[batch]`; `rest` `[times, batch, labels + 1]`, of having emitted
-    the first `n` labels, now at a blank; and `said` `[times, batch, labels]`, of
-    emitting label `n` now. At the last time `rest` also includes `said`.
+    the first `n` labels, now at a blank; and `emit` `[times, batch, labels]`, of
+    emitting label `n` now. At the last time `rest` also includes `emit`.
     """
     return _ctc(
         "ctc_loss_with_forward_probs",
@@ -120,43 +120,46 @@ def _ctc(
     x = x.astype(promoted(x.dtype, jnp.zeros((), float).dtype))
     # The logarithm of zero. Infinity would have no finite gradient.
     zero = jnp.maximum(jnp.asarray(log_epsilon, x.dtype), _NEVER)
-    batch, _, classes = x.shape
-    count = l.shape[1]
-
-    # Padding may hold anything, even NaN: it must reach neither values nor gradients.
-    x = jax.nn.log_softmax(jnp.where(no_time[..., None], 0, x))
-    x = jnp.where(jnp.isneginf(x), zero, x)
-    index = l.astype(jnp.int32)
-    index = jnp.where(
-        index < 0, classes, index
-    )  # a negative label does not count from the end
-    said_now = jnp.take_along_axis(x, index[:, None, :], 2, mode="fill", fill_value=0)
-    blank_now = x[:, :, blank_id, None]
+    batch, count = l.shape
+    label_now, blank_now = _emissions(x, l, no_time, blank_id, zero)
     same = jnp.pad(l[:, 1:] == l[:, :-1], ((0, 0), (0, min(1, count))))
     if_same, if_other = jnp.where(same, 0, zero), jnp.where(same, zero, 0)
 
     def step(carry: tuple[Array, Array], now: tuple[Array, ...]) -> tuple:
-        rest, said = carry
+        rest, emit = carry
         blank, label, padded = now
-        ready = _add_after(rest, said + if_other)
-        new_said = label + jnp.logaddexp(ready[:, :-1], said)
-        new_rest = _add_after(ready + blank, said + blank + if_same)
+        ready = _add_after(rest, emit + if_other)
+        new_emit = label + jnp.logaddexp(ready[:, :-1], emit)
+        new_rest = _add_after(ready + blank, emit + blank + if_same)
         rest = jnp.where(padded, rest, new_rest)
-        said = jnp.where(padded, said, new_said)
-        return (rest, said), (rest, said)
+        emit = jnp.where(padded, emit, new_emit)
+        return (rest, emit), (rest, emit)
 
     # Before the first time nothing has been emitted, with probability 1.
     begin = jnp.full((batch, count + 1), zero).at[:, 0].set(0)
-    times_first = (blank_now, said_now, no_time[..., None])
-    (rest, said), (rests, saids) = jax.lax.scan(
+    times_first = (blank_now, label_now, no_time[..., None])
+    (rest, emit), (rests, emits) = jax.lax.scan(
         step,
         (begin, jnp.full((batch, count), zero)),
         tuple(jnp.moveaxis(a, 1, 0) for a in times_first),
     )
-    final = _add_after(rest, said)
+    final = _add_after(rest, emit)
     lengths = count - jnp.sum(no_label, 1, dtype=jnp.int32)
     loss = -jnp.take_along_axis(final, lengths[:, None], 1)[:, 0]
-    return loss, rests.at[-1:].set(final[None]), saids
+    return loss, rests.at[-1:].set(final[None]), emits
+
+
+def _emissions(
+    x: Array, l: Array, no_time: Array, blank_id: int, zero: Array
+) -> tuple[Array, Array]:
+    """The log-probabilities of each label and of a blank, at each time."""
+    # Padding may hold anything, even NaN: it must reach neither values nor gradients.
+    x = jax.nn.log_softmax(jnp.where(no_time[..., None], 0, x))
+    x = jnp.where(jnp.isneginf(x), zero, x)
+    index = l.astype(jnp.int32)
+    index = jnp.where(index < 0, x.shape[2], index)  # out of range, not from the end
+    label = jnp.take_along_axis(x, index[:, None, :], 2, mode="fill", fill_value=0)
+    return label, x[:, :, blank_id, None]
 
 
 def _padded(name: str, argument: str, paddings: Numbers) -> Array:
@@ -164,9 +167,9 @@ def _padded(name: str, argument: str, paddings: Numbers) -> Array:
     return array(name, argument, paddings).astype(jnp.float32) > 0.5
 
 
-def _add_after(rest: Array, said: Array) -> Array:
-    """`rest_n`, with the probability of `said_n` added to it."""
-    return jnp.concatenate([rest[:, :1], jnp.logaddexp(rest[:, 1:], said)], 1)
+def _add_after(rest: Array, emit: Array) -> Array:
+    """`rest_n`, with the probability of `emit_n` added to it."""
+    return jnp.concatenate([rest[:, :1], jnp.logaddexp(rest[:, 1:], emit)], 1)
 
 
 def _check_shapes(

@@ -5,7 +5,7 @@ Predictions are log-probabilities. `0 log 0 = 0` throughout.
 Kullback and Leibler, On information and sufficiency, 1951
 """
 
-from typing import Any
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -100,7 +100,11 @@ def generalized_kl_divergence(
 
 
 def _convex(
-    name: str, log_predictions: Numbers, targets: Numbers, axis: Axis, where: Any
+    name: str,
+    log_predictions: Numbers,
+    targets: Numbers,
+    axis: Axis,
+    where: Numbers | None,
 ) -> Loss:
     term = lambda log_p, t: _relative_entropy(log_p, t) + (jnp.exp(log_p) - t)
     t = floating(name, "targets", targets, _PROBABILITIES)
@@ -108,7 +112,12 @@ def _convex(
 
 
 def _sum(
-    name: str, term: Any, log_predictions: Numbers, axis: Axis, where: Any, **to: Array
+    name: str,
+    term: Callable[[Array, Array], Array],
+    log_predictions: Numbers,
+    axis: Axis,
+    where: Numbers | None,
+    **to: Array,
 ) -> Loss:
     log_p = floating(name, "log_predictions", log_predictions)
     dtype, (log_p, t) = meet(name, log_predictions=log_p, **to)

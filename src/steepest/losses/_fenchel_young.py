@@ -4,9 +4,9 @@ Blondel, Martins and Niculae, Learning with Fenchel-Young losses, 2020, arXiv:19
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Shaped
 
 from .. import check
@@ -15,7 +15,7 @@ from ._arrays import array, meet, Numbers, spread
 
 
 def make_fenchel_young_loss(
-    max_fun: Callable[..., Any],
+    max_fun: Callable[..., ArrayLike],
 ) -> Callable[..., Shaped[Array, "..."]]:
     """The loss `max_fun(scores) - <targets, scores>` of a regularized maximum.
 
@@ -38,7 +38,7 @@ def make_fenchel_young_loss(
     check.function(name, max_fun=max_fun)
 
     def fenchel_young_loss(
-        scores: Numbers, targets: Numbers, *args: Any, **kwargs: Any
+        scores: Numbers, targets: Numbers, *args: object, **kwargs: object
     ) -> Shaped[Array, "..."]:
         """`max_fun(scores) - <targets, scores>`."""
         s, t = array(name, "scores", scores), array(name, "targets", targets)

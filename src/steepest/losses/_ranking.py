@@ -6,7 +6,6 @@ theory and algorithm, 2008
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +22,8 @@ def ranking_softmax_loss(
     *,
     where: Numbers | None = None,
     weights: Numbers | None = None,
-    reduce_fn: Callable[..., Any] | None = jnp.mean,
-) -> Any:
+    reduce_fn: Callable[..., Array] | None = jnp.mean,
+) -> Array:
     """The softmax cross-entropy of lists: `-sum weights labels log softmax(logits)`.
 
     Args:

@@ -1,9 +1,8 @@
 """Regression losses."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .. import check
@@ -173,7 +172,7 @@ def _square(name: str, predictions: Numbers, targets: Numbers | None) -> Loss:
 
 def _difference(
     name: str, predictions: Numbers, targets: Numbers | None, **others: Array
-) -> tuple[Any, list[Array]]:
+) -> tuple[np.dtype, list[Array]]:
     p = floating(name, "predictions", predictions)
     t = jnp.zeros((), p.dtype) if targets is None else array(name, "targets", targets)
     dtype, (p, t, *rest) = meet(name, predictions=p, targets=t, **others)
@@ -187,7 +186,7 @@ def _cosine(
     epsilon: Numbers,
     axis: Axis,
     where: Numbers | None,
-) -> tuple[Any, Loss]:
+) -> tuple[np.dtype, Loss]:
     p = floating(name, "predictions", predictions)
     t = floating(name, "targets", targets)
     least = weight(name, check.nonnegative, epsilon=epsilon)

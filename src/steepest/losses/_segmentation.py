@@ -7,10 +7,9 @@ Sudre, Li, Vercauteren, Ourselin and Cardoso, Generalised Dice overlap, 2017,
 arXiv:1707.03237
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
@@ -157,7 +156,7 @@ def _overlap(
     along: tuple[int, ...],
     numbers: dict[str, Numbers],
     class_weights: Numbers | None,
-) -> tuple[Any, Loss]:
+) -> tuple[np.dtype, Loss]:
     """The result dtype, and the losses of the classes that are not ignored."""
     if p.ndim == 0:
         raise ValueError(

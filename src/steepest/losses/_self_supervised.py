@@ -1,7 +1,5 @@
 """Losses of embeddings: similar examples together, others apart."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -85,9 +83,8 @@ def triplet_margin_loss(
     b = floating(name, "positives", positives)
     c = floating(name, "negatives", negatives)
     check.measurable.must(name, norm_degree=norm_degree)
-    degree: Any = norm_degree
-    if not isinstance(degree, int | float):
-        degree = array(name, "norm_degree", degree)
+    python = isinstance(norm_degree, int | float)
+    degree = norm_degree if python else array(name, "norm_degree", norm_degree)
     gap = weight(name, check.nonnegative, margin=margin)
     least = weight(name, check.nonnegative, eps=eps)
     dtype = promoted(a, b, c, degree, gap, least)

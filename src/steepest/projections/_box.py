@@ -1,12 +1,13 @@
 """Projections onto boxes: every number is clipped to its interval."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import PyTree
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from .. import check
+from ..core import Real
 from ..numerics import promoted
 from ..tree import first_difference, map_numbers
 from ._precision import real_array
@@ -49,7 +50,7 @@ def projection_hypercube(tree: PyTree, scale: PyTree = 1) -> PyTree:
     return _boxed("projection_hypercube", tree, lower=0, scale=scale)
 
 
-def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
+def projection_linf_ball(tree: PyTree, scale: Real | np.ndarray = 1) -> PyTree:
     """The nearest tree whose entries are at most `scale` in absolute value.
 
         y = min(max(x, -scale), scale)
@@ -67,7 +68,7 @@ def projection_linf_ball(tree: PyTree, scale: Any = 1) -> PyTree:
         )
     bounds = -scale, scale
 
-    def clip(x: Any) -> Any:
+    def clip(x: ArrayLike) -> Array:
         # In the dtype of the leaf: integers stay integers within the radius.
         return _clip(x, *(jnp.asarray(b).astype(promoted(x)) for b in bounds))
 
@@ -79,8 +80,9 @@ def _boxed(name: str, tree: PyTree, **bounds: PyTree) -> PyTree:
     spread = {key: _spread(name, x, tree, key) for key, x in bounds.items()}
     lows, highs = spread.values()
     for low, high in zip(lows, highs, strict=True):
-        known = isinstance(low, int | float) and isinstance(high, int | float)
-        if known and low > high:
+        if not (isinstance(low, int | float) and isinstance(high, int | float)):
+            continue  # no bound, or an array, which may be traced
+        if low > high:
             below, above = bounds
             raise ValueError(
                 f"{name}: {below} is {low} and {above} is {high}, expected {below} <= "
@@ -91,12 +93,14 @@ def _boxed(name: str, tree: PyTree, **bounds: PyTree) -> PyTree:
     return map_numbers(name, _clip, real=True, optional=True, tree=tree, **trees)
 
 
-def _clip(x: Any, low: Any, high: Any) -> Any:
+def _clip(x: ArrayLike, low: ArrayLike | None, high: ArrayLike | None) -> Array:
     with jax.numpy_dtype_promotion("standard"):
         return jnp.clip(x, low, high)
 
 
-def _spread(name: str, bound: PyTree, tree: PyTree, argument: str) -> list[Any]:
+def _spread(
+    name: str, bound: PyTree, tree: PyTree, argument: str
+) -> list[ArrayLike | None]:
     """The bound of every leaf; one bound may hold for a whole subtree."""
     bounds, treedef = jax.tree.flatten(bound, is_leaf=lambda x: x is None)
     try:
@@ -110,7 +114,7 @@ def _spread(name: str, bound: PyTree, tree: PyTree, argument: str) -> list[Any]:
     for x in bounds:
         if x is not None:
             check.unless_array(check.real, name, **{argument: x})
-    spread: list[Any] = []
+    spread: list[ArrayLike | None] = []
     for x, part in zip(bounds, parts, strict=True):
         spread += [x] * len(jax.tree.leaves(part))
     return spread

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -95,7 +94,7 @@ def _check_shapes(x: Array, a: Array) -> None:
         raise ValueError(f"the shapes {x.shape} and {a.shape} differ")
 
 
-def _mixing() -> AbstractContextManager[Any]:
+def _mixing() -> AbstractContextManager[object]:
     """Allow real and complex numbers to mix, even in strict promotion mode."""
     return jax.numpy_dtype_promotion("standard")
 

@@ -1,16 +1,15 @@
 """Cast and scale trees so that their squares stay in range."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from ..numerics import promoted, wide_dtype
 from ..tree import map_numbers, norm
 
 
-def real_array(x: Any) -> Array:
+def real_array(x: ArrayLike) -> Array:
     """`x` as an array; complex ones are rejected, since they have no order."""
     x = jnp.asarray(x)
     if jnp.iscomplexobj(x):
@@ -30,7 +29,7 @@ def widened(name: str, **trees: PyTree) -> list[PyTree]:
     ]
 
 
-def restored(result: PyTree, trees: list[PyTree], *numbers: Any) -> PyTree:
+def restored(result: PyTree, trees: list[PyTree], *numbers: ArrayLike) -> PyTree:
     """Cast `result` to the common dtype of the leaves and the numbers.
 
     The result contains a sum over all leaves, so all of them take part. Other complex
@@ -38,7 +37,7 @@ def restored(result: PyTree, trees: list[PyTree], *numbers: Any) -> PyTree:
     """
     reals = [jnp.real(x) for x in jax.tree.leaves(trees)]
 
-    def leaf(y: Array, *xs: Any) -> Array:
+    def leaf(y: Array, *xs: ArrayLike) -> Array:
         return y.astype(promoted(*xs, *reals, *numbers, 1.0))
 
     return jax.tree.map(leaf, result, *trees)

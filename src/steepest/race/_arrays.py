@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.typing import ArrayLike
+from jaxtyping import Array
 
 
 class Shelf:
@@ -17,10 +18,12 @@ class Shelf:
     """
 
     def __init__(self) -> None:
-        self._placed: dict[Any, Any] = {}
-        self._digests: dict[int, tuple[Any, str]] = {}  # by `id`; the array stays alive
+        self._placed: dict[tuple[str, tuple[int, ...]], Array] = {}
+        self._digests: dict[
+            int, tuple[ArrayLike, str]
+        ] = {}  # by `id`; the array stays alive
 
-    def place(self, arrays: Sequence[Any], mesh: Mesh) -> list[Any]:
+    def place(self, arrays: Sequence[ArrayLike], mesh: Mesh) -> list[Array]:
         """Replicate arrays on all devices.
 
         Args:
@@ -37,14 +40,14 @@ class Shelf:
             placed.append(self._placed[key])
         return placed
 
-    def _digest(self, x: Any) -> str:
+    def _digest(self, x: ArrayLike) -> str:
         """The digest, computed once per array: arrays may have gigabytes."""
         if id(x) not in self._digests:
             self._digests[id(x)] = x, digest(x)
         return self._digests[id(x)][1]
 
 
-def digest(x: Any) -> str:
+def digest(x: ArrayLike) -> str:
     """A digest of the values, the shape and the dtype.
 
     Args:

@@ -1,23 +1,23 @@
 """Checks of a problem, before anything is compiled."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from ._problem import Params, Problem
 from ._values import COUNT, is_count, is_number, is_positive, NUMBER
 
 
-def checked(problem: Problem) -> Problem:
+def checked(problem: object) -> Problem:
     """Check that a problem's functions fit together, and return it.
 
     The functions are traced; nothing is computed.
 
     Args:
-        problem: any problem.
+        problem: should be a `Problem`.
     """
     if not isinstance(problem, Problem):
         raise TypeError(
@@ -41,7 +41,7 @@ def checked(problem: Problem) -> Problem:
     return problem
 
 
-def _traced(problem: Problem, field: str, takes: str, *args: Any) -> Any:
+def _traced(problem: Problem, field: str, takes: str, *args: PyTree) -> PyTree:
     """The shapes and dtypes that a function of the problem returns."""
     function = getattr(problem, field)
     if not callable(function):
@@ -53,7 +53,7 @@ def _traced(problem: Problem, field: str, takes: str, *args: Any) -> Any:
         return jax.eval_shape(function, *args)
     except Exception as error:
         values = ", ".join(
-            f"{argument} = {_shown(x)}"
+            f"{argument} = {_describe(x)}"
             for argument, x in zip(takes.split(", "), args, strict=True)
         )
         raise TypeError(
@@ -72,22 +72,23 @@ def _check_params(problem: Problem, params: Params) -> None:
     leaves = jax.tree_util.tree_leaves_with_path(params)
     if not leaves:
         raise ValueError(
-            f"{_name(problem, 'init')} returns {_shown(params)}, expected at least one "
-            "array."
+            f"{_name(problem, 'init')} returns {_describe(params)}, expected at least "
+            "one array."
         )
     for path, leaf in leaves:
         if not jnp.issubdtype(leaf.dtype, jnp.inexact):
             raise TypeError(
-                f"{_name(problem, 'init')} returns {_shown(leaf)}{_at(path)}, expected "
-                "a floating-point dtype. Put arrays that are not trained in `data`."
+                f"{_name(problem, 'init')} returns {_describe(leaf)}{_at(path)}, "
+                "expected a floating-point dtype. Put arrays that are not trained in "
+                "`data`."
             )
 
 
-def _check_number(problem: Problem, field: str, value: Any, *kinds: Any) -> None:
+def _check_number(problem: Problem, field: str, value: PyTree, *kinds: type) -> None:
     fits = isinstance(value, jax.ShapeDtypeStruct) and value.shape == ()
     if not fits or not any(jnp.issubdtype(value.dtype, kind) for kind in kinds):
         raise TypeError(
-            f"{_name(problem, field)} returns {_shown(value)}, expected one real "
+            f"{_name(problem, field)} returns {_describe(value)}, expected one real "
             "number, such as a mean."
         )
 
@@ -96,15 +97,15 @@ def _check_adjustments(problem: Problem, params: Params, adjustments: Params) ->
     name = _name(problem, "adjust")
     if jax.tree.structure(adjustments) != jax.tree.structure(params):
         raise TypeError(
-            f"{name} returns {_shown(adjustments)}, expected the structure of the "
-            f"params: {_shown(params)}."
+            f"{name} returns {_describe(adjustments)}, expected the structure of the "
+            f"params: {_describe(params)}."
         )
     leaves = jax.tree_util.tree_leaves_with_path(params)
     for (path, p), x in zip(leaves, jax.tree.leaves(adjustments), strict=True):
         if (x.shape, x.dtype) != (p.shape, p.dtype):
             raise TypeError(
-                f"{name} returns {_shown(x)}{_at(path)}, expected {_shown(p)}, as in "
-                "the params."
+                f"{name} returns {_describe(x)}{_at(path)}, expected {_describe(p)}, "
+                "as in the params."
             )
 
 
@@ -123,7 +124,7 @@ def _check_settings(problem: Problem) -> None:
     """Check the problem's names and its defaults for the race."""
     is_string = lambda x: isinstance(x, str)
     is_optional = lambda x: x is None or is_number(x)
-    rules: dict[str, tuple[Callable[[Any], bool], str]] = {
+    rules: dict[str, tuple[Callable[[object], bool], str]] = {
         "name": (lambda x: is_string(x) and x != "", "a string that is not empty"),
         "about": (is_string, "a string"),
         "measure": (is_string, "a string"),
@@ -141,12 +142,13 @@ def _check_settings(problem: Problem) -> None:
             raise ValueError(f"{name} is {value!r}, expected {expected}.")
 
 
-def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+def _all(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     """Whether it is a sequence of one or more items that all fit."""
 
-    def all_fit(xs: Any) -> bool:
-        several = isinstance(xs, Sequence | np.ndarray) and not isinstance(xs, str)
-        return several and len(xs) > 0 and all(map(fits, xs))
+    def all_fit(xs: object) -> bool:
+        if isinstance(xs, str) or not isinstance(xs, Sequence | np.ndarray):
+            return False
+        return len(xs) > 0 and all(map(fits, xs))
 
     return all_fit
 
@@ -156,11 +158,11 @@ def _name(problem: Problem, field: str) -> str:
     return f"race: `{field}` of the problem {problem.name!r}"
 
 
-def _at(path: Any) -> str:
+def _at(path: tuple[object, ...]) -> str:
     return f" at {jax.tree_util.keystr(path)}" if path else ""
 
 
-def _shown(x: Any) -> str:
+def _describe(x: PyTree) -> str:
     """A tree of shapes and dtypes on one line: `{'w': float32[64,10]}`."""
     short = lambda leaf: _Verbatim(jax.typeof(leaf).str_short())
     text = repr(jax.tree.map(short, x))

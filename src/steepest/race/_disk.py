@@ -92,7 +92,7 @@ def names(folder: Path) -> list[str]:
     Args:
         folder: its path.
     """
-    with _said("list", folder):
+    with _with_advice("list", folder):
         try:
             return sorted(os.listdir(folder))
         except FileNotFoundError:
@@ -107,7 +107,7 @@ def make_folder(path: Path) -> bool:
     Args:
         path: of the folder.
     """
-    with _said("make the folder", path):
+    with _with_advice("make the folder", path):
         try:
             os.mkdir(path)
         except FileExistsError:
@@ -164,7 +164,7 @@ def write(path: Path, parts: Iterable[bytes | memoryview]) -> None:
     if kind is not None and not stat.S_ISREG(kind):
         raise left_alone(path, f"is {_named(kind)}, expected a file")
     beside = path.with_name(f".steepest-{secrets.token_hex(8)}.new")
-    with _said("write", path):
+    with _with_advice("write", path):
         try:
             _write_new(beside, parts)
             os.replace(beside, path)
@@ -183,7 +183,7 @@ def read(path: Path, most: int) -> bytes:
     file = _open("read", path, os.O_RDONLY)
     parts: list[bytes] = []
     try:
-        with _said("read", path):
+        with _with_advice("read", path):
             while most > 0 and (part := os.read(file, min(most, _PIECE))):
                 parts.append(part)
                 most -= len(part)
@@ -221,7 +221,7 @@ def _lock(file: int) -> bool:
 
 def _open(verb: str, path: Path, flags: int) -> int:
     """Open a regular file without blocking."""
-    with _said(verb, path):
+    with _with_advice(verb, path):
         try:
             file = os.open(path, flags | _CAREFUL, 0o666)
         except OSError as error:
@@ -261,7 +261,7 @@ def _write_new(path: Path, parts: Iterable[bytes | memoryview]) -> None:
 
 def _kind(path: Path) -> int | None:
     """The mode bits of a path; `None` if it does not exist."""
-    with _said("access", path):
+    with _with_advice("access", path):
         try:
             return os.lstat(path).st_mode
         except FileNotFoundError:
@@ -282,7 +282,7 @@ def _named(kind: int | None) -> str:
 
 
 @contextmanager
-def _said(verb: str, path: Path) -> Iterator[None]:
+def _with_advice(verb: str, path: Path) -> Iterator[None]:
     """Add the operation, the path and some advice to errors of the disk."""
     try:
         yield

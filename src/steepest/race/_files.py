@@ -12,7 +12,7 @@ every changed bit is detected, and nothing is parsed before it is verified.
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 
 from . import _disk
 
+File = tuple[dict[str, Any], memoryview]  # JSON and binary data
 VERSION = 2
 _HEAD = '{"kind": "steepest race", "version": %d, "bytes": %20d, "sha256": "%s", '
 _LENGTH = len(_HEAD % (VERSION, 0, 64 * "0"))
@@ -31,7 +32,7 @@ _BEGINS = re.compile(
 
 
 def write_sealed(
-    path: Path, content: dict[str, Any], arrays: Sequence[np.ndarray] = ()
+    path: Path, content: Mapping[str, object], arrays: Sequence[np.ndarray] = ()
 ) -> None:
     """Write JSON and binary data with their digest, for `read_sealed`.
 
@@ -45,7 +46,7 @@ def write_sealed(
     _disk.write(path, [_head(body), *body])
 
 
-def read_sealed(path: Path) -> tuple[dict[str, Any], memoryview]:
+def read_sealed(path: Path) -> File:
     """Read and verify a file of a race. Returns its JSON and its binary data.
 
     Args:
@@ -74,7 +75,7 @@ def read_sealed(path: Path) -> tuple[dict[str, Any], memoryview]:
     return json.loads(whole[:end])["content"], memoryview(whole)[end + 1 :]
 
 
-def to_json(x: Any) -> Any:
+def to_json(x: object) -> object:
     """Convert a value to JSON without losing any digits.
 
     Args:
@@ -92,7 +93,7 @@ def to_json(x: Any) -> Any:
     return x
 
 
-def from_json(x: Any) -> np.ndarray:
+def from_json(x: object) -> np.ndarray:
     """The array that `to_json` was given, in float64.
 
     Args:

@@ -8,17 +8,19 @@ arrays it closes over, not by its source, name or address.
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 import steepest
+from steepest.core import Real
 
 from ._arrays import digest
+from ._content import content, text_of
 from ._model import Model
-from ._problem import Problem
+from ._problem import Batch, Data, Params, Problem
 from ._settings import Settings
 
 Fingerprint = dict[str, str]  # the name of a part -> its digest, or the value itself
@@ -27,9 +29,6 @@ OPTIMIZER = "the optimizer's program"
 _SEPARATED = ", "  # between the items of a list
 _LONGEST = 60  # characters of a value in a message
 _DIGEST = re.compile("[0-9a-f]{32}")
-_ADDRESS = re.compile("0x[0-9a-f]+")
-# Parameters of primitives that hold debug information only.
-_NAMES = {"name", "name_and_src_info", "debug_info"}
 # Options that change the numbers but do not appear in a traced program.
 _CONFIGURATION = (
     "jax_default_matmul_precision",
@@ -77,7 +76,7 @@ def optimizer_fingerprint(model: Model) -> str:
     """
     rate, seed, t, data = np.float32(0), np.uint32(0), np.int32(0), model.problem.data
 
-    def whole(rate: Any, seed: Any, t: Any, data: Any) -> Any:
+    def whole(rate: Real, seed: ArrayLike, t: ArrayLike, data: Data) -> PyTree:
         run, value = model.step(rate, seed, t, model.start(rate, seed), data)
         return run, value, model.metric(seed, run, data)
 
@@ -99,10 +98,10 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """
     keys = [*then, *(key for key in now if key not in then)]
     pairs = [(key, then.get(key, "none"), now.get(key, "none")) for key in keys]
-    return [_said(*pair) for pair in pairs if pair[1] != pair[2]]
+    return [_difference(*pair) for pair in pairs if pair[1] != pair[2]]
 
 
-def traced(f: Callable[..., Any], *args: Any) -> str:
+def traced(f: Callable[..., PyTree], *args: PyTree) -> str:
     """A digest of what a function computes.
 
     Two functions have the same digest if JAX traces them to the same program. Host
@@ -113,23 +112,23 @@ def traced(f: Callable[..., Any], *args: Any) -> str:
         args: its arguments, or their shapes and dtypes.
     """
     sha = hashlib.sha256()
-    program = jax.make_jaxpr(f)(*args)
-    _walk(program, lambda text: sha.update(f"{text}\n".encode()))
+    for item in content(jax.make_jaxpr(f)(*args)):
+        sha.update(f"{text_of(item)}\n".encode())
     return sha.hexdigest()[:32]
 
 
-def _said(name: str, then: str, now: str) -> str:
+def _difference(name: str, then: str, now: str) -> str:
     if _DIGEST.fullmatch(then) or _DIGEST.fullmatch(now):
         return name
     short = lambda text: text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
     return f"{name} ({short(then)} then, {short(now)} now)"
 
 
-def _maybe(f: Callable[..., Any] | None, *args: Any) -> str:
+def _maybe(f: Callable[..., PyTree] | None, *args: PyTree) -> str:
     return "none" if f is None else traced(f, *args)
 
 
-def _with_slope(loss: Callable[..., Any], params: Any, batch: Any) -> str:
+def _with_slope(loss: Callable[..., PyTree], params: Params, batch: Batch) -> str:
     """A digest of a loss and its gradient, which shows custom derivative rules."""
     value = traced(loss, params, batch)
     try:
@@ -139,54 +138,8 @@ def _with_slope(loss: Callable[..., Any], params: Any, batch: Any) -> str:
     return hashlib.sha256(f"{value} {slope}".encode()).hexdigest()[:32]
 
 
-def _data(data: Any) -> str:
+def _data(data: Data) -> str:
     """A digest of the structure, the dtypes, the shapes and every byte."""
     leaves, structure = jax.tree.flatten(data)
     lines = [str(structure), *map(digest, leaves)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
-
-
-def _walk(program: ClosedJaxpr | Jaxpr, say: Callable[[str], None]) -> None:
-    """Emit everything that a program computes, with its variables numbered in order."""
-    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-    numbers: dict[Any, str] = {}
-
-    def known(x: Any) -> str:
-        if isinstance(x, Literal):
-            return f"{x.aval} {digest(x.val)}"
-        return numbers.setdefault(x, f"v{len(numbers)}:{x.aval}")
-
-    said = lambda xs: " ".join(known(x) for x in xs)
-    if isinstance(program, ClosedJaxpr):
-        say("enclosed " + " ".join(map(digest, program.consts)))
-    say(f"given {said(jaxpr.constvars)} and {said(jaxpr.invars)}")
-    for step in jaxpr.eqns:
-        # Unused outputs have no name.
-        outputs = " ".join(str(x.aval) for x in step.outvars)
-        say(f"{step.primitive.name} {said(step.invars)} -> {outputs}")
-        for x in step.outvars:
-            known(x)
-        for key in sorted(step.params.keys() - _NAMES):
-            say(f"with {key}")
-            _parameter(step.params[key], say)
-    say(f"returns {said(jaxpr.outvars)}")
-
-
-def _parameter(x: Any, say: Callable[[str], None]) -> None:
-    """Emit a parameter of a primitive: inner programs, but no addresses."""
-    if isinstance(x, ClosedJaxpr | Jaxpr):
-        _walk(x, say)
-    elif isinstance(x, tuple | list):
-        say(f"{len(x)} of")
-        for one in x:
-            _parameter(one, say)
-    elif isinstance(x, dict):
-        _parameter(sorted(x.items(), key=str), say)
-    elif isinstance(x, set | frozenset):
-        say(str(sorted(map(repr, x))))
-    elif isinstance(x, np.ndarray | jax.Array):
-        say(digest(x))
-    elif callable(x) and not isinstance(x, type):
-        say("a function")  # its program appears in the gradient, if there is one
-    else:
-        say(_ADDRESS.sub("", repr(x)))

@@ -7,15 +7,17 @@ turned into arguments.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import jax
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 LARGE = 1 << 16  # bytes; XLA may fold smaller constants at compile time
+Values = list[ArrayLike]
 
 
-def traced(f: Callable[..., Any], *args: Any) -> ClosedJaxpr:
+def traced(f: Callable[..., PyTree], *args: PyTree) -> ClosedJaxpr:
     """Trace a function, with every large constant at the top level.
 
     Args:
@@ -25,20 +27,21 @@ def traced(f: Callable[..., Any], *args: Any) -> ClosedJaxpr:
     closed = jax.make_jaxpr(f)(*args)
     if not any(map(_encloses, _inside(closed.jaxpr))):
         return closed
-    again = lambda *xs: _evaluate(closed.jaxpr, closed.consts, xs)
+    again = lambda *xs: _evaluate(closed.jaxpr, closed.consts, list(xs))
     return jax.make_jaxpr(again)(*closed.in_avals)
 
 
-def size(x: Any) -> int:
+def size(x: ArrayLike | jax.ShapeDtypeStruct) -> int:
     """The size of an array in bytes.
 
     Args:
         x: any array, which may hold keys, or its shape and dtype.
     """
-    return x.size * x.dtype.itemsize
+    kind = jax.typeof(x)
+    return kind.size * kind.dtype.itemsize
 
 
-def inner_jaxprs(eqn: Any) -> list[Any]:
+def inner_jaxprs(eqn: JaxprEqn) -> list[Jaxpr | ClosedJaxpr]:
     """The jaxprs in the parameters of an equation, such as the body of a loop.
 
     Args:
@@ -49,12 +52,12 @@ def inner_jaxprs(eqn: Any) -> list[Any]:
     return [x for x in values if isinstance(x, Jaxpr | ClosedJaxpr)]
 
 
-def _inside(jaxpr: Jaxpr) -> Iterator[Any]:
+def _inside(jaxpr: Jaxpr) -> Iterator[Jaxpr | ClosedJaxpr]:
     for eqn in jaxpr.eqns:
         yield from inner_jaxprs(eqn)
 
 
-def _encloses(inner: Any) -> bool:
+def _encloses(inner: Jaxpr | ClosedJaxpr) -> bool:
     """Whether a jaxpr, or one inside it, has a large constant of its own."""
     own = getattr(inner, "consts", ())
     jaxpr = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
@@ -62,7 +65,7 @@ def _encloses(inner: Any) -> bool:
     return large or any(map(_encloses, _inside(jaxpr)))
 
 
-def _evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+def _evaluate(jaxpr: Jaxpr, consts: Values, args: Values) -> Values:
     """Retrace a jaxpr: inline each `jit` with constants, and rebuild such loops."""
     values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
     read = lambda x: x.val if isinstance(x, Literal) else values[x]
@@ -74,29 +77,29 @@ def _evaluate(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[
                 outputs = rebuild(inputs, **eqn.params)
             else:
                 params = eqn.primitive.get_bind_params(eqn.params)
-                outputs = eqn.primitive.bind(*inputs, **params)
-        outputs = outputs if eqn.primitive.multiple_results else [outputs]
+                output = eqn.primitive.bind(*inputs, **params)
+                outputs = output if eqn.primitive.multiple_results else [output]
         values.update(zip(eqn.outvars, outputs, strict=True))
     return [read(x) for x in jaxpr.outvars]
 
 
-def _called(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def _called(closed: ClosedJaxpr, args: Values) -> Values:
     return _evaluate(closed.jaxpr, closed.consts, args)
 
 
-def _jit(inputs: list[Any], *, jaxpr: ClosedJaxpr, **rest: Any) -> list[Any]:
+def _jit(inputs: Values, *, jaxpr: ClosedJaxpr, **rest: object) -> Values:
     return _called(jaxpr, inputs)
 
 
 def _while(
-    inputs: list[Any],
+    inputs: Values,
     *,
     cond_jaxpr: ClosedJaxpr,
     body_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
     body_nconsts: int,
-    **rest: Any,
-) -> list[Any]:
+    **rest: object,
+) -> Values:
     for_cond, inputs = inputs[:cond_nconsts], inputs[cond_nconsts:]
     for_body, carry = inputs[:body_nconsts], inputs[body_nconsts:]
     return jax.lax.while_loop(
@@ -107,7 +110,7 @@ def _while(
 
 
 def _scan(
-    inputs: list[Any],
+    inputs: Values,
     *,
     jaxpr: ClosedJaxpr,
     num_consts: int,
@@ -115,12 +118,12 @@ def _scan(
     length: int,
     reverse: bool,
     unroll: int,
-    **rest: Any,
-) -> list[Any]:
+    **rest: object,
+) -> Values:
     enclosed, inputs = inputs[:num_consts], inputs[num_consts:]
     carry, rows = inputs[:num_carry], inputs[num_carry:]
 
-    def step(carry: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
+    def step(carry: Values, row: Values) -> tuple[Values, Values]:
         outputs = _called(jaxpr, [*enclosed, *carry, *row])
         return outputs[:num_carry], outputs[num_carry:]
 
@@ -129,15 +132,13 @@ def _scan(
     return [*carry, *rows]
 
 
-def _cond(
-    inputs: list[Any], *, branches: Sequence[ClosedJaxpr], **rest: Any
-) -> list[Any]:
+def _cond(inputs: Values, *, branches: Sequence[ClosedJaxpr], **rest: object) -> Values:
     which, *operands = inputs
-    functions = [lambda *xs, one=one: _called(one, xs) for one in branches]
+    functions = [lambda *xs, one=one: _called(one, list(xs)) for one in branches]
     return jax.lax.switch(which, functions, *operands)
 
 
-_REBUILT: dict[str, Callable[..., list[Any]]] = {
+_REBUILT: dict[str, Callable[..., Values]] = {
     "jit": _jit,
     "while": _while,
     "scan": _scan,

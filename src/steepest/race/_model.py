@@ -1,27 +1,29 @@
 """One run: a problem and an optimizer, as functions of a learning rate and a seed."""
 
 import warnings
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
+from jaxtyping import Array
 
 import steepest
 from steepest import contrib, decoupled
+from steepest.core import Real
 
-from ._problem import Problem
+from ._problem import Batch, Data, Params, Problem
 from .entrants import Entrant
 
+T = TypeVar("T")
 _EVALUATION = 1 << 30  # step number of the evaluation batch: no run has as many steps
 
 
 class Run(NamedTuple):
     """The params and the optimizer's state of one run."""
 
-    params: Any
-    state: Any
+    params: Params
+    state: steepest.OptState
 
 
 class Model:
@@ -35,7 +37,7 @@ class Model:
     def __init__(self, problem: Problem, entrant: Entrant) -> None:
         self.problem, self.entrant = problem, entrant
 
-    def start(self, rate: ArrayLike, seed: ArrayLike) -> Run:
+    def start(self, rate: Real, seed: ArrayLike) -> Run:
         """The initial params and state.
 
         Args:
@@ -53,8 +55,8 @@ class Model:
         return Run(params, tx.init(params))
 
     def step(
-        self, rate: ArrayLike, seed: ArrayLike, t: ArrayLike, run: Run, data: Any
-    ) -> tuple[Run, Any]:
+        self, rate: Real, seed: ArrayLike, t: ArrayLike, run: Run, data: Data
+    ) -> tuple[Run, Array]:
         """Take one step. Returns the run and the loss before the step.
 
         Args:
@@ -77,7 +79,7 @@ class Model:
             state, params = decoupled.of(tx).step(state, params, adjustments)
         return Run(params, state), _number(value)
 
-    def metric(self, seed: ArrayLike, run: Run, data: Any) -> Any:
+    def metric(self, seed: ArrayLike, run: Run, data: Data) -> Array:
         """The metric, at the params that the optimizer evaluates.
 
         Args:
@@ -90,21 +92,21 @@ class Model:
             return _number(self.problem.metric(params, data))
         return _number(self.problem.loss(params, self._batch(seed, _EVALUATION, data)))
 
-    def _batch(self, seed: ArrayLike, t: ArrayLike, data: Any) -> Any:
+    def _batch(self, seed: ArrayLike, t: ArrayLike, data: Data) -> Batch:
         return self.problem.batches(jax.random.fold_in(_keys(seed)[1], t), data)
 
 
-def _keys(seed: ArrayLike) -> Any:
+def _keys(seed: ArrayLike) -> Array:
     """One key for the params, and one for the batches."""
     return jax.random.split(jax.random.key(seed))
 
 
-def _number(x: Any) -> Any:
+def _number(x: ArrayLike) -> Array:
     """Cast to the widest floating dtype that is enabled."""
     return jnp.asarray(x).astype(jnp.result_type(float))
 
 
-def _evaluated(run: Run) -> Any:
+def _evaluated(run: Run) -> Params:
     """The params to evaluate: slow for lookahead, averaged for schedule-free."""
     params, state = run
     if isinstance(params, steepest.LookaheadParams):
@@ -113,8 +115,7 @@ def _evaluated(run: Run) -> Any:
     return params if free is None else contrib.schedule_free_eval_params(free, params)
 
 
-def _find(state: Any, kind: type) -> Any:
+def _find(state: steepest.OptState, kind: type[T]) -> T | None:
     """The first state of a kind in a tree of states, or `None`."""
-    is_kind: Callable[[Any], bool] = lambda x: isinstance(x, kind)
-    leaves = jax.tree.leaves(state, is_leaf=is_kind)
-    return next(filter(is_kind, leaves), None)
+    leaves = jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, kind))
+    return next((x for x in leaves if isinstance(x, kind)), None)

@@ -14,18 +14,17 @@ Rate = float | None  # `None` for an optimizer that has no learning rate
 class Sweep:
     """All runs of one optimizer: every learning rate with every seed.
 
-    Runs are evaluated before the first step and then every few steps. Each of these
-    evaluations is called a look.
+    Runs are evaluated before the first step and then every few steps.
 
     Attributes:
         name: the optimizer, as written by the user: `lookahead(adamw)`.
         rates: the learning rates; `(None,)` for an optimizer without one.
         seeds: the seeds.
-        steps: (looks,), the steps of the looks; the first one is 0.
-        loss: (rates, seeds, looks), the mean over the steps since the previous look; at
-            look 0, the loss of the first step. NaN once a run has diverged.
-        metric: (rates, seeds, looks), the problem's metric.
-        seconds: (looks,), total time of all runs so far, without compiling.
+        steps: (times,), the steps after which the runs were evaluated; the first is 0.
+        loss: (rates, seeds, times), the mean over the steps since the last evaluation;
+            at step 0, the loss of the first step. NaN once a run has diverged.
+        metric: (rates, seeds, times), the problem's metric.
+        seconds: (times,), total time of all runs so far, without compiling.
         compiling: compile time in seconds.
         bytes_per_param: size of the optimizer's state.
         parameters: number of parameters of the model.
@@ -60,13 +59,13 @@ class Sweep:
     def step_seconds(self) -> float:
         """Median seconds per step of one run, with all runs sharing the machine.
 
-        A median, because the machine may have been busy between some looks.
+        A median, because the machine may have been busy between some evaluations.
         """
         return float(np.median(self._step_seconds)) if len(self.steps) > 1 else 0.0
 
     @property
     def step_spread(self) -> float:
-        """Half the interquartile range of that; NaN with fewer than five looks."""
+        """Half the interquartile range of that; NaN with fewer than 5 evaluations."""
         if len(self.steps) < 5:
             return float("nan")
         low, high = np.quantile(self._step_seconds, [0.25, 0.75])
@@ -74,7 +73,7 @@ class Sweep:
 
     @property
     def _step_seconds(self) -> np.ndarray:
-        """(looks - 1,), seconds per step of one run between looks."""
+        """(times - 1,), seconds per step of one run between evaluations."""
         return np.diff(self.seconds) / np.diff(self.steps) / self.runs
 
     @cached_property

@@ -6,7 +6,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """Some seeds and some learning rates.
 
     Attributes:
@@ -22,7 +22,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Parts:
+class RunParts:
     """All runs, split into parts that run one after another.
 
     Attributes:
@@ -30,11 +30,11 @@ class Parts:
         devices: number of devices that share the learning rates of a part.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[RunPart, ...]
     devices: int
 
     @classmethod
-    def of(cls, seeds: int, rates: int, most: int, devices: int) -> "Parts":
+    def of(cls, seeds: int, rates: int, most: int, devices: int) -> "RunParts":
         """Split the runs, by seeds first: learning rates share the batches of a seed.
 
         Args:
@@ -43,7 +43,7 @@ class Parts:
             most: maximum number of runs in memory at once.
             devices: number of devices; each gets equally many learning rates.
 
-        >>> [len(Parts.of(3, 8, most, 2).parts) for most in (24, 16, 8, 7, 2, 1)]
+        >>> [len(RunParts.of(3, 8, most, 2).parts) for most in (24, 16, 8, 7, 2, 1)]
         [1, 2, 3, 6, 12, 24]
         """
         devices = min(devices, rates, most)
@@ -56,7 +56,7 @@ class Parts:
             most -= most % devices
             many, together = 1, -(-_even(rates, most) // devices) * devices
         parts = [
-            Part(_places(s, many, seeds), _places(r, together, rates))
+            RunPart(_places(s, many, seeds), _places(r, together, rates))
             for s in range(0, seeds, many)
             for r in range(0, rates, together)
         ]

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from ._outcome import Rate
 
-LOOKS = 40  # evaluations per run: the points of a curve
+EVALUATIONS = 40  # per run: the points of a curve
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """The runs of one optimizer.
 
     Attributes:
@@ -22,7 +22,7 @@ class Plan:
     steps: int
 
     @property
-    def looks(self) -> tuple[int, ...]:
+    def evaluation_steps(self) -> tuple[int, ...]:
         """The steps after which the runs are evaluated."""
-        every = max(1, -(-self.steps // LOOKS))
+        every = max(1, -(-self.steps // EVALUATIONS))
         return (*range(0, self.steps, every), self.steps)

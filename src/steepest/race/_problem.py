@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-Params = Any
-Data = Any
-Batch = Any
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
+
+Params = PyTree
+Data = PyTree
+Batch = PyTree
 
 
-def _everything(key: Any, data: Data) -> Batch:
+def _everything(key: Array, data: Data) -> Batch:
     """Use all of the data in every step."""
     del key
     return data
@@ -58,10 +61,10 @@ class Problem:
             resumed race loads it from there. Set when it is loaded by name.
     """
 
-    init: Callable[[Any], Params]
-    loss: Callable[[Params, Batch], Any]
-    batches: Callable[[Any, Data], Batch] = _everything
-    metric: Callable[[Params, Data], Any] | None = None
+    init: Callable[[Array], Params]
+    loss: Callable[[Params, Batch], ArrayLike]
+    batches: Callable[[Array, Data], Batch] = _everything
+    metric: Callable[[Params, Data], ArrayLike] | None = None
     data: Data = None
     adjust: Callable[[Params, Batch], Params] | None = None
     name: str = "problem"

@@ -13,17 +13,18 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec as P
+from jaxtyping import Array, PyTree
 
 from ._arrays import Shelf
 from ._devices import devices_for
 from ._memory import runs_that_fit
 from ._model import Model
-from ._parts import Part, Parts
-from ._plan import Plan
+from ._parts import RunPart, RunParts
+from ._plan import RunPlan
 from ._trace import Traced
 
 Saved = list[np.ndarray]  # params and states of all runs, as bytes
-Runs = list[Any]  # for each part, the arrays in the params and states of its runs
+Runs = list[PyTree]  # for each part, the arrays in the params and states of its runs
 
 
 class Program:
@@ -39,7 +40,7 @@ class Program:
     def __init__(
         self,
         model: Model | Traced,
-        plan: Plan,
+        plan: RunPlan,
         at_once: int | None = None,
         shelf: Shelf | None = None,
     ) -> None:
@@ -49,7 +50,7 @@ class Program:
         rates, seeds = len(plan.rates), len(plan.seeds)
         devices = devices_for(rates)
         every = rates * seeds
-        self._parts = Parts.of(seeds, rates, at_once or every, len(devices))
+        self._parts = RunParts.of(seeds, rates, at_once or every, len(devices))
         self._mesh = Mesh(np.array(devices[: self._parts.devices]), ("rates",))
         known = [np.nan if rate is None else rate for rate in plan.rates]
         self._rates = np.array(known, np.float32)
@@ -74,14 +75,14 @@ class Program:
         return program
 
     @cached_property
-    def lowered(self) -> Any:
+    def lowered(self) -> jax.stages.Lowered:
         """The lowered program."""
         part = self._parts.parts[0]
         arguments = self._arguments(part, self._empty(part), 0, 0, True)
         return jax.jit(self._program(), donate_argnums=2).lower(*arguments)
 
     @cached_property
-    def compiled(self) -> Callable[..., Any]:
+    def compiled(self) -> jax.stages.Compiled:
         """The compiled program."""
         return self.lowered.compile()
 
@@ -104,7 +105,9 @@ class Program:
         """Zeros in the shape of the runs."""
         return [self._empty(part) for part in self._parts.parts]
 
-    def go_on(self, runs: Runs, start: int, count: int, fresh: bool = False) -> Any:
+    def go_on(
+        self, runs: Runs, start: int, count: int, fresh: bool = False
+    ) -> tuple[Runs, np.ndarray]:
         """Take some steps. Returns the runs, and the values of the evaluation.
 
         The values are (3, rates, seeds): the first step's loss, the mean loss and the
@@ -158,28 +161,28 @@ class Program:
             for part in self._parts.parts
         ]
 
-    def _shapes(self) -> list[tuple[tuple[int, ...], Any]]:
+    def _shapes(self) -> list[tuple[tuple[int, ...], jax.ShapeDtypeStruct]]:
         """The shapes of all runs together."""
         lead = len(self._seeds), len(self._rates)
         return [((*lead, *x.shape), x) for x in self.traced.one]
 
-    def _empty(self, part: Part) -> list[Any]:
+    def _empty(self, part: RunPart) -> list[np.ndarray]:
         lead = len(part.seeds), len(part.rates)
         return [np.zeros((*lead, *x.shape), x.dtype) for x in self.traced.one]
 
     def _arguments(
-        self, part: Part, runs: Any, start: int, count: int, fresh: bool
-    ) -> Any:
+        self, part: RunPart, runs: PyTree, start: int, count: int, fresh: bool
+    ) -> tuple[PyTree, ...]:
         rates, seeds = self._rates[part.rates], self._seeds[part.seeds]
         numbers = np.int32(start), np.int32(count), np.bool_(fresh)
         return rates, seeds, runs, *numbers, self._arrays
 
     @cached_property
-    def _arrays(self) -> list[Any]:
+    def _arrays(self) -> list[Array]:
         """What all runs read, on the devices."""
         return self._shelf.place(self.traced.arrays, self._mesh)
 
-    def _program(self) -> Callable[..., Any]:
+    def _program(self) -> Callable[..., PyTree]:
         every_rate = 0, None, 0, None, None, None, None
         every_seed = None, 0, 0, None, None, None, None
         over_rates = jax.vmap(self.traced.some_steps, every_rate)

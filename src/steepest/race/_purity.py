@@ -5,22 +5,21 @@ that runs only once, during tracing, and the value becomes a constant. So every 
 is traced twice; if the two programs differ, it is not pure.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from ._arrays import digest
-from ._hoist import inner_jaxprs
+from ._content import content, Item
 from ._problem import Problem
 
-_ADDRESS = re.compile("0x[0-9a-f]+")  # in the `repr` of a function
 _JITTED = type(jax.jit(lambda: None))
 _TAKES = {
     "init": ("key",),
@@ -89,11 +88,11 @@ def randomness(problem: Problem) -> Randomness:
     return Randomness(_uses_first(init), _uses_first(batches), problem.steady)
 
 
-def _pure(problem: Problem, name: str, *args: Any) -> ClosedJaxpr:
+def _pure(problem: Problem, name: str, *args: PyTree) -> ClosedJaxpr:
     """The jaxpr of a function; raise if two traces differ."""
     function = getattr(problem, name)
     first, second = _jaxpr(name, function, args), _jaxpr(name, function, args)
-    if all(_equal(x, y) for x, y in zip_longest(_said(first), _said(second))):
+    if all(_equal(x, y) for x, y in zip_longest(content(first), content(second))):
         return first
     takes = " and ".join(f"`{x}`" for x in _TAKES[name])
     draw = "Draw from `key` with jax.random"
@@ -105,7 +104,9 @@ def _pure(problem: Problem, name: str, *args: Any) -> ClosedJaxpr:
     )
 
 
-def _jaxpr(name: str, function: Any, args: Sequence[Any]) -> ClosedJaxpr:
+def _jaxpr(
+    name: str, function: Callable[..., PyTree], args: Sequence[PyTree]
+) -> ClosedJaxpr:
     """Trace a function without using any cache."""
     if isinstance(function, _JITTED):  # caches its traces
         function = function.__wrapped__  # pyright: ignore
@@ -119,28 +120,19 @@ def _jaxpr(name: str, function: Any, args: Sequence[Any]) -> ClosedJaxpr:
     return jax.make_jaxpr(anew)(*args)
 
 
-def _said(closed: Any) -> Iterator[Any]:
-    """The content of a jaxpr without variable names, as strings and arrays."""
-    yield from getattr(closed, "consts", ())
-    jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
-    for eqn in jaxpr.eqns:
-        inner = inner_jaxprs(eqn)
-        literals = [repr(x.val) for x in eqn.invars if isinstance(x, Literal)]
-        params = [] if inner else sorted(map(repr, eqn.params.items()))
-        yield _ADDRESS.sub("", f"{eqn.primitive.name} {literals} {params}")
-        for one in inner:
-            yield from _said(one)
+def _equal(x: Item | None, y: Item | None) -> bool:
+    if not (isinstance(x, list) and isinstance(y, list)):
+        return x == y
+    return len(x) == len(y) and all(map(_same_array, x, y))
 
 
-def _equal(x: Any, y: Any) -> bool:
-    if x is y or isinstance(x, str) or isinstance(y, str) or x is None or y is None:
-        return x is y or (isinstance(x, str) and x == y)
-    return _address(x) == _address(y) or digest(x) == digest(y)
+def _same_array(x: ArrayLike, y: ArrayLike) -> bool:
+    return x is y or _address(x) == _address(y) or digest(x) == digest(y)
 
 
-def _address(x: Any) -> Any:
+def _address(x: ArrayLike) -> object:
     """The memory address of an array: equal addresses need no comparison."""
-    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(jax.typeof(x).dtype, jax.dtypes.prng_key):
         return id(x)
     known = np.asarray(x)
     return known.__array_interface__["data"], known.shape, known.strides, known.dtype

@@ -17,13 +17,13 @@ from ._check import checked
 from ._memory import OutOfMemory
 from ._model import Model
 from ._outcome import Outcome, Sweep
-from ._plan import Plan
+from ._plan import RunPlan
 from ._problem import Problem
 from ._program import Program
 from ._purity import randomness
 from ._settings import count_of, Settings, settings_of
 from ._store import Nowhere, Store
-from ._sweep import Look, looks
+from ._sweep import Evaluation, evaluations
 from ._watch import Watch
 from .entrants import Entrant, entrant
 from .problems import load
@@ -89,23 +89,10 @@ def race(
     entrants = [read(text) for text in settings.optimizers]
     compiler = partial(Program, at_once=count_of("at_once", at_once), shelf=Shelf())
     watch = Watch() if watch is None else watch
-    runs = len(settings.learning_rates) * len(settings.seeds)
-    sweeps: list[Sweep] = []
-    missing: list[tuple[str, str]] = []
     with store.open(settings, problem):
         for remark in random.remarks:
             watch.remarks(remark)
-        watch.begins([each.name for each in entrants], runs, settings.steps)
-        end = time.monotonic() + (settings.time_budget or inf)
-        for k, each in enumerate(entrants):
-            now = time.monotonic()
-            until = now + (end - now) / (len(entrants) - k)
-            try:
-                sweeps.append(
-                    _turn(problem, each, settings, store, watch, until, compiler)
-                )
-            except _Absent as reason:
-                missing.append((each.name, str(reason)))
+        sweeps, missing = _turns(problem, entrants, settings, store, watch, compiler)
     return Outcome(
         problem=problem.name,
         about=problem.about,
@@ -123,6 +110,30 @@ class _Absent(Exception):
     """The reason why an optimizer has no results."""
 
 
+def _turns(
+    problem: Problem,
+    entrants: Sequence[Entrant],
+    settings: Settings,
+    store: Store | Nowhere,
+    watch: Watch,
+    compiler: Callable[[Model, RunPlan], Program],
+) -> tuple[list[Sweep], list[tuple[str, str]]]:
+    """Run all optimizers: the results, and those without results, with the reasons."""
+    sweeps: list[Sweep] = []
+    missing: list[tuple[str, str]] = []
+    runs = len(settings.learning_rates) * len(settings.seeds)
+    watch.begins([each.name for each in entrants], runs, settings.steps)
+    end = time.monotonic() + (settings.time_budget or inf)
+    for k, each in enumerate(entrants):
+        now = time.monotonic()
+        until = now + (end - now) / (len(entrants) - k)
+        try:
+            sweeps.append(_turn(problem, each, settings, store, watch, until, compiler))
+        except _Absent as reason:
+            missing.append((each.name, str(reason)))
+    return sweeps, missing
+
+
 def _turn(
     problem: Problem,
     each: Entrant,
@@ -130,7 +141,7 @@ def _turn(
     store: Store | Nowhere,
     watch: Watch,
     until: float,
-    compiler: Callable[[Model, Plan], Program],
+    compiler: Callable[[Model, RunPlan], Program],
 ) -> Sweep:
     """Run one optimizer until its runs end, or the time is up."""
     model = Model(problem, each)
@@ -142,18 +153,18 @@ def _turn(
     sweep = None if begun is None else begun.sweep
     if not watch.stopped() and time.monotonic() < until:
         rates = settings.learning_rates if each.swept else (None,)
-        plan = Plan(rates, settings.seeds, settings.steps)
+        plan = RunPlan(rates, settings.seeds, settings.steps)
         program = _program(model, plan, watch, compiler)
-        for look in _named(each.name, looks(program, begun), watch):
-            sweep = look.sweep
-            watch.looks(sweep)
+        for evaluation in _named(each.name, evaluations(program, begun), watch):
+            sweep = evaluation.sweep
+            watch.evaluates(sweep)
             if sweep.finished:
-                store.keep(look)
+                store.keep(evaluation)
             elif watch.stopped() or time.monotonic() >= until:
-                store.keep_begun(look, now=True)
+                store.keep_begun(evaluation, now=True)
                 break
             else:
-                store.keep_begun(look)
+                store.keep_begun(evaluation)
     if sweep is None:
         raise _Absent("the race ended before its turn")
     watch.ends(sweep)
@@ -162,9 +173,9 @@ def _turn(
 
 def _program(
     model: Model,
-    plan: Plan,
+    plan: RunPlan,
     watch: Watch,
-    compiler: Callable[[Model, Plan], Program],
+    compiler: Callable[[Model, RunPlan], Program],
 ) -> Program:
     """Trace the program of an optimizer, or raise `_Absent`."""
     name = model.entrant.name
@@ -177,10 +188,10 @@ def _program(
     return program
 
 
-def _named(name: str, evaluations: Iterator[Look], watch: Watch) -> Iterator[Look]:
+def _named(name: str, run: Iterator[Evaluation], watch: Watch) -> Iterator[Evaluation]:
     """Run an optimizer; raise `_Absent` if XLA cannot run it."""
     try:
-        yield from evaluations
+        yield from run
     except (OutOfMemory, jax.errors.JaxRuntimeError) as error:
         raise _absent(name, watch, error) from error
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from ._problem import Problem
 from ._values import COUNT, is_count, is_number, is_positive, NUMBER, POSITIVE
 from .entrants import tidy
 
+T = TypeVar("T")
 _MOST_SEEDS = 10_000
 # These determine the results, so a resumed race must have the same.
 _FIXED = "problem", "learning_rates", "seeds", "steps", "schedule"
@@ -36,8 +37,8 @@ class Settings:
 def settings_of(
     name: str,
     problem: Problem,
-    arguments: Mapping[str, Any],
-    before: Mapping[str, Any],
+    arguments: Mapping[str, object],
+    before: Mapping[str, object],
     seeds_differ: bool = True,
 ) -> Settings:
     """Merge the arguments, the settings of a resumed race and the problem's defaults.
@@ -53,16 +54,17 @@ def settings_of(
     passed = {key: x for key, x in arguments.items() if x is not None}
     if not seeds_differ and before:
         passed.pop("seeds", None)
-    merged = {**defaults, **before, **passed}
+    merged: dict[str, Any] = {**defaults, **before, **passed}
+    target, budget = merged["target"], merged["time_budget"]
     settings = Settings(
         problem=name,
         optimizers=_optimizers(merged["optimizers"]),
         learning_rates=_rates(merged["learning_rates"]),
         seeds=_seeds(merged["seeds"])[: None if seeds_differ or before else 1],
         steps=_count("steps", merged["steps"]),
-        target=_number("target", merged["target"]),
+        target=None if target is None else _number("target", target),
         schedule=merged["schedule"],
-        time_budget=_positive("`time_budget`", merged["time_budget"]),
+        time_budget=None if budget is None else _positive("`time_budget`", budget),
     )
     for key in _FIXED if before else ():
         now, then = getattr(settings, key), before[key]
@@ -110,14 +112,14 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
     return _once("seeds", tuple(seeds))
 
 
-def _once(argument: str, xs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _once(argument: str, xs: tuple[T, ...]) -> tuple[T, ...]:
     twice = [x for k, x in enumerate(xs) if x in xs[:k]]
     if twice:
         raise ValueError(f"race: `{argument}` has {twice[0]} twice, expected it once.")
     return xs
 
 
-def count_of(argument: str, x: Any) -> Any:
+def count_of(argument: str, x: object) -> int | None:
     """A whole number above 0, or `None`.
 
     Args:
@@ -127,23 +129,19 @@ def count_of(argument: str, x: Any) -> Any:
     return None if x is None else _count(argument, x)
 
 
-def _count(argument: str, x: Any) -> int:
+def _count(argument: str, x: object) -> int:
     if not is_count(x):
         raise ValueError(f"race: `{argument}` is {x!r}, expected {COUNT}.")
     return int(x)
 
 
-def _number(argument: str, x: Any) -> Any:
-    if x is None:
-        return None
+def _number(argument: str, x: object) -> float:
     if not is_number(x):
         raise ValueError(f"race: `{argument}` is {x!r}, expected {NUMBER}.")
     return float(x)
 
 
-def _positive(what: str, x: Any) -> Any:
-    if x is None:
-        return None
+def _positive(what: str, x: object) -> float:
     if not is_positive(x):
         raise ValueError(f"race: {what} is {x!r}, expected {POSITIVE}.")
     return float(x)

@@ -126,9 +126,9 @@ def _reached(
     there = worth(sweep.metric[place], better) >= worth(target, better)
     if not there.any(axis=-1).all():
         return None
-    looks = there.argmax(axis=-1)
-    steps = np.asarray(sweep.steps)[looks].mean()
-    seconds = np.asarray(sweep.seconds)[looks].mean() / sweep.runs
+    first = there.argmax(axis=-1)
+    steps = np.asarray(sweep.steps)[first].mean()
+    seconds = np.asarray(sweep.seconds)[first].mean() / sweep.runs
     return float(steps), float(seconds)
 
 

@@ -12,7 +12,7 @@ import hashlib
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from . import _disk
-from ._files import from_json, read_sealed, to_json, write_sealed
+from ._files import File, from_json, read_sealed, to_json, write_sealed
 from ._fingerprint import (
     differences,
     Fingerprint,
@@ -33,7 +33,7 @@ from ._model import Model
 from ._outcome import Sweep
 from ._problem import Problem
 from ._settings import Settings
-from ._sweep import Begun, Look
+from ._sweep import Begun, Evaluation
 
 _ARRAYS = "loss", "metric"
 _TUPLES = "rates", "seeds", "steps", "seconds"
@@ -58,7 +58,7 @@ class Store:
         self._common: Fingerprint = {}  # the part that all files share
         self._own: dict[str, str] = {}  # the part of each optimizer
 
-    def settings(self, resume: bool) -> dict[str, Any]:
+    def settings(self, resume: bool) -> Mapping[str, object]:
         """The settings of the race in the folder; empty for a new race.
 
         Args:
@@ -137,33 +137,36 @@ class Store:
         saved = np.split(np.frombuffer(data, np.uint8), ends)
         return Begun(sweep, saved)
 
-    def keep(self, look: Look) -> None:
+    def keep(self, evaluation: Evaluation) -> None:
         """Write the results of a finished optimizer.
 
         Args:
-            look: the last evaluation.
+            evaluation: the last evaluation.
         """
-        name = look.sweep.name
-        about = {"sweep": to_json(look.sweep), **self._fingerprint(look.program.model)}
+        name = evaluation.sweep.name
+        about = {
+            "sweep": to_json(evaluation.sweep),
+            **self._fingerprint(evaluation.program.model),
+        }
         self._write(self._path(name, "json"), _role(name, "json"), about)
         _disk.remove(self._path(name, "begun"))
         self._again = 0.0
 
-    def keep_begun(self, look: Look, *, now: bool = False) -> None:
+    def keep_begun(self, evaluation: Evaluation, *, now: bool = False) -> None:
         """Write the state of unfinished runs, unless that was done recently.
 
         Args:
-            look: the latest evaluation.
+            evaluation: the latest evaluation.
             now: whether to write in any case.
         """
         start = time.monotonic()
         if start < self._again and not now:
             return
-        begun, name = look.begun(), look.sweep.name
+        begun, name = evaluation.begun(), evaluation.sweep.name
         about = {
             "sizes": [x.size for x in begun.saved],
             "sweep": to_json(begun.sweep),
-            **self._fingerprint(look.program.model),
+            **self._fingerprint(evaluation.program.model),
         }
         path, role = self._path(name, "begun"), _role(name, "begun")
         self._write(path, role, about, begun.saved)
@@ -177,7 +180,7 @@ class Store:
             self._own[name] = optimizer_fingerprint(model)
         return {"fingerprint": {**self._common, OPTIMIZER: self._own[name]}}
 
-    def _find(self, name: str, ending: str, model: Model | None = None) -> Any:
+    def _find(self, name: str, ending: str, model: Model | None = None) -> File | None:
         """The content of an optimizer's file and its bytes, if it is there and ours.
 
         Without a model, its program is not compared.
@@ -196,14 +199,20 @@ class Store:
         _compare(path, then, now)
         return content, data
 
-    def _read(self, path: Path, role: str) -> tuple[dict[str, Any], memoryview]:
+    def _read(self, path: Path, role: str) -> File:
         """Read a file and check that it was written under this name."""
         content, data = read_sealed(path)
         if content["role"] != role:
             raise _disk.left_alone(path, f"contains {content['role']}, expected {role}")
         return content, data
 
-    def _write(self, path: Path, role: str, about: Any, saved: Any = ()) -> None:
+    def _write(
+        self,
+        path: Path,
+        role: str,
+        about: Mapping[str, object],
+        saved: Sequence[np.ndarray] = (),
+    ) -> None:
         write_sealed(path, {"role": role, "race": self._id, **about}, saved)
 
     def _check_unchanged(self) -> None:
@@ -248,7 +257,7 @@ class Store:
 class Nowhere:
     """The store of a race that is not saved."""
 
-    def settings(self, resume: bool) -> dict[str, Any]:
+    def settings(self, resume: bool) -> Mapping[str, object]:
         """No settings.
 
         Args:
@@ -283,18 +292,18 @@ class Nowhere:
             model: one run of an optimizer.
         """
 
-    def keep(self, look: Look) -> None:
+    def keep(self, evaluation: Evaluation) -> None:
         """Do nothing.
 
         Args:
-            look: an evaluation.
+            evaluation: an evaluation.
         """
 
-    def keep_begun(self, look: Look, *, now: bool = False) -> None:
+    def keep_begun(self, evaluation: Evaluation, *, now: bool = False) -> None:
         """Do nothing.
 
         Args:
-            look: an evaluation.
+            evaluation: an evaluation.
             now: is ignored.
         """
 

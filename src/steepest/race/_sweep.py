@@ -1,6 +1,6 @@
 """The runs of an optimizer, from evaluation to evaluation.
 
-A `Look` is an evaluation: the runs pause, and their losses and metrics are read.
+At an `Evaluation` the runs pause, and their losses and metrics are read.
 """
 
 import time
@@ -8,15 +8,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
 from ._memory import OutOfMemory, ran_out
 from ._outcome import Sweep
-from ._program import Program, Saved
+from ._program import Program, Runs, Saved
 
-_LOOKS_AT_NOTHING = 3  # evaluations without steps; the fastest is the overhead
+P = ParamSpec("P")
+T = TypeVar("T")
+_EMPTY_EVALUATIONS = 3  # without steps; the fastest is the overhead
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Look:
+class Evaluation:
     """An evaluation of the runs after some steps.
 
     Attributes:
@@ -45,14 +47,14 @@ class Look:
 
     sweep: Sweep
     program: Program
-    runs: list[Any]
+    runs: Runs
 
     def begun(self) -> Begun:
         """Everything needed to resume later."""
         return Begun(self.sweep, self.program.save(self.runs))
 
 
-def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
+def evaluations(program: Program, begun: Begun | None = None) -> Iterator[Evaluation]:
     """Run an optimizer and yield an evaluation every few steps.
 
     Only steps are timed: the overhead of an evaluation is measured without any steps,
@@ -68,32 +70,35 @@ def looks(program: Program, begun: Begun | None = None) -> Iterator[Look]:
         # The same split into parts gives bitwise the same numbers.
         program = program.with_at_once(begun.sweep.at_once)
     while True:
-        look = None
+        evaluation = None
         try:
             compiling, program = _timed(program.fitted)
-            for look in _looks(program, compiling, begun):
-                yield look
+            for evaluation in _evaluations(program, compiling, begun):
+                yield evaluation
             return
         except Exception as error:
             if isinstance(error, OutOfMemory) or not ran_out(error):
                 raise
-            if look is not None or program.at_once == 1:
-                raise OutOfMemory(_too_little(program, look)) from error
+            if evaluation is not None or program.at_once == 1:
+                raise OutOfMemory(_too_little(program, evaluation)) from error
             program = program.with_at_once(program.at_once // 2)
 
 
-def _looks(program: Program, compiling: float, begun: Begun | None) -> Iterator[Look]:
+def _evaluations(
+    program: Program, compiling: float, begun: Begun | None
+) -> Iterator[Evaluation]:
     if begun is not None:
-        sweep, runs, metric = begun.sweep, program.load(begun.saved), None
+        sweep, runs = begun.sweep, program.load(begun.saved)
+        metric = sweep.metric[..., 0]
     else:
         runs, (_, _, metric) = program.go_on(program.empty(), 0, 0, fresh=True)
         sweep = None
     done = 0 if sweep is None else sweep.steps[-1]
     overhead = inf
-    for _ in range(_LOOKS_AT_NOTHING):
+    for _ in range(_EMPTY_EVALUATIONS):
         seconds, (runs, _) = _timed(program.go_on, runs, done, 0)
         overhead = min(overhead, seconds)
-    for start, end in pairwise(program.plan.looks):
+    for start, end in pairwise(program.plan.evaluation_steps):
         if start < done:
             continue
         seconds, (runs, values) = _timed(program.go_on, runs, start, end - start)
@@ -103,7 +108,7 @@ def _looks(program: Program, compiling: float, begun: Begun | None) -> Iterator[
             _check_losses(program, first)
             sweep = _begun(program, compiling, first, metric)
         sweep = _longer(sweep, end, seconds, mean, after)
-        yield Look(sweep, program, runs)
+        yield Evaluation(sweep, program, runs)
 
 
 def _check_losses(program: Program, first: np.ndarray) -> None:
@@ -117,15 +122,17 @@ def _check_losses(program: Program, first: np.ndarray) -> None:
     )
 
 
-def _too_little(program: Program, look: Look | None) -> str:
-    when = "" if look is None else f" after step {look.sweep.steps[-1]}"
+def _too_little(program: Program, evaluation: Evaluation | None) -> str:
+    when = "" if evaluation is None else f" after step {evaluation.sweep.steps[-1]}"
     return (
         f"out of memory{when} with {program.at_once} runs at once. Use a smaller "
         "model or batch, or fewer runs at once: `at_once` (--at-once)."
     )
 
 
-def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
+def _begun(
+    program: Program, compiling: float, loss: np.ndarray, metric: np.ndarray
+) -> Sweep:
     """The results before the first step."""
     plan = program.plan
     return Sweep(
@@ -144,7 +151,9 @@ def _begun(program: Program, compiling: float, loss: Any, metric: Any) -> Sweep:
     )
 
 
-def _longer(sweep: Sweep, end: int, seconds: float, loss: Any, metric: Any) -> Sweep:
+def _longer(
+    sweep: Sweep, end: int, seconds: float, loss: np.ndarray, metric: np.ndarray
+) -> Sweep:
     """The results after some more steps."""
     return replace(
         sweep,
@@ -155,7 +164,7 @@ def _longer(sweep: Sweep, end: int, seconds: float, loss: Any, metric: Any) -> S
     )
 
 
-def _timed(f: Callable[..., Any], *args: Any) -> tuple[float, Any]:
+def _timed(f: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[float, T]:
     began = time.perf_counter()
-    result = f(*args)
+    result = f(*args, **kwargs)
     return time.perf_counter() - began, result

@@ -7,9 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.typing import ArrayLike
+from jaxtyping import Array, PyTree
 
 from ._hoist import LARGE, size, traced
 from ._model import Model, Run
+from ._problem import Data
 
 
 class Traced:
@@ -39,26 +42,26 @@ class Traced:
         return sum(map(size, self.one))
 
     @cached_property
-    def one(self) -> list[Any]:
+    def one(self) -> list[jax.ShapeDtypeStruct]:
         """Shapes and dtypes of the arrays in the params and the state of one run."""
         return jax.eval_shape(_bare, self._run)
 
     @cached_property
-    def arrays(self) -> list[Any]:
+    def arrays(self) -> list[ArrayLike]:
         """What all runs read: the data, and large arrays that functions close over."""
         enclosed = [x for x in self._jaxpr.consts if size(x) >= LARGE]
         return [*enclosed, *jax.tree.leaves(self.model.problem.data)]
 
     def some_steps(
         self,
-        rate: Any,
-        seed: Any,
-        leaves: list[Any],
-        start: Any,
-        count: Any,
-        fresh: Any,
-        arrays: list[Any],
-    ) -> tuple[list[Any], list[Any]]:
+        rate: Array,
+        seed: Array,
+        leaves: list[Array],
+        start: Array,
+        count: Array,
+        fresh: Array,
+        arrays: list[Array],
+    ) -> tuple[list[Array], list[Array]]:
         """Take the steps `start` to `start + count` of one run, and evaluate it.
 
         Returns the new leaves, and the first step's loss, the mean loss and the metric.
@@ -81,29 +84,29 @@ class Traced:
         return results[: len(leaves)], results[len(leaves) :]
 
     @cached_property
-    def _jaxpr(self) -> Any:
+    def _jaxpr(self) -> ClosedJaxpr:
         return traced(self._some_steps, *self._example(), self.model.problem.data)
 
-    def _example(self) -> tuple[Any, ...]:
+    def _example(self) -> tuple[PyTree, ...]:
         """Example arguments with the right shapes."""
         numbers = np.int32(0), np.int32(0), np.bool_(True)
         return np.float32(0), np.uint32(0), self.one, *numbers
 
     def _some_steps(
         self,
-        rate: Any,
-        seed: Any,
-        leaves: list[Any],
-        start: Any,
-        count: Any,
-        fresh: Any,
-        data: Any,
-    ) -> Any:
+        rate: Array,
+        seed: Array,
+        leaves: list[Array],
+        start: Array,
+        count: Array,
+        fresh: Array,
+        data: Data,
+    ) -> tuple[list[Array], tuple[Array, ...]]:
         model = self.model
         begin = lambda: _bare(model.start(rate, seed))
         run = _dressed(jax.lax.cond(fresh, begin, lambda: leaves), self._run)
 
-        def step(k: Any, carry: Any) -> Any:
+        def step(k: Array, carry: tuple[Run, Array, Array]) -> tuple[Run, Array, Array]:
             run, first, total = carry
             run, value = model.step(rate, seed, start + k, run, data)
             return run, jnp.where(k == 0, value, first), total + value
@@ -114,23 +117,23 @@ class Traced:
         return _bare(run), (first, mean, model.metric(seed, run, data))
 
     @cached_property
-    def _params(self) -> list[Any]:
+    def _params(self) -> list[jax.ShapeDtypeStruct]:
         key = jax.eval_shape(jax.random.key, np.uint32(0))
         return jax.tree.leaves(jax.eval_shape(self.model.problem.init, key))
 
     @cached_property
-    def _run(self) -> Any:
+    def _run(self) -> Run:
         """Shapes and dtypes of one run."""
         return jax.eval_shape(self.model.start, np.float32(0), np.uint32(0))
 
 
-def _bare(run: Run) -> list[Any]:
+def _bare(run: Run) -> list[Array]:
     """The arrays of a run: keys as integers, and no weak types."""
     strong = lambda x: jax.random.key_data(x) if _is_key(x) else x.astype(x.dtype)
     return [strong(jnp.asarray(x)) for x in jax.tree.leaves(run)]
 
 
-def _dressed(leaves: list[Any], like: Run) -> Run:
+def _dressed(leaves: list[Array], like: Run) -> Run:
     """The inverse of `_bare`."""
     kinds: list[Any] = []  # key types: known to traced arrays, not to their shapes
     kind = lambda x: jax.random.key_impl(x) if _is_key(x) else None
@@ -140,5 +143,5 @@ def _dressed(leaves: list[Any], like: Run) -> Run:
     return jax.tree.unflatten(jax.tree.structure(like), dressed)
 
 
-def _is_key(x: Any) -> bool:
+def _is_key(x: Array) -> bool:
     return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)

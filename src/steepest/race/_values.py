@@ -2,14 +2,14 @@
 
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any
+from typing import TypeGuard
 
 COUNT = "a whole number above 0"
 NUMBER = "a number"
 POSITIVE = "a number above 0"
 
 
-def is_count(x: Any) -> bool:
+def is_count(x: object) -> TypeGuard[Integral]:
     """Whether it is a whole number above 0.
 
     Args:
@@ -18,7 +18,7 @@ def is_count(x: Any) -> bool:
     return isinstance(x, Integral) and not isinstance(x, bool) and int(x) > 0
 
 
-def is_number(x: Any) -> bool:
+def is_number(x: object) -> TypeGuard[Real]:
     """Whether it is a finite real number.
 
     Args:
@@ -27,7 +27,7 @@ def is_number(x: Any) -> bool:
     return isinstance(x, Real) and not isinstance(x, bool) and isfinite(x)
 
 
-def is_positive(x: Any) -> bool:
+def is_positive(x: object) -> TypeGuard[Real]:
     """Whether it is a finite number above 0.
 
     Args:

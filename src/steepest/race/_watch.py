@@ -31,7 +31,7 @@ class Watch:
             name: which one.
         """
 
-    def looks(self, sweep: Sweep) -> None:
+    def evaluates(self, sweep: Sweep) -> None:
         """More steps were taken.
 
         Args:

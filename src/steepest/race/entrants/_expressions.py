@@ -10,15 +10,16 @@ the library's own functions can be called.
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 
 import steepest
+from steepest.core import Real, ScalarOrSchedule, Schedule
 
-from ._line import Line, LITERAL
-from ._names import Entrant, said
+from ._line import LITERAL, SourceLine
+from ._names import Entrant, kind_of
 from ._reader import is_number, Reader
 
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
@@ -36,16 +37,16 @@ def entrant(text: str, *, steps: int, schedule: str | None = None) -> Entrant:
         schedule: an expression of `rate` and `steps`, used as the learning rate of
             optimizers without one. By default it is `rate`.
     """
-    line = Line.of("optimizers", text)
-    plan = None if schedule is None else Line.of("schedule", schedule)
+    line = SourceLine.of("optimizers", text)
+    plan = None if schedule is None else SourceLine.of("schedule", schedule)
 
-    def make(rate: Any) -> steepest.GradientTransformation:
+    def make(rate: Real) -> steepest.GradientTransformation:
         return _made(line, plan, lambda: rate, steps)
 
     asked: list[bool] = []
 
-    def rehearse(rate: Any) -> None:
-        def ask() -> Any:
+    def rehearse(rate: Real) -> None:
+        def ask() -> Real:
             asked.append(True)
             return rate
 
@@ -64,7 +65,7 @@ def tidy(text: str) -> str:
     >>> tidy(" adamw(  b1=0.9)")
     'adamw( b1=0.9)'
     """
-    return Line.of("optimizers", text).text
+    return SourceLine.of("optimizers", text).text
 
 
 def transformation_of(text: str) -> steepest.GradientTransformation:
@@ -73,17 +74,17 @@ def transformation_of(text: str) -> steepest.GradientTransformation:
     Args:
         text: an expression, as for `entrant`; `steps` is 1000.
     """
-    return _made(Line.of("optimizers", text), None, lambda: 1e-3, 1000)
+    return _made(SourceLine.of("optimizers", text), None, lambda: 1e-3, 1000)
 
 
-def schedule_of(text: str, **numbers: int | float) -> Callable[[Any], Any]:
+def schedule_of(text: str, **numbers: int | float) -> steepest.Schedule:
     """Parse a schedule; a number is a constant schedule.
 
     Args:
         text: an expression, such as `linear_schedule(rate, 0, steps)`.
         numbers: values of the names in it.
     """
-    line = Line.of("schedule", text)
+    line = SourceLine.of("schedule", text)
     names = {name: lambda x=x: x for name, x in numbers.items()}
     schedule = _schedule(line, names)
     return schedule if callable(schedule) else steepest.constant_schedule(schedule)
@@ -98,7 +99,7 @@ def split_list(text: str) -> list[str]:
     >>> split_list('adamw, "lookahead(adamw, 5, 0.5)"')
     ['adamw', 'lookahead(adamw, 5, 0.5)']
     """
-    whole = Line("optimizers", text)
+    whole = SourceLine("optimizers", text)
     if len(text) > _LONGEST:
         raise whole.too_long(_LONGEST)
     begin, items, awaited = 0, [], []
@@ -131,7 +132,7 @@ def _bare(item: str) -> str:
 
 
 def _made(
-    line: Line, plan: Line | None, rate: Callable[[], Any], steps: int
+    line: SourceLine, plan: SourceLine | None, rate: Callable[[], Real], steps: int
 ) -> steepest.GradientTransformation:
     """Build the transformation that a line describes, at a learning rate."""
     names = {"rate": rate, "steps": lambda: steps}
@@ -139,13 +140,17 @@ def _made(
     tx = Reader(line, names, learning_rate).read(line.tree)
     if not isinstance(tx, steepest.GradientTransformation):
         advice = f" Pass it to one: `adamw({line.text})`." if callable(tx) else ""
-        raise line.error(f"this is {said(tx)}, expected an optimizer.{advice}")
+        raise line.error(f"this is {kind_of(tx)}, expected an optimizer.{advice}")
     return tx
 
 
-def _schedule(line: Line, names: Mapping[str, Callable[[], Any]]) -> Any:
+def _schedule(
+    line: SourceLine, names: Mapping[str, Callable[[], Real]]
+) -> ScalarOrSchedule:
     """Build the schedule that a line describes, or a number."""
     schedule = Reader(line, names, lambda: 1e-3).read(line.tree)
-    if not (callable(schedule) or is_number(schedule)):
-        raise line.error(f"this is {said(schedule)}, expected a schedule.")
-    return schedule
+    if callable(schedule):
+        return cast(Schedule, schedule)
+    if is_number(schedule):
+        return schedule
+    raise line.error(f"this is {kind_of(schedule)}, expected a schedule.")

@@ -15,7 +15,7 @@ ALLOWED = (
 LITERAL = r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""  # a string in quotes
 _UNENDED = r"""|["'].*"""  # a quote that is never closed: keep the rest as written
 _LONGEST = 2000  # characters
-_SHOWN = 120  # characters of a line shown in an error
+_WIDTH = 120  # characters of a line shown in an error
 _DEEPEST = 50  # depth of the syntax tree
 
 
@@ -37,7 +37,7 @@ def brief(x: object, most: int = 60) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
+class SourceLine:
     """A text to parse.
 
     Attributes:
@@ -49,7 +49,7 @@ class Line:
     text: str
 
     @classmethod
-    def of(cls, name: str, text: str) -> "Line":
+    def of(cls, name: str, text: str) -> "SourceLine":
         """A line with single spaces outside quotes.
 
         Args:
@@ -100,14 +100,14 @@ class Line:
         column = at if isinstance(at, int) else getattr(at, "col_offset", 0)
         if not isinstance(at, int):  # `ast` counts bytes
             column = len(self.text.encode()[:column].decode())
-        shown = self.text
-        if len(shown) > _SHOWN:  # show only the part around the column
-            begin = max(0, min(column - _SHOWN // 2, len(shown) - _SHOWN))
-            end, before = begin + _SHOWN, "..." if begin else ""
-            shown = before + shown[begin:end] + ("..." if end < len(self.text) else "")
+        text = self.text
+        if len(text) > _WIDTH:  # show only the part around the column
+            begin = max(0, min(column - _WIDTH // 2, len(text) - _WIDTH))
+            end, before = begin + _WIDTH, "..." if begin else ""
+            text = before + text[begin:end] + ("..." if end < len(self.text) else "")
             column += len(before) - begin
-        why = why if len(why) <= 10 * _SHOWN else f"{why[: 10 * _SHOWN]}..."
-        return ValueError(f"{self.name}: {why}\n    {shown}\n    {' ' * column}^")
+        why = why if len(why) <= 10 * _WIDTH else f"{why[: 10 * _WIDTH]}..."
+        return ValueError(f"{self.name}: {why}\n    {text}\n    {' ' * column}^")
 
     def too_long(self, most: int) -> ValueError:
         """The error for a text that is too long, or not printable.

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any
 
 from jaxtyping import PyTree
 
 import steepest
 from steepest import contrib
+from steepest.core import Real
 
 from ._line import brief
 
@@ -40,7 +40,7 @@ _LEFT_OUT = {
 }
 # Values for arguments without a default, as in the papers, and defaults that a race
 # replaces.
-_USUAL: dict[str, dict[str, Any]] = {
+_USUAL: dict[str, dict[str, object]] = {
     "add_noise": {"key": 0},
     "lookahead": {"sync_period": 5, "slow_step_size": 0.5},
     "noisy_sgd": {"key": 0},  # the library's own default warns
@@ -62,7 +62,7 @@ class Entrant:
     """
 
     name: str
-    make: Callable[[Any], steepest.GradientTransformation]
+    make: Callable[[Real], steepest.GradientTransformation]
     swept: bool
 
 
@@ -76,7 +76,7 @@ class Known:
     """
 
     name: str
-    maker: Callable[..., Any]
+    maker: Callable[..., object]
 
     @property
     def about(self) -> str:
@@ -109,7 +109,7 @@ class Known:
             raise self._error(f"{self.name} has no argument `{name}`{maybe}")
 
     def bind(
-        self, args: Sequence[Any], named: Mapping[str, Any]
+        self, args: Sequence[object], named: Mapping[str, object]
     ) -> inspect.BoundArguments:
         """Bind the arguments, with the usual values for omitted ones.
 
@@ -144,7 +144,7 @@ class Known:
         search = own["linesearch"].default if "linesearch" in own else None
         return bound.arguments.get("linesearch", search) is None
 
-    def make(self, bound: inspect.BoundArguments) -> Any:
+    def make(self, bound: inspect.BoundArguments) -> object:
         """Call the function.
 
         Args:
@@ -175,13 +175,15 @@ class Known:
             and p.name not in usual
         ]
 
-    def _check(self, parameter: inspect.Parameter, x: Any) -> None:
+    def _check(self, parameter: inspect.Parameter, x: object) -> None:
         """Raise if an optimizer is passed where none belongs, or is missing."""
         optional = parameter.annotation == _Inner | None
         inner = parameter.annotation == _Inner or (optional and x is not None)
         if inner != isinstance(x, steepest.GradientTransformation):
             problem = ", expected an optimizer" if inner else ", which it does not take"
-            raise self._error(f"{self.name}: {parameter.name} is {said(x)}{problem}.")
+            raise self._error(
+                f"{self.name}: {parameter.name} is {kind_of(x)}{problem}."
+            )
 
     def _error(self, why: str) -> ValueError:
         takes = ", ".join(self.takes) or "none"
@@ -228,7 +230,7 @@ def known() -> Mapping[str, Known]:
     return MappingProxyType(functions)
 
 
-def said(x: Any) -> str:
+def kind_of(x: object) -> str:
     """The kind of a value, in words.
 
     Args:
@@ -243,7 +245,7 @@ def said(x: Any) -> str:
     return f"`{x!r}`" if isinstance(x, str | bool | None) else "a number"
 
 
-def _is_maker(thing: Any) -> bool:
+def _is_maker(thing: object) -> bool:
     if thing is steepest.MultiSteps:  # the only class
         return True
     if not inspect.isfunction(thing):

@@ -4,16 +4,18 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 
 import jax
 import numpy as np
 
-from ._line import ALLOWED, Line
-from ._names import find, Known, said
+from steepest.core import Real, ScalarOrSchedule
+
+from ._line import ALLOWED, SourceLine
+from ._names import find, kind_of, Known
 
 _LARGEST = 1024  # bits of an integer power
-_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type[ast.operator], Callable[..., Real | complex]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -33,11 +35,11 @@ class Reader:
         rate: returns the learning rate of optimizers without one.
     """
 
-    line: Line
-    names: Mapping[str, Callable[[], Any]]
-    rate: Callable[[], Any]
+    line: SourceLine
+    names: Mapping[str, Callable[[], Real]]
+    rate: Callable[[], ScalarOrSchedule]
 
-    def read(self, node: ast.AST) -> Any:
+    def read(self, node: ast.AST) -> object:
         """Build what a node describes. All allowed kinds of nodes are listed here.
 
         Args:
@@ -68,20 +70,20 @@ class Reader:
             case _:
                 raise self.line.error(f"this is not allowed here. {ALLOWED}", node)
 
-    def _key(self, node: ast.AST | None) -> Any:
+    def _key(self, node: ast.AST | None) -> str | int | float:
         key = None if node is None else self.read(node)
         if not isinstance(key, str | int | float):
             why = "the keys of a dict must be strings or numbers."
             raise self.line.error(why, node or 0)
         return key
 
-    def _number(self, node: ast.AST) -> Any:
+    def _number(self, node: ast.AST) -> Real:
         x = self.read(node)
         if not is_number(x):
-            raise self.line.error(f"this is {said(x)}, expected a number.", node)
+            raise self.line.error(f"this is {kind_of(x)}, expected a number.", node)
         return x
 
-    def _computed(self, node: ast.BinOp) -> Any:
+    def _computed(self, node: ast.BinOp) -> Real:
         x, y = self._number(node.left), self._number(node.right)
         if isinstance(node.op, ast.Pow) and isinstance(x, int) and isinstance(y, int):
             if x.bit_length() * y > _LARGEST:
@@ -106,9 +108,9 @@ class Reader:
         with self.line.pointing(node):
             return find(".".join([inner.id, *parts]))
 
-    def _named(self, node: ast.Call, known: Known) -> dict[str, Any]:
+    def _named(self, node: ast.Call, known: Known) -> dict[str, object]:
         """The keyword arguments of a call."""
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, object] = {}
         for keyword in node.keywords:
             name = keyword.arg
             if name is None:
@@ -121,8 +123,8 @@ class Reader:
         return arguments
 
     def _called(
-        self, node: ast.AST, known: Known, args: list[Any], named: dict[str, Any]
-    ) -> Any:
+        self, node: ast.AST, known: Known, args: list[object], named: dict[str, object]
+    ) -> object:
         with self.line.pointing(node):
             bound = known.bind(args, named)
         if known.wants_rate(bound):
@@ -131,7 +133,7 @@ class Reader:
             return known.make(bound)
 
 
-def is_number(x: Any) -> bool:
+def is_number(x: object) -> TypeGuard[Real]:
     """Whether it is a number, possibly traced.
 
     Args:

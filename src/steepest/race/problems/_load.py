@@ -4,11 +4,11 @@ import importlib
 import importlib.util
 import sys
 import sysconfig
+from collections.abc import Callable
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import steepest
 
@@ -141,8 +141,8 @@ def _place(error: BaseException) -> str:
     return text
 
 
-def _attribute(module: ModuleType, source: str, attribute: str) -> Any:
-    value: Any = module
+def _attribute(module: ModuleType, source: str, attribute: str) -> object:
+    value: object = module
     for part in attribute.split("."):
         if not hasattr(value, part):
             near = get_close_matches(part, [x for x in dir(value) if x[0] != "_"])
@@ -154,7 +154,7 @@ def _attribute(module: ModuleType, source: str, attribute: str) -> Any:
     return value
 
 
-def _called(f: Any, text: str) -> Any:
+def _called(f: Callable[..., object], text: str) -> object:
     try:
         return f()
     except Exception as error:

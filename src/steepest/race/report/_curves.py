@@ -10,7 +10,7 @@ from .._standings import Standing
 from ._labels import Label, names
 from ._numbers import at_rate, count, Number, number, seconds
 from ._picture import Picture
-from ._plot import axes, Box, cut, keyed, Layout, room, tall, titled, TOP
+from ._plot import axes, Box, cut, keyed, PlotLayout, room, tall, titled, TOP
 from ._scales import fit, Scale
 from ._svg import band, cross, line, mark, series
 
@@ -24,7 +24,7 @@ class _Curve:
     key: int
     row: Standing
     at: np.ndarray  # steps or seconds
-    loss: np.ndarray  # (seeds, looks)
+    loss: np.ndarray  # (seeds, times)
     whole: bool  # whether it never diverged
 
     @property
@@ -43,7 +43,7 @@ class _Curve:
         )
 
 
-def curves(outcome: Outcome, layout: Layout, along: Along) -> Picture:
+def curves(outcome: Outcome, layout: PlotLayout, along: Along) -> Picture:
     """Plot the loss of every optimizer at its best learning rate.
 
     The line is the mean over the seeds, the band the range over the seeds.
@@ -55,9 +55,9 @@ def curves(outcome: Outcome, layout: Layout, along: Along) -> Picture:
     """
     lines = [_curve(key, row, along) for key, row in keyed(outcome)]
     # A diverging loss may become huge first: it must not make all others flat.
-    shown = [c for c in lines if c.whole] or lines
+    drawn = [c for c in lines if c.whole] or lines
     bottom = TOP + tall(layout, len(lines))
-    values = (v for c in shown for v in c.loss.flat)
+    values = (v for c in drawn for v in c.loss.flat)
     y = fit(values, bottom, TOP, log=True)
     up = y.ticks(7 if layout.gutter else 6)
     box = room(layout, up, len(lines))

@@ -10,14 +10,14 @@ from ._columns import difference, final
 from ._labels import LETTERS
 from ._numbers import at_rate, Number, number
 from ._picture import Picture
-from ._plot import axes, Box, keyed, Layout, titled, TOP
+from ._plot import axes, Box, keyed, PlotLayout, titled, TOP
 from ._scales import fit, Scale
 from ._svg import cross, mark, rule, series, shortened, text, width
 
 _FAR = 10  # times the median distance from the best: farther rows are off the axis
 
 
-def finals(outcome: Outcome, layout: Layout) -> Picture:
+def finals(outcome: Outcome, layout: PlotLayout) -> Picture:
     """Plot the final metric of each optimizer at its best learning rate, best first.
 
     Args:

@@ -4,7 +4,7 @@ from .._outcome import Outcome
 from ._curves import curves
 from ._finals import finals
 from ._picture import Picture
-from ._plot import Layout, WIDE
+from ._plot import PlotLayout, WIDE
 from ._sensitivity import sensitivity
 
 
@@ -17,7 +17,7 @@ def pictures(outcome: Outcome) -> dict[str, str]:
     return {picture.name: picture.alone() for picture in drawn(outcome, WIDE)}
 
 
-def drawn(outcome: Outcome, layout: Layout) -> list[Picture]:
+def drawn(outcome: Outcome, layout: PlotLayout) -> list[Picture]:
     """Draw every plot.
 
     Args:

@@ -15,7 +15,7 @@ TOP = 34.0  # top of the plot area, below the title of the vertical axis
 
 
 @dataclass(frozen=True)
-class Layout:
+class PlotLayout:
     """The size of a picture, and where the names go.
 
     Attributes:
@@ -29,22 +29,22 @@ class Layout:
     gutter: Number
 
 
-WIDE = Layout(1040.0, 380.0, 260.0)
-NARROW = Layout(380.0, 270.0, 0.0)
+WIDE = PlotLayout(1040.0, 380.0, 260.0)
+NARROW = PlotLayout(380.0, 270.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Box:
     """The plot area of a picture, in pixels."""
 
-    layout: Layout
+    layout: PlotLayout
     left: Number
     right: Number
     top: Number
     bottom: Number
 
 
-def room(layout: Layout, ticks: Sequence[Tick], names: int) -> Box:
+def room(layout: PlotLayout, ticks: Sequence[Tick], names: int) -> Box:
     """The plot area: high enough for all names, with room for the tick labels.
 
     Args:
@@ -58,7 +58,7 @@ def room(layout: Layout, ticks: Sequence[Tick], names: int) -> Box:
     return Box(layout, left, right, top, top + height)
 
 
-def tall(layout: Layout, names: int) -> Number:
+def tall(layout: PlotLayout, names: int) -> Number:
     """The height of the plot area.
 
     Args:

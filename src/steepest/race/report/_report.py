@@ -3,7 +3,6 @@
 import json
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from .. import _disk
 from .._files import to_json
@@ -48,10 +47,12 @@ def results(outcome: Outcome) -> str:
     return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
-def _row(row: Standing) -> dict[str, Any]:
+def _row(row: Standing) -> dict[str, object]:
     head = {"name": row.name, "learning_rate": row.rate}
     own = {f.name: to_json(getattr(row, f.name)) for f in fields(Standing)[2:]}
-    step = {"step_seconds": row.sweep.step_seconds}
-    step["step_spread"] = to_json(row.sweep.step_spread)
+    step = {
+        "step_seconds": row.sweep.step_seconds,
+        "step_spread": to_json(row.sweep.step_spread),
+    }
     memory = {"bytes_per_param": row.sweep.bytes_per_param}
     return {**head, **own, **step, **memory}

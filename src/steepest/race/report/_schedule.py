@@ -9,14 +9,14 @@ import numpy as np
 
 from ..entrants import schedule_of
 from ._picture import Picture
-from ._plot import axes, Layout, room, TOP
+from ._plot import axes, PlotLayout, room, TOP
 from ._scales import fit, Scale
 from ._svg import line, series
 
 _POINTS = 2000  # maximum number of points of the curve
 _USUAL = 1000  # steps, if the text contains no number of steps
 _BEYOND = 5  # times the largest number in the text: how far to search for its end
-_LAYOUT = Layout(width=880.0, height=330.0, gutter=0.0)
+_LAYOUT = PlotLayout(width=880.0, height=330.0, gutter=0.0)
 
 
 def schedule_values(

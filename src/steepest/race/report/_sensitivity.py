@@ -10,14 +10,14 @@ from ._labels import Label, names
 from ._markup import tag
 from ._numbers import Number, number, rate
 from ._picture import Picture
-from ._plot import apart, axes, Box, cut, keyed, Layout, room, tall, titled, TOP
+from ._plot import apart, axes, Box, cut, keyed, PlotLayout, room, tall, titled, TOP
 from ._scales import fit, logarithmic, Scale
 from ._svg import band, cross, line, mark, rule, series, text
 
 _LANE, _ROW = 90.0, 10.0  # maximum heights of the lane of crosses and of a row in it
 
 
-def sensitivity(outcome: Outcome, layout: Layout) -> Picture:
+def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
     """Plot the final metric against the learning rate, one line for each optimizer.
 
     Diverged runs are crosses in a lane at the bad end of the vertical axis.

@@ -118,8 +118,8 @@ def series(key: int, *inside: str) -> str:
         key: the number of the optimizer.
         inside: markup.
     """
-    look = f"s s{key % COLOURS} dash{key // 4 % 3}"
-    return tag("g", *inside, class_=look, data_s=str(key))
+    classes = f"s s{key % COLOURS} dash{key // 4 % 3}"
+    return tag("g", *inside, class_=classes, data_s=str(key))
 
 
 def shortened(name: str, room: Number, size: Number) -> str:

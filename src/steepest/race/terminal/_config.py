@@ -25,7 +25,7 @@ class Key(NamedTuple):
 
     kinds: tuple[type, ...]
     expected: str  # the kinds, in words
-    read: Callable[[str], Any] = str  # the parser of the command line
+    read: Callable[[str], object] = str  # the parser of the command line
     several: bool = False  # whether a list is accepted too
 
 
@@ -75,7 +75,7 @@ def read(path: Path) -> dict[str, Any]:
     return values
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path) -> dict[str, object]:
     with path.open("rb") as file:
         content = file.read(_LONGEST + 1)
     if len(content) > _LONGEST:
@@ -103,9 +103,9 @@ def _cut(error: Exception) -> str:
     return str(error)[:200].rstrip(".")
 
 
-def _value(path: Path, key: str, value: Any, rule: Key) -> Any:
-    several = rule.several and isinstance(value, list)
-    items = value if several else [value]
+def _value(path: Path, key: str, value: object, rule: Key) -> object:
+    several = isinstance(value, list) and rule.several
+    items = value if isinstance(value, list) and rule.several else [value]
     for one in items:
         if type(one) not in rule.kinds:  # `isinstance` would accept `true` as an int
             raise TypeError(

@@ -6,10 +6,11 @@ that the values are in range.
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from ..entrants import brief
 
+T = TypeVar("T")
 _TIME = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?")
 _SECONDS = 3600.0, 60.0, 1.0
 _FINEST = 1000  # learning rates in a grid: more is surely a typo
@@ -82,7 +83,7 @@ def duration(text: str) -> float:
         ) from None
 
 
-def _read(kind: Callable[[str], Any], text: str, expected: str) -> Any:
+def _read(kind: Callable[[str], T], text: str, expected: str) -> T:
     try:
         return kind(text)
     except ValueError:

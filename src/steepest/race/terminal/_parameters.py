@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter, Token
 
@@ -10,10 +10,10 @@ from ..entrants import split_list
 from . import _options as options
 
 
-def _read_by(parser: Callable[[str], Any], metavar: str) -> Parameter:
+def _read_by(parser: Callable[[str], object], metavar: str) -> Parameter:
     """An option with its own parser. Its value may begin with a minus."""
 
-    def convert(type_: Any, tokens: Sequence[Token]) -> Any:
+    def convert(type_: object, tokens: Sequence[Token]) -> object:
         del type_
         return parser(tokens[0].value)
 

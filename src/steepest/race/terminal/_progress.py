@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -31,7 +30,7 @@ class Quiet(Watch):
     def __enter__(self) -> "Quiet":
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         pass
 
     def remarks(self, remark: str) -> None:
@@ -80,7 +79,7 @@ class Bars(Quiet):
         self.progress.start()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.progress.stop()
 
     def remarks(self, remark: str) -> None:
@@ -113,7 +112,7 @@ class Bars(Quiet):
         """
         self._show(name, 0.0, "compiling")
 
-    def looks(self, sweep: Sweep) -> None:
+    def evaluates(self, sweep: Sweep) -> None:
         """Advance the bar and show the best result so far.
 
         Args:

@@ -44,7 +44,7 @@ def run(
     use_all_cores()
     folder = out or (last_folder(problem) if resume else new_folder(problem))
     try:
-        name = problem or Store(folder).settings(resume).get("problem", "digits")
+        name = problem or _problem_of(folder, resume)
         if problem is None and ":" in name:
             note = f"{folder}/race.json: importing {name}, which runs its code"
             console_for(sys.stderr).print(note)
@@ -68,6 +68,11 @@ def run(
         console.print(Text(f"stopped; to continue: --resume --out {folder}"))
         return STOPPED
     return 0 if outcome.sweeps else 1
+
+
+def _problem_of(folder: Path, resume: bool) -> str:
+    """The problem of the race in the folder, or the default one."""
+    return str(Store(folder).settings(resume).get("problem", "digits"))
 
 
 def _check(json: Path | None) -> None:

@@ -5,7 +5,6 @@ import signal
 import sys
 from collections.abc import Callable
 from threading import Thread
-from typing import Any
 
 STOPPED = 130  # the exit code that shells use after Ctrl-C
 _SIGNALS = signal.SIGINT, signal.SIGTERM
@@ -41,7 +40,7 @@ class Stop:
         self._thread.start()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for each, before in self._before.items():
             signal.signal(each, before)
         signal.set_wakeup_fd(self._wakeup)
@@ -61,5 +60,5 @@ class Stop:
             self.tell()
 
 
-def _nothing(number: int, frame: Any) -> None:
+def _nothing(number: int, frame: object) -> None:
     """Ignore a signal, which would otherwise end the program."""

@@ -1,15 +1,15 @@
-// What the tests ask of a page, from beside it.
+// What the tests ask about a page.
 
 // Its size and colours, and every text that is cut off, on another one, or too small.
-function look(doc) {
+function inspect(doc) {
   const win = doc.defaultView, root = doc.documentElement;
   const all = [...doc.querySelectorAll("figure > svg")];
-  const shown = all.filter((svg) => svg.getClientRects().length);
+  const visible = all.filter((svg) => svg.getClientRects().length);
   const colour = (part) => win.getComputedStyle(part).color;
-  const found = {
+  const result = {
     width: win.innerWidth,
     scroll: root.scrollWidth,
-    pictures: shown.length,
+    pictures: visible.length,
     fetched: win.performance.getEntriesByType("resource").map((e) => e.name),
     paper: win.getComputedStyle(root).backgroundColor,
     ink: colour(doc.body),
@@ -20,26 +20,26 @@ function look(doc) {
     empty: [],
     smallest: 99,
   };
-  for (const svg of shown) {
+  for (const svg of visible) {
     const box = svg.getBoundingClientRect(), name = svg.parentNode.id;
-    if (box.width < 200 || box.height < 100) found.empty.push(name);
+    if (box.width < 200 || box.height < 100) result.empty.push(name);
     const texts = [...svg.querySelectorAll("text")].filter((t) => t.textContent.trim());
     const boxes = texts.map((t) => t.getBoundingClientRect());
     boxes.forEach((a, i) => {
-      const said = `${name}: ${texts[i].textContent}`;
-      found.smallest = Math.min(found.smallest, a.height);
+      const text = `${name}: ${texts[i].textContent}`;
+      result.smallest = Math.min(result.smallest, a.height);
       const across = a.left >= box.left - 1 && a.right <= box.right + 1;
       const up = a.top >= box.top - 1 && a.bottom <= box.bottom + 1;
-      if (!across || !up) found.outside.push(said);
+      if (!across || !up) result.outside.push(text);
       boxes.slice(i + 1).forEach((b, j) => {
         const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
         const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
         const other = texts[i + 1 + j].textContent;
-        if (wide > 1 && high > 4) found.touching.push(`${said} | ${other}`);
+        if (wide > 1 && high > 4) result.touching.push(`${text} | ${other}`);
       });
     });
   }
-  return found;
+  return result;
 }
 
 // What happens when a button, a name and a mark are touched.
@@ -54,25 +54,25 @@ function touch(doc) {
     const of = (parts) => [...new Set(parts.map((s) => win.getComputedStyle(s).opacity))];
     return { on: of(those(true)), off: of(those(false)) };
   };
-  const found = { buttons: buttons.length, before: opacities(), hidden: tip.hidden };
+  const result = { buttons: buttons.length, before: opacities(), hidden: tip.hidden };
   button.click();
-  found.after = opacities();
-  found.pressed = button.getAttribute("aria-pressed");
+  result.after = opacities();
+  result.pressed = button.getAttribute("aria-pressed");
   doc.dispatchEvent(new win.KeyboardEvent("keydown", { key: "Escape" }));
-  found.again = opacities();
+  result.again = opacities();
   const label = doc.querySelector(`figure > svg.wide [data-s="${key}"] text`);
   label.dispatchEvent(new win.MouseEvent("click", { bubbles: true }));
-  found.clicked = opacities();
+  result.clicked = opacities();
   const at = { bubbles: true, clientX: 1270, clientY: 5 };
   const mark = doc.querySelector("figure > svg.wide .ring");
   mark.dispatchEvent(new win.PointerEvent("pointermove", at));
   const { right, top } = tip.getBoundingClientRect();
-  return { ...found, tip: tip.hidden ? "" : tip.textContent, right, top };
+  return { ...result, tip: tip.hidden ? "" : tip.textContent, right, top };
 }
 
 function tell(what) {
   const pre = document.createElement("pre");
-  pre.id = "found";
+  pre.id = "result";
   pre.textContent = JSON.stringify(what);
   document.body.append(pre);
 }
