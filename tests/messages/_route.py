@@ -36,5 +36,5 @@ BAD = {
 TAKES_ANYTHING = {
     "tree.first_matches": "patterns are already checked, and every tree has paths",
     "tree.key_paths": "every tree has paths",
-    "tree.said_of_leaves": "returns None if two trees have nothing in common",
+    "tree.values_by_keys": "returns None if two trees have nothing in common",
 }

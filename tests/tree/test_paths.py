@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from steepest.tree import first_difference, key_paths, leaf_paths, said_of_leaves
+from steepest.tree import first_difference, key_paths, leaf_paths, values_by_keys
 
 NAMES = "updates", "params"
 trees = st.recursive(
@@ -124,4 +124,4 @@ def _is_hole(x):
     ],
 )
 def test_what_another_tree_says_of_each_leaf(tree, other, found):
-    assert said_of_leaves(tree, other, _is_hole) == found
+    assert values_by_keys(tree, other, _is_hole) == found

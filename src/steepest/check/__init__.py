@@ -9,8 +9,8 @@ from ._arrays import (
     axes as axes,
     is_number as is_number,
     key as key,
+    kind as kind,
     one_number as one_number,
-    said_of as said_of,
     sizes as sizes,
     WrongArgument as WrongArgument,
 )

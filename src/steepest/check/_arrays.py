@@ -23,7 +23,7 @@ class WrongArgument(TypeError, ValueError):
     """
 
 
-def said_of(x: object) -> str:
+def kind(x: object) -> str:
     """A clause for an error message: the dtype of `x`, or its type."""
     dtype = getattr(x, "dtype", None)
     return f"is a {type(x).__name__}" if dtype is None else f"has dtype {dtype}"
@@ -39,7 +39,7 @@ def is_number(x: object) -> bool:
 
 def array(name: str, /, **given: object) -> list[Array]:
     """The values as arrays. Python numbers stay weakly typed."""
-    found = []
+    arrays = []
     for argument, x in given.items():
         try:
             # A string may be the name of a dtype, which JAX would look up.
@@ -48,10 +48,10 @@ def array(name: str, /, **given: object) -> list[Array]:
             a = None
         if a is None or not _is_numeric(a.dtype):
             raise WrongArgument(
-                f"{name}: {argument} {said_of(x)}, expected an array of numbers."
+                f"{name}: {argument} {kind(x)}, expected an array of numbers."
             )
-        found.append(a)
-    return found
+        arrays.append(a)
+    return arrays
 
 
 def one_number(name: str, argument: str, x: Any) -> Any:
@@ -63,9 +63,9 @@ def one_number(name: str, argument: str, x: Any) -> Any:
         x: its result.
     """
     if not is_number(x) or np.ndim(x) > 0:
-        found = f"shape {np.shape(x)}" if is_number(x) else f"a {type(x).__name__}"
+        text = f"shape {np.shape(x)}" if is_number(x) else f"a {type(x).__name__}"
         raise TypeError(
-            f"{name}: {argument} returns {found}, expected one number. Return the sum "
+            f"{name}: {argument} returns {text}, expected one number. Return the sum "
             "or the mean of a loss."
         )
     return x
@@ -79,16 +79,16 @@ def key(name: str, /, **given: object) -> None:
         old = dtype == np.uint32 and len(shape or ()) == 1
         if old or (new and shape == ()):
             continue
-        found = f"is an array of the shape {shape}" if new else said_of(k)
+        text = f"is an array of the shape {shape}" if new else kind(k)
         raise WrongArgument(
-            f"{name}: {argument} {found}, expected one random key. Make it with "
+            f"{name}: {argument} {text}, expected one random key. Make it with "
             "`jax.random.key(0)`, and more of it with `jax.random.split`."
         )
 
 
 def sizes(name: str, /, **given: Any) -> list[tuple[int, ...]]:
     """The values as shapes: sequences of whole numbers of at least 0."""
-    found = []
+    shapes = []
     for argument, shape in given.items():
         try:
             sizes = tuple(operator.index(n) for n in shape)
@@ -99,8 +99,8 @@ def sizes(name: str, /, **given: Any) -> list[tuple[int, ...]]:
                 f"{name}: {argument} is {shape!r}, expected a sequence of whole "
                 "numbers of at least 0, such as (2, 3)."
             )
-        found.append(sizes)
-    return found
+        shapes.append(sizes)
+    return shapes
 
 
 def any_dtype(name: str, /, **given: Any) -> None:
@@ -129,25 +129,25 @@ def axes(name: str, axis: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     try:
         given = axis if isinstance(axis, Sequence) else (axis,)
-        found = [operator.index(a) for a in given]
+        indices = [operator.index(a) for a in given]
     except TypeError:
         raise TypeError(
             f"{name}: axis is {axis!r}, expected a whole number, a sequence of them or "
             "None."
         ) from None
-    for a in found:
+    for a in indices:
         if not -ndim <= a < ndim:
             fit = f"one from {-ndim} to {ndim - 1}" if ndim else "an array with axes"
             raise ValueError(
                 f"{name}: axis is {axis}, and the array has {ndim} dimensions, "
                 f"expected {fit}."
             )
-    found = [a % ndim for a in found]
-    if len(set(found)) < len(found):
+    indices = [a % ndim for a in indices]
+    if len(set(indices)) < len(indices):
         raise ValueError(
             f"{name}: axis {axis} names an axis twice, expected each at most once."
         )
-    return tuple(found)
+    return tuple(indices)
 
 
 def _is_numeric(dtype: Any) -> bool:

@@ -21,7 +21,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import Decide, held, Leaves, when, WrapperInfo, wrapping, zeros
+from ..engine import Decide, Leaves, selected, when, WrapperInfo, wrapping, zeros
 from ..numerics import increment, zero_count
 from ._decisions import are_finite, yes_or_no
 
@@ -110,7 +110,7 @@ def apply_if_finite(
         total = jnp.where(finite, total, increment(total))
         apply = finite | (in_a_row > most)
         args = updates, state.inner_state, params, extra_args
-        out, new = held(name, apply, tx, *args)
+        out, new = selected(name, apply, tx, *args)
         return out, ApplyIfFiniteState(in_a_row, finite, total, new)
 
     return wrapping(init, update, WrapperInfo(name, tx, "inner_state"))

@@ -14,7 +14,7 @@ from ..engine import handlers, Leaves
 from ._groups import groups_of
 
 
-class Line(NamedTuple):
+class LeafDescription(NamedTuple):
     """One leaf of the params."""
 
     path: str
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 class Description:
     """The optimizer, a line for each leaf, and the totals. Print it to see a table."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[LeafDescription, ...]
     param_bytes: int
     shared_bytes: int  # kept once for the whole tree: counts, numbers, keys
     optimizer: str = ""  # the call that makes it, with all its arguments
@@ -100,7 +100,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     known = zip(handlers(tx, params), groups_of(tx, params), arrays, strict=True)
     handled = [(names, group) for names, group, p in known if p is not None]
     lines = [
-        Line(
+        LeafDescription(
             jax.tree_util.keystr(path) or "(the tree itself)",
             jnp.shape(p),
             str(jnp.result_type(p)),
@@ -130,7 +130,7 @@ def _bytes(x: ArrayLike | jax.ShapeDtypeStruct) -> int:
     return prod(jnp.shape(x)) * jnp.result_type(x).itemsize
 
 
-def _cells(line: Line) -> tuple[str, ...]:
+def _cells(line: LeafDescription) -> tuple[str, ...]:
     shape = "x".join(map(str, line.shape)) or "scalar"
     memory = ", ".join(line.memory) or "nothing"
     handled = ", ".join(line.handled_by) or "nothing"

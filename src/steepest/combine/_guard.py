@@ -24,7 +24,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import held, Leaves, WrapperInfo, wrapping
+from ..engine import Leaves, selected, WrapperInfo, wrapping
 from ..numerics import increment, parts_over, split_over, sum_over, zero_count
 from ._decisions import are_finite, squared_norm
 from ._history import History, is_high, longer, no_history
@@ -149,7 +149,7 @@ def guard(
         Leaves(updates).check("guard")
         verdict = _judge(limits, updates, state, _loss(extra_args.get("value")))
         args = updates, state.inner_state, params, extra_args
-        updates, inner_state = held("guard", verdict.take, tx, *args)
+        updates, inner_state = selected("guard", verdict.take, tx, *args)
         return updates, _recorded(verdict, state, inner_state)
 
     return wrapping(init, update, WrapperInfo("guard", tx, "inner_state"))

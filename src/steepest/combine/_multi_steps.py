@@ -27,10 +27,10 @@ from ..core import (
 )
 from ..engine import (
     Decide,
-    held,
     Leaves,
     map_wide,
     plan_of,
+    selected,
     when,
     wide,
     WrapperInfo,
@@ -300,7 +300,7 @@ class _Accumulation:
         """
         args = updates, state, params, extra_args
         if self._elementwise:
-            return held("MultiSteps", full, self._opt, *args)
+            return selected("MultiSteps", full, self._opt, *args)
         return when("MultiSteps", full, self._opt, zeros, *args)
 
 

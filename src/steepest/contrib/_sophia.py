@@ -107,7 +107,7 @@ def hutchinson_estimator_diag_hessian(
         for k, p in enumerate(leaves.arrays):
             if p is not None and not is_inexact(p):
                 raise TypeError(
-                    f"{name}: leaf {leaves.path(k)} {check.said_of(p)}, expected a "
+                    f"{name}: leaf {leaves.path(k)} {check.kind(p)}, expected a "
                     "floating dtype: integers have no derivative. Exclude it with "
                     "`masked`."
                 )

@@ -24,12 +24,12 @@ def deprecated(
             raise AttributeError(
                 f"module {module!r} has no attribute {name!r}", **where
             )
-        found, instead = names[name]
+        value, instead = names[name]
         warnings.warn(
             f"{module}.{name} is deprecated. Use {instead}.",
             DeprecationWarning,
             stacklevel=2,
         )
-        return found
+        return value
 
     return __getattr__

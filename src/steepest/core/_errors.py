@@ -73,14 +73,14 @@ def missing(name: str, *arguments: str) -> MissingArgument:
     )
 
 
-def not_a_transformation(name: str, place: str, found: object) -> TypeError:
+def not_a_transformation(name: str, place: str, x: object) -> TypeError:
     """The error for something that is not a pair of `init` and `update`."""
     advice = "Pass a transformation, such as `steepest.adam(1e-3)`."
-    if isinstance(found, list | tuple):
+    if isinstance(x, list | tuple):
         advice = f"Unpack it: `{name}(*transformations)`."
-    elif callable(found):
-        advice = f"Call it first: `{getattr(found, '__name__', 'maker')}(...)`."
+    elif callable(x):
+        advice = f"Call it first: `{getattr(x, '__name__', 'maker')}(...)`."
     return TypeError(
-        f"{name}: {place} is a {type(found).__name__}, expected a gradient "
+        f"{name}: {place} is a {type(x).__name__}, expected a gradient "
         f"transformation (a pair of `init` and `update`). {advice}"
     )

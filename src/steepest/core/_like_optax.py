@@ -79,11 +79,11 @@ def _theirs(cls: type) -> type | None:
     for module in _MODULES:
         # `__dict__`, since reading a deprecated attribute would warn.
         names = getattr(sys.modules.get(module), "__dict__", {})
-        found = names.get(cls.__name__)
-        if found is cls:
+        theirs = names.get(cls.__name__)
+        if theirs is cls:
             return None  # steepest stands in for Optax
-        if getattr(found, "_fields", None) == cls._fields:  # pyright: ignore
-            return found
+        if getattr(theirs, "_fields", None) == cls._fields:  # pyright: ignore
+            return theirs
     return None
 
 

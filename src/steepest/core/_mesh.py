@@ -15,31 +15,31 @@ AxisName = str | Sequence[str] | None
 class MeshAxes(NamedTuple):
     """The mesh axes to sum over, and the function they were passed to."""
 
-    who: str  # name used in error messages
+    name: str  # name used in error messages
     names: tuple[str, ...]
 
 
-def mesh_axes(who: str, axis_name: object) -> MeshAxes | None:
+def mesh_axes(name: str, axis_name: object) -> MeshAxes | None:
     """The axes as an object, or `None` if there are none.
 
     Args:
-        who: name used in error messages.
+        name: name used in error messages.
         axis_name: the name of a mesh axis, several names, or `None`.
     """
     if axis_name is None:
         return None
     names = (axis_name,) if isinstance(axis_name, str) else axis_name
     if not isinstance(names, Sequence):
-        found = f"a {type(axis_name).__name__}"
-    elif not all(isinstance(name, str) for name in names):
-        found = repr(axis_name)
+        value = f"a {type(axis_name).__name__}"
+    elif not all(isinstance(x, str) for x in names):
+        value = repr(axis_name)
     elif len(set(names)) < len(names):
-        found = f"{axis_name!r}, with one name twice"
+        value = f"{axis_name!r}, with one name twice"
     else:
-        return _made(who, tuple(names)) if names else None
+        return _made(name, tuple(names)) if names else None
     raise TypeError(
-        f"{who}: axis_name is {found}, expected the name of a mesh axis, a sequence of "
-        "different names, or None."
+        f"{name}: axis_name is {value}, expected the name of a mesh axis, a sequence "
+        "of different names, or None."
     )
 
 

@@ -240,18 +240,18 @@ class Rule:
         """
         asked = [names_of(f) for f in self._functions()]
         wanted = {k for names in asked for k in names.all if k not in names.optional}
-        found = tuple(k for k in self.extra if k in wanted)
-        return ("params", *found) if "p" in wanted else found
+        extra = tuple(k for k in self.extra if k in wanted)
+        return ("params", *extra) if "p" in wanted else extra
 
     def _functions(self) -> list[Callable[..., object]]:
         """The functions that run in a step."""
-        found: list[Any] = [self.formula, self.per_step]
+        functions: list[Any] = [self.formula, self.per_step]
         if self.measure is not None:
-            found += [self.measure.function, self.measure.before]
+            functions += [self.measure.function, self.measure.before]
         if self.matrix is not None:
-            found += [self.matrix.formula, self.matrix.every]
+            functions += [self.matrix.formula, self.matrix.every]
         # A `PerStep` has a function, and an `Every` a formula.
-        parts = (getattr(f, "function", getattr(f, "formula", f)) for f in found)
+        parts = (getattr(f, "function", getattr(f, "formula", f)) for f in functions)
         return [f for f in parts if f is not None]
 
     def _check_names(self) -> None:

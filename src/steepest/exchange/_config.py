@@ -81,10 +81,10 @@ def from_config(config: Mapping[str, object]) -> GradientTransformationExtraArgs
     """
     if not isinstance(config, Mapping) or len(config) != 1:
         is_dict = isinstance(config, Mapping)
-        said = f"has {len(config)} keys" if is_dict else f"is {config!r}"
+        problem = f"has {len(config)} keys" if is_dict else f"is {config!r}"
         raise TypeError(
-            f"from_config: config {said}, expected a dict with one key, the name of a "
-            'function, such as {"adamw": {"learning_rate": 1e-3}}.'
+            f"from_config: config {problem}, expected a dict with one key, the name of "
+            'a function, such as {"adamw": {"learning_rate": 1e-3}}.'
         )
     ((name, arguments),) = config.items()
     made = _call(name, arguments, "config")

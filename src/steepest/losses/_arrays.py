@@ -21,7 +21,7 @@ def array(name: str, argument: str, x: object) -> Array:
     if not isinstance(x, Numbers) or not check.is_number(x):
         advice = " Convert it with `jnp.asarray`." if isinstance(x, Sequence) else ""
         raise TypeError(
-            f"{name}: {argument} {check.said_of(x)}, expected an array of real numbers."
+            f"{name}: {argument} {check.kind(x)}, expected an array of real numbers."
             + ("" if isinstance(x, str) else advice)
         )
     if np.iscomplexobj(x):

@@ -80,7 +80,7 @@ def check_axes(name: str, axes: Sequence[object], args: Sequence[PyTree]) -> Non
             where = f"argument {i}{jax.tree_util.keystr(path)}"
             if not is_array(x):
                 raise check.WrongArgument(
-                    f"{name}: {where} {check.said_of(x)}, expected an array."
+                    f"{name}: {where} {check.kind(x)}, expected an array."
                 )
             if not -jnp.ndim(x) <= axis < jnp.ndim(x):
                 raise ValueError(

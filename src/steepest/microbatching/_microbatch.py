@@ -38,7 +38,7 @@ def reshape_batch_axis(tree: PyTree, microbatch_size: int, axis: int = 0) -> PyT
     def cut(path: KeyPath, x: Any) -> Array | np.ndarray:
         if not hasattr(x, "shape"):
             raise check.WrongArgument(
-                f"{name}: leaf {_name(path)} {check.said_of(x)}, expected an array."
+                f"{name}: leaf {_name(path)} {check.kind(x)}, expected an array."
             )
         at = axis if axis >= 0 else axis + x.ndim
         if not 0 <= at < x.ndim or x.shape[at] % microbatch_size:
@@ -229,7 +229,7 @@ def _count(name: str, batches: list[PyTree], axes: list[PyTree], size: int) -> i
             continue
         if not is_array(x):
             raise check.WrongArgument(
-                f"{name}: leaf {_name(path)} of the batches {check.said_of(x)}, "
+                f"{name}: leaf {_name(path)} of the batches {check.kind(x)}, "
                 "expected an array."
             )
         if not 0 <= axis < jnp.ndim(x):

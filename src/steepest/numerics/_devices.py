@@ -118,7 +118,7 @@ def _is_bound(axes: MeshAxes, name: str) -> bool:
         known = jax.sharding.get_abstract_mesh().axis_names
         if known and name not in known:
             raise ValueError(
-                f"{axes.who}: axis_name has {name!r}, but the mesh has the axes "
+                f"{axes.name}: axis_name has {name!r}, but the mesh has the axes "
                 f"{known}. Name the axes over which the arrays are split."
             ) from None
         return (

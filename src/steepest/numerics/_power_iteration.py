@@ -96,7 +96,7 @@ def _check_arrays(v0: PyTree) -> None:
         if not check.is_number(x):
             where = jax.tree_util.keystr(path) or "(the tree itself)"
             raise check.WrongArgument(
-                f"{_NAME}: leaf {where} of v0 {check.said_of(x)}, expected an array."
+                f"{_NAME}: leaf {where} of v0 {check.kind(x)}, expected an array."
             )
 
 

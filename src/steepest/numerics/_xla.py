@@ -58,7 +58,7 @@ def computed_once(decision: ArrayLike) -> Bool[Array, ""]:
 
     Without the square root, XLA fuses all that computes the boolean, one term per leaf,
     into the choice at every leaf, and compiles for minutes. It never duplicates a
-    square root (JAX 0.10.2). Benchmark: `python -m benchmarks.hold`.
+    square root (JAX 0.10.2). Benchmark: `python -m benchmarks.skips`.
 
     Args:
         decision: one boolean.

@@ -181,7 +181,7 @@ def differentiable(name: str, params: Params) -> None:
         if x is None or is_inexact(x) or isinstance(x, float | complex):
             continue
         raise TypeError(
-            f"{name}: leaf {path} of the params {check.said_of(x)}, expected an array "
+            f"{name}: leaf {path} of the params {check.kind(x)}, expected an array "
             "of real or complex floating-point numbers. Replace it with `None`, or "
             "exclude it with `masked`."
         )

@@ -68,10 +68,10 @@ class Sorting:
                 f"{name}: routes is a {type(routes).__name__}, expected a dict, such "
                 'as `{"conv": "in in in out", "adapter": "adam"}`.'
             )
-        self._said = dict(routes or {})
-        self._patterns = as_patterns(name, list(self._said))
+        self._routes = dict(routes or {})
+        self._patterns = as_patterns(name, list(self._routes))
         self._stacked = as_patterns(name, [] if stacked is None else [stacked])
-        self._words = [_words(name, *item) for item in self._said.items()]
+        self._words = [_words(name, *item) for item in self._routes.items()]
         self._known: Recent[list[Place]] = Recent(_TREES)
 
     @property
@@ -107,11 +107,11 @@ class Sorting:
     def _place(self, path: str, shape: tuple[int, ...]) -> Place:
         stack = 1 if any(pattern.search(path) for pattern in self._stacked) else 0
         shape = shape[stack:]
-        rows = zip(self._patterns, self._words, self._said, strict=True)
-        for pattern, words, said in rows:
+        rows = zip(self._patterns, self._words, self._routes, strict=True)
+        for pattern, words, route in rows:
             if pattern.search(path) and len(shape) >= len(words):
                 label = _label(words) if words else ADAM
-                return Place(label, len(shape) > 1, f"routes: {said!r}")
+                return Place(label, len(shape) > 1, f"routes: {route!r}")
         for pattern, what, decays in _NAMES:
             match = pattern.search(path)
             if match and len(shape) > 1:
@@ -141,17 +141,17 @@ def _label(words: tuple[str, ...]) -> str:
     return MUON if words == PLAIN else " ".join(words)
 
 
-def _words(name: str, pattern: str, said: object) -> tuple[str, ...]:
+def _words(name: str, pattern: str, route: object) -> tuple[str, ...]:
     """The words for the axes in one entry of `routes`; empty for Adam."""
-    if said == ADAM:
+    if route == ADAM:
         return ()
-    if said == MUON:
+    if route == MUON:
         return PLAIN
-    words = tuple(said.split()) if isinstance(said, str) else ()
+    words = tuple(route.split()) if isinstance(route, str) else ()
     turns = [a for a, b in pairwise(words) if a != b]
     if set(words) != {"in", "out"} or len(turns) != 1:
         raise ValueError(
-            f"{name}: routes[{pattern!r}] is {said!r}, expected 'muon', 'adam', or a "
+            f"{name}: routes[{pattern!r}] is {route!r}, expected 'muon', 'adam', or a "
             "word for each of the last axes: 'in' for those that the layer sums over "
             "and 'out' for the others. Keep equal words together, such as "
             "'in in in out'."

@@ -113,7 +113,7 @@ def _real(name: str, x: PyTree) -> PyTree:
         numbers = check.is_number(leaf)
         if not numbers or not jnp.issubdtype(jnp.result_type(leaf), jnp.floating):
             raise check.WrongArgument(
-                f"{name}: leaf {path} {check.said_of(leaf)}, expected real numbers, "
+                f"{name}: leaf {path} {check.kind(leaf)}, expected real numbers, "
                 "to add noise to. Convert it with `.astype(float)`."
             )
     return jax.tree.map(jnp.asarray, x)

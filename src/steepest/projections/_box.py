@@ -64,7 +64,7 @@ def projection_linf_ball(tree: PyTree, scale: Real | np.ndarray = 1) -> PyTree:
 
     if not check.is_number(scale):
         raise check.WrongArgument(
-            f"{name}: scale {check.said_of(scale)}, expected an array or a number."
+            f"{name}: scale {check.kind(scale)}, expected an array or a number."
         )
     bounds = -scale, scale
 

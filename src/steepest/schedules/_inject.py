@@ -56,7 +56,7 @@ class InjectStatefulHyperparamsState(NamedTuple):
     inner_state: OptState
 
 
-class _Decided(NamedTuple):
+class _Scheduled(NamedTuple):
     """The results of the schedules in this step."""
 
     values: dict[str, ArrayLike]  # all hyperparameters, by name
@@ -163,7 +163,7 @@ def injected(
         return state._replace(hyperparams={**state.hyperparams, **values})
 
     def update(
-        decided: _Decided,
+        decided: _Scheduled,
         updates: Updates,
         state: InjectStatefulHyperparamsState,
         params: Params | None,
@@ -188,13 +188,13 @@ def _scheduled(
     state: InjectStatefulHyperparamsState,
     params: Params | None,
     **extra_args: object,
-) -> _Decided:
+) -> _Scheduled:
     """Call the schedules."""
     values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
     for name, schedule in schedules.items():
         values[name] = jnp.asarray(schedule(memories[name], **extra_args))
         memories[name] = schedule.update(memories[name], **extra_args)
-    return _Decided(values, memories)
+    return _Scheduled(values, memories)
 
 
 def _called(

@@ -42,7 +42,7 @@ from ._paths import (
     first_difference as first_difference,
     key_paths as key_paths,
     leaf_paths as leaf_paths,
-    said_of_leaves as said_of_leaves,
+    values_by_keys as values_by_keys,
 )
 from ._random import (
     random_like as random_like,

@@ -68,7 +68,7 @@ def scale(scalar: ArrayLike, tree: PyTree) -> PyTree:
     """
     if not check.is_number(scalar):
         raise TypeError(
-            f"scale: scalar {check.said_of(scalar)}, expected an array or a number. "
+            f"scale: scalar {check.kind(scalar)}, expected an array or a number. "
             "The tree is the second argument."
         )
     return map_numbers("scale", lambda x: scalar * x, {"scalar": scalar}, tree=tree)

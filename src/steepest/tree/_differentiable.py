@@ -20,7 +20,7 @@ def differentiable(name: str, **trees: PyTree) -> None:
                 continue
             where = jax.tree_util.keystr(path) or "(the tree itself)"
             raise TypeError(
-                f"{name}: leaf {where} of the {label} {check.said_of(x)}, expected "
+                f"{name}: leaf {where} of the {label} {check.kind(x)}, expected "
                 "real or complex numbers, to differentiate with respect to them. "
                 "Convert it with `.astype(float)`, or leave it out."
             )

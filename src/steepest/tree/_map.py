@@ -107,7 +107,7 @@ def _unfit(
     for name, x in leaves.items():
         if not check.is_number(x):
             return (
-                f"leaf {path} of the {name} {check.said_of(x)}, expected an array or a "
+                f"leaf {path} of the {name} {check.kind(x)}, expected an array or a "
                 "number."
             )
     named = [f"{jnp.shape(x)} in the {name}" for name, x in leaves.items()]

@@ -38,7 +38,7 @@ def key_paths(tree: PyTree) -> list[str]:
     return ["/".join(_keys(path)) for path, _ in rows]
 
 
-def said_of_leaves(
+def values_by_keys(
     tree: PyTree, other: PyTree, is_leaf: Callable[[object], bool]
 ) -> list[PyTree] | None:
     """The value in `other` for each leaf of `tree`, matched by keys alone.
@@ -54,17 +54,17 @@ def said_of_leaves(
             that was masked out. A placeholder may have a subtree in `other`, and is
             left out of the result.
     """
-    said = {_keys(path): x for path, x in _with_keys(other, is_leaf)}
-    unused = {keys for keys, x in said.items() if not is_leaf(x)}
+    by_keys = {_keys(path): x for path, x in _with_keys(other, is_leaf)}
+    unused = {keys for keys, x in by_keys.items() if not is_leaf(x)}
     values = []
     for path, x in _with_keys(tree, is_leaf):
         keys = _keys(path)
-        above = [keys[:n] for n in range(len(keys) + 1) if keys[:n] in said]
+        above = [keys[:n] for n in range(len(keys) + 1) if keys[:n] in by_keys]
         unused -= set(above)
         if is_leaf(x) and x is not None:
             unused -= {below for below in unused if below[: len(keys)] == keys}
         elif above or x is None:
-            values.append(said[above[0]] if above else None)
+            values.append(by_keys[above[0]] if above else None)
         else:
             return None
     return None if unused else values
@@ -89,8 +89,8 @@ def first_difference(tree: PyTree, other: PyTree, names: tuple[str, str]) -> str
         if path not in mine:
             return f"leaf {path} is in the {names[1]} and not in the {names[0]}"
     path, *both = _parting(tree, other, ()) or ((), tree, other)
-    said = [f"{_kind(x)} in the {name}" for x, name in zip(both, names, strict=True)]
-    return f"{jax.tree_util.keystr(path) or 'the root'} is {' and '.join(said)}"
+    kinds = [f"{_kind(x)} in the {name}" for x, name in zip(both, names, strict=True)]
+    return f"{jax.tree_util.keystr(path) or 'the root'} is {' and '.join(kinds)}"
 
 
 def _parting(

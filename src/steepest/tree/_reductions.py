@@ -33,7 +33,7 @@ from ._map import map_numbers
 T = TypeVar("T")
 
 
-class Part(NamedTuple):
+class LeafSum(NamedTuple):
     """The contribution of one leaf to a sum."""
 
     sum: Array  # in float32 or wider
@@ -111,7 +111,7 @@ def vdot(tree_x: PyTree, tree_y: PyTree, *, axis_name: AxisName = None) -> Array
     """
     axes = mesh_axes("vdot", axis_name)
 
-    def multiply(x: ArrayLike, y: ArrayLike) -> Part:
+    def multiply(x: ArrayLike, y: ArrayLike) -> LeafSum:
         with jax.numpy_dtype_promotion("standard"):
             product = jnp.vdot(
                 at_least_float32(x), at_least_float32(y), precision="highest"
@@ -220,20 +220,20 @@ def _inexact(x: ArrayLike) -> Array:
     return x if is_inexact(x) else x.astype(float)
 
 
-def _part(value: Array, *leaves: ArrayLike) -> Part:
+def _part(value: Array, *leaves: ArrayLike) -> LeafSum:
     """`value`, with half precision as its dtype if the leaves have that."""
     own = promoted(*leaves)
     if jnp.issubdtype(own, jnp.inexact) and jnp.finfo(own).bits < 32:
-        return Part(value, own)
-    return Part(value, value.dtype)
+        return LeafSum(value, own)
+    return LeafSum(value, value.dtype)
 
 
-def _dtype(parts: Sequence[Part]) -> np.dtype:
+def _dtype(parts: Sequence[LeafSum]) -> np.dtype:
     return promoted(*[part.dtype for part in parts])
 
 
 def _total(
-    parts: Sequence[Part], axes: MeshAxes | None, pairwise: bool = False
+    parts: Sequence[LeafSum], axes: MeshAxes | None, pairwise: bool = False
 ) -> Array:
     """The sum of the parts over all devices, with one `psum` for each group.
 

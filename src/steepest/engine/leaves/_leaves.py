@@ -157,8 +157,8 @@ def _rows(
         shapes = [x.shape for x in row]
         if len(set(shapes)) > 1:
             pairs = zip(shapes, trees, strict=True)
-            said = " and ".join(f"{shape} in the {title}" for shape, title in pairs)
-            raise ValueError(f"{name}: leaf {first.path(k)} has shape {said}. {advice}")
+            text = " and ".join(f"{shape} in the {title}" for shape, title in pairs)
+            raise ValueError(f"{name}: leaf {first.path(k)} has shape {text}. {advice}")
     return first, rows
 
 

@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...core import like_optax, OptState, Params
-from ...tree import as_patterns, first_difference, matching, said_of_leaves
+from ...tree import as_patterns, first_difference, matching, values_by_keys
 from ._leaves import Leaves, MaskedNode
 
 MaskTree: TypeAlias = PyTree  # booleans: like the params, or one for a whole subtree
@@ -68,7 +68,7 @@ class Mask:
         except (KeyError, TypeError, ValueError):
             # The nodes have other types, or a hole is where the mask has a node.
             treedef, parts = leaves.treedef, leaves.arrays
-            booleans = said_of_leaves(leaves.tree, tree, _is_hole)
+            booleans = values_by_keys(leaves.tree, tree, _is_hole)
         if booleans is None:
             names = leaves.name, self._argument
             raise ValueError(

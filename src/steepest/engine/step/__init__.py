@@ -8,14 +8,14 @@ from ._apply import (
 from ._donated import (
     Donated as Donated,
 )
-from ._hold import (
-    held as held,
-    when as when,
-    zeros as zeros,
-)
 from ._loops import (
     branch as branch,
     loop as loop,
+)
+from ._select import (
+    selected as selected,
+    when as when,
+    zeros as zeros,
 )
 from ._step import (
     make_step as make_step,

@@ -17,8 +17,8 @@ from ...core import (
     Transformation,
     Updates,
 )
-from ._hold import Step
 from ._own_code import only_own_code
+from ._select import Step
 
 
 class WrapperInfo(NamedTuple):

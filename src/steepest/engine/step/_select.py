@@ -1,4 +1,4 @@
-"""Steps that may be skipped: `when` uses a branch, `held` does not.
+"""Steps that may be skipped: `when` uses a branch, `selected` does not.
 
 A branch materialises its results, and XLA copies the state for it. Choosing between the
 new and the old state after the step needs no branch, but also a copy (JAX 0.10.2):
@@ -8,19 +8,20 @@ new and the old state after the step needs no branch, but also a copy (JAX 0.10.
     m = where(apply, m, old)        # the choice, at the end
 
 Here `u` is computed from the new `m` even if the old one is kept. So XLA computes `m`
-again for `u`, and must not overwrite the old `m` before that. `held` moves the choice
-up to the line that computes `m`. It is then written once, in place, and `u` reads it:
+again for `u`, and must not overwrite the old `m` before that. `selected` moves the
+choice up to the line that computes `m`. It is then written once, in place, and `u`
+reads it:
 
     m = where(apply, b m + (1 - b) g, old)
     u = m / sqrt(v)
 
 If the step is skipped, `u` differs, but is replaced by zeros. To move the choice into
-any step, `held` traces the step and evaluates the trace equation by equation. It makes
-the choice where a result has the dtype of the storage. The old state is then selected,
-never converted, and stays equal bit for bit. `python -m benchmarks.hold` measures the
-savings for AdamW: on two CPU cores, a branch takes 3.7 times as long as `held`, and a
-choice at the end 5 times. On an H200, a choice is free anywhere, and a branch takes a
-third longer, with a copy.
+any step, `selected` traces the step and evaluates the trace equation by equation. It
+makes the choice where a result has the dtype of the storage. The old state is then
+selected, never converted, and stays equal bit for bit. `python -m benchmarks.skips`
+measures the savings for AdamW: on two CPU cores, a branch takes 3.7 times as long as
+`selected`, and a choice at the end 5 times. On an H200, a choice is free anywhere, and
+a branch takes a third longer, with a copy.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -79,7 +80,7 @@ def when(
     return jax.lax.cond(apply, step, hold)
 
 
-def held(
+def selected(
     name: str,
     apply: ArrayLike,
     tx: GradientTransformationExtraArgs,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import steepest
-from steepest.engine import held, when, zeros
-from steepest.engine.step._hold import _Choosing
+from steepest.engine import selected, when, zeros
+from steepest.engine.step._select import _Choosing
 
 G = jnp.array([1.0, jnp.nan, -3.0])
 
@@ -72,13 +72,13 @@ def _is_key(x):
 
 
 @pytest.mark.parametrize("name", STATES)
-@pytest.mark.parametrize("hold", ["held", "when"])
+@pytest.mark.parametrize("hold", ["selected", "when"])
 @pytest.mark.parametrize("traced", [True, False], ids=["traced", "concrete"])
 def test_the_state_stays_bit_for_bit(name, hold, traced):
     state, new = STATES[name]
     tx = _tx(state, new)
     between = (zeros,) if hold == "when" else ()
-    choose = {"held": held, "when": when}[hold]
+    choose = {"selected": selected, "when": when}[hold]
 
     def step(apply, g, s):
         return choose("test", apply, tx, *between, g, s, None, {})
@@ -98,7 +98,7 @@ def test_the_state_stays_bit_for_bit(name, hold, traced):
 def test_the_selection_is_where_a_result_is_computed():
     """Before it is used again, which saves the copy."""
     tx = steepest.trace(0.9)
-    step = lambda apply, g, s: held("test", apply, tx, g, s, None, {})
+    step = lambda apply, g, s: selected("test", apply, tx, g, s, None, {})
     names = [str(e.primitive) for e in _flat(jax.make_jaxpr(step)(True, G, tx.init(G)))]
     first, last = names.index("select_n"), len(names) - names[::-1].index("select_n")
     assert "mul" not in names[first:last]  # no operation of the step is in between
@@ -125,7 +125,7 @@ def test_a_result_that_is_cast_is_chosen_after_the_cast():
     assert run(True, jnp.ones(2), old)[0].tolist() == [1, 1]
 
 
-@pytest.mark.parametrize("hold", [held, when])
+@pytest.mark.parametrize("hold", [selected, when])
 def test_gradients_of_a_skipped_step_are_zero(hold):
     """With respect to all inputs; zero times NaN is NaN."""
     step = lambda g, s, p=None, *, value: (jnp.sqrt(g * s * value) + p, s / g)
@@ -145,7 +145,7 @@ def test_gradients_of_a_skipped_step_are_zero(hold):
 
 def test_a_state_that_changes_its_shape_is_named():
     tx = _tx({"m": jnp.ones(3)}, lambda g, s: {"m": jnp.ones(4)})
-    for hold in (held, when):
+    for hold in (selected, when):
         between = (zeros,) if hold is when else ()
         step = lambda apply, hold=hold, between=between: hold(
             "guard", apply, tx, *between, G, tx.init(G), None, {}

@@ -1,9 +1,9 @@
-"""The cost of a step that may be skipped: `python -m benchmarks.hold [SIZE [LEAVES]]`.
+"""The cost of a step that may be skipped: `python -m benchmarks.skips [SIZE [LEAVES]]`.
 
-Four ways to keep AdamW's old state, in one compiled step with donated buffers: `held`,
-which selects where each result is computed; a selection after the step; a branch, as in
-Optax; and AdamW alone. Shows the best of several rounds, in turns: a row for each dtype
-of the params, and one for a first moment in bfloat16.
+Four ways to keep AdamW's old state, in one compiled step with donated buffers:
+`selected`, which selects where each result is computed; a selection after the step; a
+branch, as in Optax; and AdamW alone. Shows the best of several rounds, in turns: a row
+for each dtype of the params, and one for a first moment in bfloat16.
 """
 
 import sys
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 import steepest
-from steepest.engine import held, when, zeros
+from steepest.engine import selected, when, zeros
 from steepest.numerics import computed_once
 
 from . import machine
@@ -66,7 +66,9 @@ def main() -> None:
     """Print a row for each way and dtype."""
     size, leaves = [*map(int, sys.argv[1:]), 4_000_000, 10][:2]
     print(", ".join(machine.describe().values()), f"{leaves} leaves of {size}")
-    print(f"{'':24}{'held':>16}{'after':>16}{'branch':>16}{'Optax':>16}{'alone':>16}")
+    print(
+        f"{'':24}{'selected':>16}{'after':>16}{'branch':>16}{'Optax':>16}{'alone':>16}"
+    )
     for label, dtype, mu in (
         ("float32", jnp.float32, None),
         ("bfloat16", jnp.bfloat16, None),
@@ -75,7 +77,7 @@ def main() -> None:
         params = {f"w{i}": jnp.ones((size,), dtype) for i in range(leaves)}
         tx = steepest.adamw(1e-3, mu_dtype=mu)
         peer = optax.apply_if_finite(optax.adamw(1e-3, mu_dtype=mu), 3)
-        ways = (held, chosen_after, branch)
+        ways = (selected, chosen_after, branch)
         steps = [(skipping(way, tx), tx.init) for way in ways]
         steps += [(_plain(peer), peer.init), (_plain(tx), tx.init)]
         rows = [compiled(step, init, params) for step, init in steps]
