@@ -97,6 +97,7 @@ RUNS = {
     "pack": "makes no transformation",
     "make_step": "makes no transformation",
     "make_train_step": "makes no transformation",
+    "optimizer": "takes a function that makes one",
     "mechanize": "with another learning rate",
     "schedule_free": "at other params",
     "schedule_free_eval_params": "makes no transformation",

@@ -30,7 +30,6 @@ from typing import Any, get_args, Literal, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from ._mesh import MeshAxes
@@ -216,7 +215,7 @@ class Rule:
         """
         return tuple(f"last_{k}" if k in ("g", "p") else k for k in self.memory)
 
-    def begin(self, p: ArrayLike | jax.ShapeDtypeStruct) -> dict[str, PyTree]:
+    def begin(self, p: object) -> dict[str, PyTree]:
         """The initial memory of a leaf, by name.
 
         Args:

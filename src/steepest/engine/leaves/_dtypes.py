@@ -7,6 +7,7 @@ param if it is wider, so that float32 weights do not get bfloat16 updates.
 
 import contextlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
-from ...core import Param
+from ...core import Param, Real
 from ...numerics import inlined, is_inexact, wide_dtype
 
 
@@ -30,11 +31,11 @@ def update_dtype(g: Param, p: Param | None) -> np.dtype:
         return jnp.promote_types(g.dtype, p.dtype)
 
 
-def widen(x: Array, real: DTypeLike, *, integers: bool = False) -> Array:
+def widen(x: Any, real: DTypeLike, *, integers: bool = False) -> Any:
     """`x` in the precision of `real`. Random keys and integers are unchanged.
 
     Args:
-        x: an array, or a random key.
+        x: an array, a random key, or a Python number, which is unchanged.
         real: the real dtype to compute in.
         integers: whether to convert integers too.
     """
@@ -79,14 +80,14 @@ def wide(f: Callable[..., Array]) -> Callable[..., list[Array]]:
     """
 
     @inlined
-    def one(numbers: Sequence[Array], leaves: Sequence[Array]) -> Array:
+    def one(numbers: Sequence[Real], leaves: Sequence[Array]) -> Array:
         real = wide_dtype(leaves)
         with mixing(leaves):
             result = f(*(widen(x, real) for x in (*numbers, *leaves)))
         return restore(result, leaves[-1].dtype)
 
     @jax.jit
-    def many(numbers: Sequence[Array], rows: Sequence[Sequence[Array]]) -> list[Array]:
+    def many(numbers: Sequence[Real], rows: Sequence[Sequence[Array]]) -> list[Array]:
         return [one(numbers, row) for row in rows]
 
     return many

@@ -119,7 +119,7 @@ def joined(
     """
 
     def formula(
-        g: Array, p: Array | None, row: Row, numbers: tuple[Array, ...]
+        g: Array, p: Array | None, row: Row, numbers: Numbers
     ) -> tuple[Array, Row]:
         real = wide_dtype(jax.tree.leaves((g, p, row)))
         u = widen(g, real, integers=True)
@@ -153,9 +153,7 @@ def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], PyTree]:
     """
 
     @jax.jit
-    def measured(
-        g: Array, p: Array | None, row: Row, numbers: tuple[Array, ...]
-    ) -> PyTree:
+    def measured(g: Array, p: Array | None, row: Row, numbers: Numbers) -> PyTree:
         real = wide_dtype(jax.tree.leaves((g, p, row)))
         g = widen(g, real, integers=True)
         p, row, mine = jax.tree.map(lambda x: widen(x, real), (p, row, numbers))
