@@ -21,7 +21,8 @@ from ._svg import document, line, Panel, tag, text
 SIZE = (640, 316)  # pixels
 STEPS = 100
 RATES = [float(f"{a}e{b}") for b in range(-4, 1) for a in (1, 2, 5)] + [10.0]
-# What each picture shows, by its name. Wrappers are shown around SGD or Adam.
+# What each picture shows, by its name. Wrappers are shown around SGD or Adam. `dpsgd`
+# has none: it takes one gradient per example.
 OPTIMIZERS = {
     **{one.name: one.name for one in optimizers()},
     "galore": "galore(rank=1, update_proj_gap=5)",  # its own gap is 200 steps
