@@ -1,0 +1,1 @@
+"""The documentation, and the commands that make its pictures."""
