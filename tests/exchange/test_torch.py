@@ -114,6 +114,40 @@ def test_a_run_of_steepest_goes_on_in_torch(name):
     _near(cases.ours(found), cases.ours(end["params"]), case.rtol)
 
 
+def _model(torch, dtype):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2)).to(dtype)
+    return model, list(model.named_parameters())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_named_parameters_in_two_groups(dtype):
+    torch = pytest.importorskip("torch")
+    model, named = _model(torch, getattr(torch, dtype))
+    weights = [x for x in named if "weight" in x[0]]
+    biases = [x for x in named if "bias" in x[0]]
+    groups = [{"params": weights}, {"params": biases, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=0.1, weight_decay=0.2)
+    for _ in range(3):
+        for x in model.parameters():
+            x.grad = torch.randn_like(x)
+        optimizer.step()
+    numpy = {k: x.detach().float().numpy() for k, x in named}
+    params = {k: jax.numpy.asarray(x, dtype) for k, x in numpy.items()}
+    tx = steepest.adamw(0.1, weight_decay=0.2, mask="weight")
+    names = {k: k for k in params}
+    state = steepest.from_torch(optimizer.state_dict(), params, tx, names=names)
+    like = optimizer.state_dict()
+    back = steepest.to_torch(
+        state, params, tx, like=like, names=names, tensor=torch.from_numpy
+    )
+    optimizer.load_state_dict(back)
+    for k, row in like["state"].items():
+        for key, x in row.items():
+            new = optimizer.state_dict()["state"][k][key]
+            assert new.dtype == x.dtype and torch.equal(new, x), key
+
+
 def test_the_stored_runs_are_torchs():
     pytest.importorskip("torch")
     from ._torch_run import run

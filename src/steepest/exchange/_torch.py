@@ -21,7 +21,7 @@ from ._torch_kinds import (
 )
 from ._torch_meaning import check_kind, check_memory, eps_effects, factor, Row
 from ._torch_parts import converted, Parts
-from ._torch_slots import as_numpy, Names, Slot, slots, Transpose, written
+from ._torch_slots import as_numpy, by_leaf, Names, Slot, slots, Transpose, written
 
 # Where torch adds eps in another place.
 _SQUARES = {"Adagrad": "sum_of_squares", "RAdam": "nu"}
@@ -86,18 +86,17 @@ def from_torch(
         for slot in slots(name, one, params, its, transpose)
     ]
     parts = Parts(name, tx, params)
-    rows = {slot.leaf: _row(name, parts, slot) for slot in found}
+    old = parts.plan.split(as_inner(name, "tx", tx).init(params))
+    parts.check(old)
+    rows = {k: _row(name, parts, slot) for k, slot in by_leaf(name, found).items()}
     for row in rows.values():
         check_kind(name, row)
         check_memory(name, row)
-    state = as_inner(name, "tx", tx).init(params)
-    old = parts.plan.split(state)
-    parts.check(old)
-    _warn(name, rows, count, lambda row, field: converted(name, row, row.rules, field))
     new = [
         parts.filled(k, rows, part, count) if isinstance(rule, Rule) else part
         for k, (rule, part) in enumerate(zip(parts.bodies, old, strict=True))
     ]
+    _warn(name, rows, count, lambda row, field: converted(name, row, row.rules, field))
     return parts.plan.join(new)
 
 
@@ -148,19 +147,20 @@ def to_torch(
     if like is None:
         like, names = _blank(name, parts, old, names, count)
     rows = {}
-    for slot in slots(name, {**like, "state": {}}, params, names, transpose):
+    found = slots(name, {**like, "state": {}}, params, names, transpose)
+    for slot in by_leaf(name, found).values():
         row = _row(name, parts, slot)
         steps = parts.steps(slot.leaf, old)
         t = count if steps is None else steps
         rows[slot.leaf] = row._replace(t=t)
         check_kind(name, rows[slot.leaf])
     array = lambda row, field: parts.array(row.slot.leaf, field, old)
-    _warn(name, rows, count, array)
     convert = tensor or (lambda x: x)
     memory = {
         row.slot.key: {k: convert(x) for k, x in _memory(name, row, array).items()}
         for row in rows.values()
     }
+    _warn(name, rows, count, array)
     groups = [
         {**group, "params": list(group["params"])} for group in like["param_groups"]
     ]

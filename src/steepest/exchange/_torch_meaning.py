@@ -223,12 +223,18 @@ def _nadam(name: str, row: Row) -> None:
     product = row.slot.memory.get("mu_product")
     product = b1**t if product is None else float(product)
     if away > 1e-6 or abs(product - b1**t) > 1e-6:
+        advice = (
+            "Start it anew with `tx.init`, or go on in torch."
+            if name == "from_torch"
+            else "Leave out `like`: the result then has momentum_decay=1000, and "
+            "torch's momentum is constant too."
+        )
         raise ValueError(
             f"{name}: torch's NAdam raises its momentum during the run, and it is "
             f"still {away:.1%} below b1 (momentum_decay is "
             f"{row.slot.group['momentum_decay']}, at step {t}); the product of all "
             f"momenta is {product:.3g}, and b1^t is {b1**t:.3g}. steepest's `nadam` "
-            "has a constant momentum. Start it anew with `tx.init`, or go on in torch."
+            f"has a constant momentum. {advice}"
         )
 
 

@@ -50,30 +50,40 @@ class Parts:
         rule = self.bodies[k]
         assert isinstance(rule, Rule)
         mine = [leaf for leaf, on in enumerate(self.on[k]) if on]
+        self._check_leaves(rule, mine, rows)
         new: dict[str, Any] = {}
         if "count" in rule.shared and mine:
             new["count"] = _like(self._count(rule, mine, rows, count), part.count)
         for field in rule.memory:
             tree = Leaves(getattr(part, field))
             arrays = [
-                x if x is None else _like(self._read(rule, leaf, rows, field, x), x)
+                x
+                if x is None
+                else _like(self._read(rule, rows[leaf], field, x.shape), x)
                 for leaf, x in zip(mine, tree.arrays, strict=True)
             ]
             new[field] = tree.like(arrays)
         return part._replace(**new)
 
+    def _check_leaves(
+        self, rule: Rule, leaves: list[int], rows: Mapping[int, Row]
+    ) -> None:
+        """Check that torch has the leaves that a rule keeps memory for."""
+        for leaf in leaves:
+            missing = self.leaves.arrays[leaf] is not None and leaf not in rows
+            if missing and rule.memory:
+                raise ValueError(
+                    f"{self.name}: tx applies {rule.name} to leaf "
+                    f"{self.leaves.path(leaf)}, which is not in the state dict. Add it "
+                    "to `names`, pass the state dict of its optimizer too, or mask it "
+                    "in tx."
+                )
+
     def _read(
-        self, rule: Rule, leaf: int, rows: Mapping[int, Row], field: str, old: Array
+        self, rule: Rule, row: Row, field: str, shape: tuple[int, ...]
     ) -> np.ndarray:
-        if leaf not in rows:
-            path = self.leaves.path(leaf)
-            raise ValueError(
-                f"{self.name}: tx applies {rule.name} to leaf {path}, which is not in "
-                "the state dict. Add it to `names`, pass the state dict of its "
-                "optimizer too, or mask it in tx."
-            )
-        memory = converted(self.name, rows[leaf], [rule], field)
-        return np.zeros(old.shape) if memory is None else memory
+        memory = converted(self.name, row, [rule], field)
+        return np.zeros(shape) if memory is None else memory
 
     def _count(
         self, rule: Rule, leaves: list[int], rows: Mapping[int, Row], count: int | None

@@ -70,13 +70,25 @@ def slots(
         result.append(
             Slot(key, title, group, mine, paths[path], path, shape, axes[path])
         )
-    twice = [x.path for x in result if sum(x.leaf == y.leaf for y in result) > 1]
-    if twice:
-        raise ValueError(
-            f"{name}: names gives {twice[0]!r} to several parameters of torch, "
-            "expected each path once."
-        )
     return result
+
+
+def by_leaf(name: str, found: list[Slot]) -> dict[int, Slot]:
+    """The slot of each leaf.
+
+    Args:
+        name: name used in error messages.
+        found: the slots of one optimizer or of several.
+    """
+    slot_of: dict[int, Slot] = {}
+    for slot in found:
+        if slot.leaf in slot_of:
+            raise ValueError(
+                f"{name}: names gives {slot.path!r} to several parameters of torch, "
+                "expected each path once."
+            )
+        slot_of[slot.leaf] = slot
+    return slot_of
 
 
 def read(name: str, slot: Slot, key: str) -> np.ndarray:
@@ -193,7 +205,7 @@ def _paths(
     if names is None or not isinstance(names, Mapping):
         given: list[str | None] = [*paths] if names is None else [*names]
         if len(given) != len(rows):
-            what = f"params has {len(given)} leaves"
+            what = f"params has {len(given)} {'leaf' if len(given) == 1 else 'leaves'}"
             if names is not None:
                 what = f"names has {len(given)} paths"
             raise ValueError(
