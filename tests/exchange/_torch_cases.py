@@ -35,7 +35,8 @@ class Case:
     rate: Callable[[int], float] | None = None  # the step -> lr
     matrices: bool = False  # without the bias
     wide: bool = False  # torch's Newton-Schulz in float32 instead of bfloat16
-    rtol: float = 2e-6
+    # The largest difference of a param, over the largest movement after the move.
+    tolerance: float = 2e-5
     more: dict[str, Any] = field(default_factory=dict)  # for `from_torch`
 
     @property
@@ -128,7 +129,6 @@ CASES = {
         "RMSprop",
         {**_RMS, "momentum": 0.5, "centered": True},
         lambda: steepest.rmsprop(0.02, eps_in_sqrt=False, momentum=0.5, centered=True),
-        rtol=2e-5,  # the mean square minus the square of the mean
     ),
     "rmsprop_schedule": Case(
         "RMSprop",
@@ -165,15 +165,16 @@ CASES = {
         },
         lambda: steepest.nadamw(0.02, weight_decay=0.1),
     ),
-    # From step 6 on its mean square is used.
-    "radam": Case("RAdam", {"lr": 0.02}, lambda: steepest.radam(0.02), rtol=2e-5),
+    # torch computes `r` in float64. In float32 it loses digits right after step 6, from
+    # which on the mean square is used; with JAX_ENABLE_X64 the difference is 1e-5.
+    "radam": Case("RAdam", {"lr": 0.02}, lambda: steepest.radam(0.02), tolerance=1e-2),
     "muon": Case(
         "Muon",
         {"lr": 0.02, "weight_decay": 0.1},
         _muon,
         matrices=True,
         wide=True,
-        rtol=1e-5,
+        tolerance=1e-4,
     ),
     "muon_rms": Case(
         "Muon",
@@ -181,7 +182,7 @@ CASES = {
         lambda: _muon(nesterov=False, scale="rms"),
         matrices=True,
         wide=True,
-        rtol=1e-5,
+        tolerance=1e-4,
     ),
     # torch computes the polynomials in bfloat16, so an update is within 2%.
     "muon_bfloat16": Case(
@@ -189,7 +190,7 @@ CASES = {
         {"lr": 0.02, "weight_decay": 0.1},
         _muon,
         matrices=True,
-        rtol=2e-2,
+        tolerance=2e-2,
     ),
 }
 
