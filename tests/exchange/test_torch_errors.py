@@ -306,6 +306,25 @@ def test_what_cannot_be_converted_is_refused(name, as_users_do):
     assert says in str(raised.value)
 
 
+def test_a_state_of_another_optimizer_is_refused(as_users_do):
+    tx = steepest.adam(0.1)
+    with pytest.raises(
+        ValueError, match=r"to_torch: leaf .* is in the state of tx and"
+    ):
+        steepest.to_torch(steepest.sgd(0.1).init(P), P, tx)
+    with pytest.raises(ValueError, match=r"has shape \(3,\), expected \(2, 3\)"):
+        steepest.to_torch(tx.init({"w": jnp.zeros(3)}), P, tx)
+
+
+def test_torch_cannot_have_a_constant_momentum_and_raise_it(as_users_do):
+    tx = steepest.nadam(0.1)
+    like = _dict({}, **_PLAIN, momentum_decay=4e-3)
+    with pytest.raises(
+        ValueError, match="momentum_decay=1000, and torch's momentum is"
+    ):
+        steepest.to_torch(tx.init(P), P, tx, like=like)
+
+
 def test_leaves_with_other_counts_need_their_own_transformation(as_users_do):
     params = {"a": jnp.zeros(2), "b": jnp.zeros(2)}
     state = _adam([(2,), (2,)], named=False)

@@ -225,6 +225,21 @@ def test_the_rate_of_a_schedule_is_that_of_the_next_step():
     )
 
 
+def test_maximize_is_named():
+    state = _adam([(2,)], named=False, maximize=True)
+    with pytest.warns(UnusualValueWarning, match="so tx needs the negative gradients"):
+        steepest.from_torch(state, jnp.zeros(2), steepest.adam(0.1))
+
+
+def test_an_older_torch_does_not_say_whether_decay_is_decoupled():
+    state = _adam([(2,)], named=False, weight_decay=0.1)
+    del state["param_groups"][0]["decoupled_weight_decay"]
+    decay = steepest.add_decayed_weights(0.1)
+    both = (steepest.adamw(0.1, weight_decay=0.1), [decay, steepest.adam(0.1)])
+    steepest.from_torch(state, jnp.zeros(2), both[0])
+    steepest.from_torch(state, jnp.zeros(2), steepest.chain(*both[1]))
+
+
 def test_a_run_that_has_not_begun():
     tx = steepest.adam(0.1)
     params = {"w": jnp.ones(2)}

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from ..core import AnyTransformation, as_inner, OptState, Params, Rule, unusual
-from ..tree import key_paths
+from ..tree import first_difference, key_paths
 from ._torch_kinds import (
     blank_group,
     differences,
@@ -142,6 +143,7 @@ def to_torch(
     """
     name = "to_torch"
     parts = Parts(name, tx, params)
+    _check_state(name, state, jax.eval_shape(as_inner(name, "tx", tx).init, params))
     old = parts.plan.split(state)
     parts.check(old)
     if like is None:
@@ -165,6 +167,22 @@ def to_torch(
         {**group, "params": list(group["params"])} for group in like["param_groups"]
     ]
     return {"state": {k: x for k, x in memory.items() if x}, "param_groups": groups}
+
+
+def _check_state(name: str, state: OptState, initial: OptState) -> None:
+    """Check that a state has the structure and the shapes of an initial one."""
+    advice = "Pass the state of this tx for these params."
+    if jax.tree.structure(state) != jax.tree.structure(initial):
+        both = ("state", "state of tx")
+        difference = first_difference(state, initial, both)
+        raise ValueError(f"{name}: {difference}. {advice}")
+    rows = jax.tree_util.tree_leaves_with_path(state)
+    for (path, x), y in zip(rows, jax.tree.leaves(initial), strict=True):
+        if np.shape(x) != y.shape:
+            raise ValueError(
+                f"{name}: leaf {jax.tree_util.keystr(path)} of the state has shape "
+                f"{np.shape(x)}, expected {y.shape}. {advice}"
+            )
 
 
 def _row(name: str, parts: Parts, slot: Slot) -> Row:
@@ -259,7 +277,7 @@ def _warn(
             clauses.setdefault(clause, []).append(row.slot.path)
         if row.slot.group.get("maximize"):
             clauses.setdefault(
-                "maximize is True in torch, so its memory is of the negative gradients",
+                "maximize is True in torch, so tx needs the negative gradients",
                 [],
             ).append(row.slot.path)
         x = array(row, _SQUARES[row.kind]) if row.kind in _SQUARES else None

@@ -36,7 +36,9 @@ class Parts:
             if isinstance(link.body, Rule) or not jax.tree.leaves(state):
                 continue
             info = wrapper_info(link.body)
-            put = f", and put the result into the field `{info.at}`" if info else ""
+            put = ""
+            if info and info.at:
+                put = f", and put the result into the field `{info.at}`"
             raise TypeError(
                 f"{self.name}: tx contains {link.name}, whose state torch does not "
                 "have. Expected a chain, mask or partition of optimizers. Convert the "
