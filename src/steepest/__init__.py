@@ -111,9 +111,11 @@ from .engine import (
 from .exchange import (
     from_config as from_config,
     from_optax as from_optax,
+    from_torch as from_torch,
     install_as_optax as install_as_optax,
     to_config as to_config,
     to_optax as to_optax,
+    to_torch as to_torch,
 )
 from .losses import (
     convex_kl_divergence as convex_kl_divergence,

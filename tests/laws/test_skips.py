@@ -90,6 +90,8 @@ RUNS = {
     "metrics": "makes no transformation",
     "to_optax": "runs it in every step, in other classes",
     "from_optax": "runs it in every step, in other classes",
+    "from_torch": "makes no transformation",
+    "to_torch": "makes no transformation",
     "read": "makes no transformation",
     "lbfgs": "the line search, in every step",
     "sophia": "the estimator, in every step",

@@ -100,6 +100,25 @@ BAD = {
         "Choose leaves by a pattern (`mask=r'kernel'`), and make schedules with "
         "functions of steepest.",
     ),
+    "from_torch": Bad(
+        lambda: steepest.from_torch(
+            {"model": {}, "optimizer": {"state": {}, "param_groups": []}},
+            params(),
+            steepest.adam(0.1),
+        ),
+        TypeError,
+        "from_torch: state_dict has the keys ['model', 'optimizer'], expected the keys "
+        "'state' and 'param_groups'. Pass `state_dict['optimizer']`.",
+    ),
+    "to_torch": Bad(
+        lambda: steepest.to_torch(
+            steepest.lion(0.1).init(params()), params(), steepest.lion(0.1)
+        ),
+        ValueError,
+        "to_torch: tx applies scale_by_lion to leaf 'b', which torch does not have. "
+        "Expected one of: scale_by_adam, scale_by_polar, scale_by_radam, scale_by_rms, "
+        "scale_by_rss, scale_by_stddev, trace.",
+    ),
     "stateless": Bad(
         lambda: steepest.stateless(0.1),
         TypeError,

@@ -1,5 +1,6 @@
-"""Conversion to and from Optax and JSON."""
+"""Conversion to and from Optax, torch and JSON."""
 
 from ._config import from_config as from_config, to_config as to_config
 from ._install import install_as_optax as install_as_optax
 from ._optax import from_optax as from_optax, to_optax as to_optax
+from ._torch import from_torch as from_torch, to_torch as to_torch
