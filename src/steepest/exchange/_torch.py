@@ -81,7 +81,7 @@ def from_torch(
             "or a dict of paths for each."
         )
     given: list[Any] = list(names) if several and names is not None else [names]
-    found = [
+    all_slots = [
         slot
         for one, its in zip(dicts, given, strict=True)
         for slot in slots(name, one, params, its, transpose)
@@ -89,7 +89,7 @@ def from_torch(
     parts = Parts(name, tx, params)
     old = parts.plan.split(as_inner(name, "tx", tx).init(params))
     parts.check(old)
-    rows = {k: _row(name, parts, slot) for k, slot in by_leaf(name, found).items()}
+    rows = {k: _row(name, parts, slot) for k, slot in by_leaf(name, all_slots).items()}
     for row in rows.values():
         check_kind(name, row)
         check_memory(name, row)
@@ -125,8 +125,12 @@ def to_torch(
         like: the state dict of the torch optimizer to load the result into; needed if
             it has several param groups or numbers that `tx` does not have. By default
             one group with the numbers of `tx`.
-        names: as for `from_torch`. The leaves that it leaves out are not converted.
-        transpose: as for `from_torch`.
+        names: a list of paths in torch's order (group after group), or a dict from
+            torch's names or indices to paths. The leaves that it leaves out are not
+            converted. By default torch's order is that of `jax.tree.leaves(params)`.
+        transpose: the leaves whose axes are not in torch's order: a regular expression
+            for the paths of matrices that are transposed, or a list of them; or a dict
+            from those to the order of torch's axes in the leaf.
         count: the number of steps taken, if `tx` keeps no count; by default 0. torch
             stores it for RMSprop and Adagrad, but does not need it.
         tensor: converts every array, such as `torch.from_numpy`; by default the arrays
@@ -149,8 +153,8 @@ def to_torch(
     if like is None:
         like, names = _blank(name, parts, old, names, count)
     rows = {}
-    found = slots(name, {**like, "state": {}}, params, names, transpose)
-    for slot in by_leaf(name, found).values():
+    all_slots = slots(name, {**like, "state": {}}, params, names, transpose)
+    for slot in by_leaf(name, all_slots).values():
         row = _row(name, parts, slot)
         steps = parts.steps(slot.leaf, old)
         t = count if steps is None else steps
