@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test check format lint types neighbours bench race chromium clean
+.PHONY: test check docs format lint types neighbours bench race chromium clean
 
 test: .venv/tests chromium  ## the tests
 	$(BIN)/python -m pytest -n 2 -q
@@ -16,6 +16,9 @@ check: .venv/tests .venv/dev  ## format, lint, types, tests, as CI runs them
 format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/docs  ## the site, in out/docs; every warning is an error
+	$(BIN)/sphinx-build -W --keep-going -n -q -d out/doctrees docs out/docs
 
 neighbours: .venv/tests .venv/neighbours  ## the libraries that take optimizers take ours
 	$(BIN)/python -m pytest -q tests/exchange/test_neighbours.py

@@ -1,0 +1,1 @@
+"""The pages: links, and the reference."""
