@@ -37,8 +37,8 @@ def paragraphs(doc: str) -> str:
         else:  # text, and formulas, which are indented
             for piece in re.split(r"\n\n+", block):
                 code = piece.startswith("    ")
-                body = fenced("text", dedent(piece)) if code else escaped(piece)
-                parts.append(body)
+                plain = lambda text: _linked(escaped(text))
+                parts.append(fenced("text", dedent(piece)) if code else plain(piece))
     return "\n\n".join(_joined(parts))
 
 
@@ -159,9 +159,9 @@ def _class(thing: Thing, node: ast.ClassDef) -> str:
     for child in node.body:
         if isinstance(child, ast.AnnAssign) and not _private(child):
             name = ast.unparse(child.target)
-            if name not in described:
-                about = escaped(comment_of(thing.module, child))
-                fields.append(f":ivar {escaped(name)}: {about}".rstrip())
+            about = escaped(comment_of(thing.module, child))
+            if about and name not in described:
+                fields.append(f":ivar {escaped(name)}: {about}")
     if fields:
         parts.append("\n".join(fields))
     for child in node.body:
@@ -186,7 +186,7 @@ def references(doc: str) -> list[str]:
     """The papers in the docstring of a module, as Markdown."""
     found: list[str] = []
     for block in doc.split("\n\n")[1:]:
-        if re.search(r", (19|20)\d\d\b", block):
+        if re.search(r",\s(19|20)\d\d\b", block):
             complete = True
             for line in block.splitlines():
                 if complete and not line.startswith("("):

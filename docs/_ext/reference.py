@@ -63,7 +63,11 @@ GROUPS = {
     ),
     "numerics": ("Numerics", "Functions of one array, for writing optimizers."),
     "check": ("Checks", "Checks of arguments, for writing optimizers."),
-    "engine": ("Engine", "What turns rules into transformations."),
+    "engine": (
+        "Engine",
+        "What turns rules into transformations: the rest of `steepest.core` and "
+        "`steepest.engine`. These names may change.",
+    ),
 }
 ELSEWHERE = {
     "combine": "wrappers",
@@ -99,7 +103,7 @@ def page_of(thing: Thing) -> str:
     module = thing.module.removeprefix("steepest.")
     page = ELSEWHERE.get(module) or ELSEWHERE.get(thing.room, thing.room)
     top = thing.name.count(".") == 1
-    return "engine" if page == "steps" and not top else page
+    return "engine" if page in ("steps", "types") and not top else page
 
 
 @cache
@@ -180,7 +184,8 @@ def _group(page: str, members: list[Thing]) -> str:
         doc = _module_doc(module)
         name = doc.partition("\n\n")[0].rstrip(".").replace("\n", " ")
         parts.append(f"## {escaped(name.partition(': ')[0])}")
-        for thing in sorted(inside, key=lambda x: x.node.lineno):
+        is_class = lambda x: isinstance(x.node, ast.ClassDef)
+        for thing in sorted(inside, key=lambda x: (is_class(x), x.node.lineno)):
             parts += [entry(thing), _picture(thing, "../")]
         parts += [f"- {text}" for text in references(doc)]
     return "\n\n".join(parts)
@@ -195,8 +200,7 @@ def _optimizers(recipes: list[Thing]) -> str:
     rows = []
     for thing in sorted(recipes, key=lambda x: x.name):
         page = page_of(thing).removeprefix("optimizers/")
-        size = f"{sum(row.bytes for row in state_of(thing)) / SIDE**2:.3g}"
-        rows.append([f"{{doc}}`{page} <{page}>`", _cell(thing.summary), size])
+        rows.append([f"{{doc}}`{page} <{page}>`", _cell(thing.summary), _size(thing)])
     parts.append(_table("| optimizer | update | bytes per parameter |", rows))
     pages = [page_of(x).removeprefix("optimizers/") for x in recipes]
     parts.append(_toctree(sorted(pages), ":hidden:"))
@@ -235,19 +239,27 @@ def _file(thing: Thing) -> str:
 
 
 def _formulas(thing: Thing) -> list[Thing]:
-    """The transformations that a recipe's docstring names, the nearest first."""
+    """The transformations of a recipe that have the formula, the nearest first.
+
+    Its docstring names them; if not, they are in the same file.
+    """
     found: list[Thing] = []
     todo = [thing]
     while todo:
-        doc = head(todo.pop(0).doc)
-        for text in re.findall(r"`([\w.]+)`", doc):
+        for text in re.findall(r"`([\w.]+)`", head(todo.pop(0).doc)):
             other = things().get(links().get(text, ""))
-            if other is None or other in [thing, *found]:
-                continue
-            if other.is_optimizer or other.short.startswith("scale_by_"):
+            if other and other not in [thing, *found] and _has_formula(other):
                 found.append(other)
                 todo.append(other)
+    if not found:
+        inside = [x for x in things().values() if x.module == thing.module]
+        found = [x for x in inside if x.short.startswith("scale_by_")]
     return found
+
+
+def _has_formula(thing: Thing) -> bool:
+    """Whether it is a recipe, or a transformation with its formula in the docstring."""
+    return thing.is_optimizer or "\n\n    " in head(thing.doc)
 
 
 class Leaf:
@@ -313,17 +325,22 @@ def state_of(thing: Thing) -> list[Leaf]:
     return _state_of(thing.name)
 
 
+def _size(thing: Thing) -> str:
+    """Bytes of state per parameter."""
+    size = sum(leaf.bytes for leaf in state_of(thing)) / SIDE**2
+    return f"{size:.3g}" if size >= 1e-3 else "0"  # a count is next to nothing
+
+
 def _state(thing: Thing) -> str:
     leaves = state_of(thing)
     if not leaves:
         return "No state."
-    total = sum(leaf.bytes for leaf in leaves) / SIDE**2
     rows = []
     for leaf in leaves:
         about = _cell(_about(leaf.owner, leaf.field))
         rows.append([f"`{leaf.owner}`", f"`{leaf.field}`", f"`{leaf.type}`", about])
     text = (
-        f"**{total:.3g} bytes per parameter**, measured with `jax.eval_shape` on a "
+        f"**{_size(thing)} bytes per parameter**, measured with `jax.eval_shape` on a "
         f"float32 matrix of {SIDE} x {SIDE}, with the default arguments:"
     )
     return f"{text}\n\n{_table('| class | field | array | meaning |', rows)}"

@@ -159,8 +159,10 @@ def things() -> dict[str, Thing]:
     """Everything public, by full name."""
     found: dict[tuple[str, str], Thing] = {}
     for door, deprecated in [(x, old) for old in (False, True) for x in doors()]:
-        for name, source, original in exported(door, deprecated):
-            where, full = origin(source, original), f"{door}.{name}"
+        names = [(x, origin(*source)) for x, *source in exported(door, deprecated)]
+        # A second name, such as `multi_transform`, comes after the first, `partition`.
+        for name, where in sorted(names, key=lambda x: x[0] != x[1][1]):
+            full = f"{door}.{name}"
             if where in found:
                 found[where].others.append(full)
             else:

@@ -86,6 +86,13 @@ def test_adamw_shows_its_formula_its_state_and_its_paper():
     assert "[arXiv:1711.05101](<https://arxiv.org/abs/1711.05101>)" in text
 
 
+def test_every_optimizer_has_its_paper():
+    """From the docstring of its file."""
+    for page, text in pages().items():
+        if page.startswith("optimizers/") and page != "optimizers/index":
+            assert "\n## References\n" in text, page
+
+
 def test_a_docstring_becomes_markdown():
     doc = """Multiply *all*.
 
@@ -116,8 +123,8 @@ Args:
 def test_references_may_take_several_lines():
     doc = """A title.
 
-One, A paper of
-2 lines, 2018, arXiv:1801.00001 (and a
+One, A paper of several lines,
+2018, arXiv:1801.00001 (and a
 remark)
 Two, Another, 1983
 Three, With an address, 2006,
