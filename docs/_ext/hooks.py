@@ -10,11 +10,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
 from . import surface
+from .files import DOCS, ROOT, with_file_links
 from .reference import pages
-
-DOCS = Path(__file__).parents[1]
-ROOT = DOCS.parent
-LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\((\.\./[^)\s]+)\)")
 
 
 def project() -> dict:
@@ -43,25 +40,9 @@ def write_reference(app: Sphinx) -> None:
 
 
 def link_files(app: Sphinx, name: str, source: list[str]) -> None:
-    """Links to files outside `docs`: to the repository, or plain text without one.
-
-    In the pages they are relative, so they also work where the repository is shown.
-    """
-    page = app.env.doc2path(name)
-
-    def replaced(match: re.Match[str]) -> str:
-        text, target = match.groups()
-        path, _, anchor = target.partition("#")
-        file = (Path(page).parent / path).resolve()
-        if file.is_relative_to(DOCS):
-            return match[0]
-        if not repository():
-            return text
-        kind = "tree" if file.is_dir() else "blob"
-        where = f"{repository()}/{kind}/main/{file.relative_to(ROOT).as_posix()}"
-        return f"[{text}]({where}{'#' + anchor if anchor else ''})"
-
-    source[0] = LINK.sub(replaced, source[0])
+    """Links to files outside `docs` lead to the repository: see `with_file_links`."""
+    page = Path(app.env.doc2path(name))
+    source[0] = with_file_links(source[0], page, repository())
 
 
 def drop_globs(app: Sphinx, name: str, source: list[str]) -> None:

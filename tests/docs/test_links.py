@@ -5,6 +5,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from _ext.files import with_file_links
 
 ROOT = Path(__file__).parents[2]
 GENERATED = ROOT / "docs" / "reference"
@@ -83,3 +84,14 @@ def test_anchors_are_github_s(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# One, `two_x`\n```\n# no\n```\n## A (b) c\n## A (b) c\n")
     assert _anchors(page) == {"one-two_x", "a-b-c", "a-b-c-1"}
+
+
+def test_links_to_files_lead_to_the_repository():
+    page = ROOT / "docs" / "guides" / "x.md"
+    text = "[a](../../src/steepest/__init__.py#L1), [b](../race.md), [c](../../tests)"
+    there = "https://git.invalid/steepest"
+    assert with_file_links(text, page, there) == (
+        f"[a]({there}/blob/main/src/steepest/__init__.py#L1), [b](../race.md), "
+        f"[c]({there}/tree/main/tests)"
+    )
+    assert with_file_links(text, page, "") == "a, [b](../race.md), c"
