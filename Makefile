@@ -2,20 +2,24 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: test check format lint types neighbours bench race chromium clean
+.PHONY: test check docs format lint types neighbours bench race chromium clean
 
 test: .venv/tests chromium  ## the tests
 	$(BIN)/python -m pytest -n 2 -q
 
-check: .venv/tests .venv/dev  ## format, lint, types, tests, as CI runs them
+check: .venv/tests .venv/dev  ## format, lint, types, tests, site, as CI runs them
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(MAKE) test
+	$(MAKE) docs
 
 format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: .venv/docs  ## the site, in out/docs; every warning is an error
+	$(BIN)/sphinx-build -W --keep-going -n -q -E -d out/doctrees docs out/docs
 
 neighbours: .venv/tests .venv/neighbours  ## the libraries that take optimizers take ours
 	$(BIN)/python -m pytest -q tests/exchange/test_neighbours.py

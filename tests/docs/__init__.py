@@ -1,1 +1,1 @@
-"""Tests of the documentation's pictures."""
+"""The site: links, the reference, and the pictures."""
