@@ -30,6 +30,22 @@ def test_python_in_the_docs_runs(path: Path):
         exec(compile(block, str(path), "exec"), scope)
 
 
+@pytest.mark.parametrize(
+    "package, page",
+    [
+        ("orbax.checkpoint", "checkpoints"),
+        ("safetensors", "checkpoints"),
+        ("torch", "from-torch"),
+        ("tqdm", "logging"),
+    ],
+)
+def test_the_recipe_for_a_package_runs(package, page):
+    """Skipped where `test_python_in_the_docs_runs` left the recipe out."""
+    text = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
+    assert re.search(rf"^    (import|from) {re.escape(package)}\b", text, re.MULTILINE)
+    pytest.importorskip(package)
+
+
 def test_links_between_pages_exist():
     for page in DOCS:
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
