@@ -36,8 +36,24 @@ def test_python_in_the_docs_runs(path: Path, monkeypatch, tmp_path):
             exec(compile(block, str(path), "exec"), scope)
 
 
-@pytest.mark.parametrize("path", [ROOT / "docs/from-optax.md"], ids=lambda p: p.name)
-def test_every_difference_names_a_test_that_exists(path: Path):
+@pytest.mark.parametrize(
+    "package, page",
+    [
+        ("orbax.checkpoint", "checkpoints"),
+        ("safetensors", "checkpoints"),
+        ("torch", "from-torch"),
+        ("tqdm", "logging"),
+    ],
+)
+def test_the_recipe_for_a_package_runs(package, page):
+    """Skipped where `test_python_in_the_docs_runs` left the recipe out."""
+    text = (ROOT / "docs" / "guides" / f"{page}.md").read_text()
+    assert re.search(rf"^    (import|from) {re.escape(package)}\b", text, re.MULTILINE)
+    pytest.importorskip(package)
+
+
+def test_every_difference_names_a_test_that_exists():
+    path = ROOT / "docs" / "from-optax.md"
     for line in re.findall(r"^\|.*\| ([^|]*) \|$", path.read_text(), re.MULTILINE):
         for file, test in re.findall(r"`([\w/]+(?:\.py|/))(?:::(\w+))?`", line):
             assert (ROOT / "tests" / file).exists(), file

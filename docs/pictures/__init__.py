@@ -1,1 +1,1 @@
-"""The pictures of the documentation: `python -m docs.pictures trajectories`."""
+"""The pictures of the documentation: `python -m docs.pictures`."""

@@ -4,6 +4,7 @@ from ._columns import columns as columns, notes as notes, verdict as verdict
 from ._numbers import at_rate as at_rate, count as count, number as number, rate as rate
 from ._page import page as page
 from ._pictures import pictures as pictures
+from ._plot import PlotLayout as PlotLayout
 from ._report import results as results, write_report as write_report
 from ._schedule import (
     guessed_steps as guessed_steps,

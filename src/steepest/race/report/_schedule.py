@@ -58,21 +58,31 @@ def guessed_steps(text: str) -> int:
     return min(math.ceil(1.1 * rest / digit) * digit, _BEYOND * named)
 
 
-def schedule_picture(text: str, counts: np.ndarray, values: np.ndarray) -> Picture:
+def schedule_picture(
+    text: str,
+    counts: np.ndarray,
+    values: np.ndarray,
+    layout: PlotLayout = _LAYOUT,
+    *,
+    from_zero: bool = False,
+) -> Picture:
     """Plot a schedule as SVG.
 
     Args:
         text: the title.
         counts: the steps.
         values: the schedule at these steps.
+        layout: the size of the picture.
+        from_zero: whether the vertical axis includes 0.
     """
-    y = fit(values.tolist(), TOP + _LAYOUT.height, TOP)
-    up = y.ticks(7)
-    box = room(_LAYOUT, up, 1)
+    shown = [*values.tolist(), *([0.0] if from_zero else [])]
+    y = fit(shown, TOP + layout.height, TOP)
+    up = y.ticks(round(layout.height / 47))
+    box = room(layout, up, 1)
     x = Scale(0.0, float(counts[-1]), box.left, box.right)
     frame = axes(
         box,
-        [(x(at), name) for at, name in x.ticks(8)],
+        [(x(at), name) for at, name in x.ticks(round(layout.width / 110))],
         [(y(at), name) for at, name in up],
         ("steps", text),
     )
@@ -81,4 +91,4 @@ def schedule_picture(text: str, counts: np.ndarray, values: np.ndarray) -> Pictu
     )
     says = f"From {values[0]:.3g} to {values[-1]:.3g} in {counts[-1]} steps."
     body = frame + series(0, line(*pixels))
-    return Picture("schedule", text, says, _LAYOUT.width, box.bottom + 50, body)
+    return Picture("schedule", text, says, layout.width, box.bottom + 50, body)
