@@ -35,7 +35,7 @@ release:  ## build the package, check it, and run it in a clean environment; no 
 	$(PYTHON) -m tools.release
 
 matrix:  ## a part of the tests, with the oldest and newest Python and JAX
-	$(PYTHON) -m tools.matrix
+	$(PYTHON) -m tools.matrix --keep out/matrix
 
 typing: .venv/typing  ## what mypy and pyright find in a user's script
 	$(BIN)/python -m tools.typecheck
