@@ -113,8 +113,9 @@ def try_pair(python: Path, name: str, needed: list[str], folder: Path) -> Outcom
         for part in ("pyproject.toml", "README.md", "CHANGELOG.md"):
             shutil.copy(ROOT / part, tests / part)
     done = attempt([programs / "python", "-m", "pytest", "-q", *TESTS], tests)
-    last = (done.stdout.strip().splitlines() or [""])[-1]
+    last = (done.stdout.strip().splitlines() or ["no output"])[-1]
     if done.returncode:
+        last = f"exit status {done.returncode}: {last}"
         print("\n".join(done.stdout.splitlines()[-60:]))
     print(f"{version} {name}: {time.perf_counter() - start:.0f} s", flush=True)
     return Outcome(version, name, versions, last, not done.returncode)
