@@ -31,6 +31,19 @@ bench: .venv/tests  ## the benchmark, as ratios to Optax; kept, and made into a 
 race: .venv/race  ## which optimizer, at which learning rate, with a report
 	$(BIN)/steepest race
 
+.PHONY: changelog release matrix typing
+changelog:  ## CHANGELOG.md, from the fragments in changes/
+	$(PYTHON) -m tools.changelog
+
+release:  ## build the package, check it, and run it in a clean environment; no upload
+	$(PYTHON) -m tools.release
+
+matrix:  ## a part of the tests, with the oldest and newest Python and JAX
+	$(PYTHON) -m tools.matrix --keep out/matrix
+
+typing: .venv/typing  ## what mypy and pyright find in a user's script
+	$(BIN)/python -m tools.typecheck
+
 # The tests of the report open it in a browser: Debian's, where it can be had.
 INSTALL := apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
 chromium:

@@ -4,7 +4,12 @@ import jax
 import jax.numpy as jnp
 
 import steepest
-from examples.haiku_dicts import network
+
+
+def network(params, x):
+    """Two layers."""
+    hidden = jnp.tanh(x @ params["hidden"]["w"] + params["hidden"]["b"])
+    return hidden @ params["head"]["w"] + params["head"]["b"]
 
 
 def main(steps: int = 100) -> list[float]:
@@ -13,8 +18,8 @@ def main(steps: int = 100) -> list[float]:
     y = jnp.sin(2 * x)
     first, second = jax.random.split(jax.random.key(0))
     params = {
-        "mlp/linear": {"w": jax.random.normal(first, (1, 16)), "b": jnp.zeros(16)},
-        "mlp/head": {"w": jax.random.normal(second, (16, 1)) / 4, "b": jnp.zeros(1)},
+        "hidden": {"w": jax.random.normal(first, (1, 16)), "b": jnp.zeros(16)},
+        "head": {"w": jax.random.normal(second, (16, 1)) / 4, "b": jnp.zeros(1)},
     }
     tx = steepest.MultiSteps(steepest.adam(0.04), every_k_schedule=2)
 

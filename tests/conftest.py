@@ -3,12 +3,16 @@
 import contextlib
 import gc
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 # Arrays are tiny here and thousands of programs are compiled, so LLVM need not
-# optimize. XLA's older emitters compile in half the time (JAX 0.10.2).
+# optimize. XLA's older emitters compile in half the time (JAX 0.10.2). JAX 0.12 does
+# not have them, and ends the process if it is given their flag.
 flags = ["--xla_force_host_platform_device_count=8"]
-flags += ["--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false"]
+flags += ["--xla_backend_optimization_level=0"]
+if version("jaxlib").startswith("0.10."):
+    flags += ["--xla_cpu_use_fusion_emitters=false"]
 os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
 
 # Programs are many objects that live long: looking for garbage among them takes time.

@@ -1,0 +1,1 @@
+"""A user's scripts. `make typing` runs mypy and pyright on them."""

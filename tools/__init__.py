@@ -1,0 +1,1 @@
+"""Commands for maintainers. `make` runs them; the wheel does not contain them."""
