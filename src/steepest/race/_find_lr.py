@@ -7,7 +7,7 @@ changes; then it falls; in the end it diverges.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from ._check import checked
 from ._model import Model, Run
-from ._problem import Data, Problem
+from ._problem import Data, Params, Problem
 from ._purity import randomness
 from ._settings import settings_of
 from .entrants import entrant
@@ -27,6 +27,8 @@ _FEWEST = 10  # a curve of fewer points has no slope
 _WINDOW = 0.05  # of all steps: the width of the smoothing window
 _LOST = 0.5  # of the improvement: a loss that has risen by this much diverges
 _RISEN = 0.05  # of that rise: up to here the loss counts as flat
+_NOISE = 8.0  # standard deviations of a median: smaller changes are noise
+_PERTURBED = 1e-3  # of the initial params: the noise added where there is none
 _ROUNDING = 1e-5  # of the loss: smaller changes are rounding errors
 
 
@@ -107,8 +109,38 @@ def find_lr(
             "without one, such as `adamw`."
         )
     rates = np.geomspace(lowest, highest, settings.steps)
-    losses = _losses(Model(known, one), rates, settings.seeds)
+    noisy = known if random.batches else _perturbed(known)
+    losses = _losses(Model(noisy, one), rates, settings.seeds)
     return _found(known.name, one.name, rates, losses)
+
+
+def _perturbed(problem: Problem) -> Problem:
+    """The problem with a loss at slightly perturbed params, at random in every step.
+
+    Without noise a run may converge exactly before its learning rate is too large. Its
+    gradient is then zero, and it never diverges.
+    """
+    init = problem.init(jax.random.key(0))
+    sizes = jax.tree.map(lambda p: jnp.sqrt(jnp.mean(jnp.abs(p) ** 2)), init)
+    most = max(map(float, jax.tree.leaves(sizes))) or 1.0
+    sizes = jax.tree.map(lambda size: float(size) or most, sizes)
+
+    def moved(params: Params, key: Array) -> Params:
+        def move(p: Array, size: float, key: Array) -> Array:
+            noise = jax.random.normal(key, jnp.shape(p), jnp.result_type(p))
+            return p + jnp.asarray(_PERTURBED * size, noise.dtype) * noise
+
+        treedef = jax.tree.structure(params)
+        keys = treedef.unflatten(jax.random.split(key, treedef.num_leaves))
+        return jax.tree.map(move, params, sizes, keys)
+
+    adjust = problem.adjust
+    return replace(
+        problem,
+        batches=lambda key, data: (problem.batches(key, data), key),
+        loss=lambda params, both: problem.loss(moved(params, both[1]), both[0]),
+        adjust=adjust and (lambda p, both: adjust(moved(p, both[1]), both[0])),
+    )
 
 
 def _losses(model: Model, rates: np.ndarray, seeds: tuple[int, ...]) -> np.ndarray:
@@ -153,41 +185,56 @@ def _found(
     half = max(1, round(_WINDOW * len(rates) / 2))
     with np.errstate(over="ignore", invalid="ignore"):
         curve = np.where(broken, np.inf, begun).mean(axis=0)
-        flat, end = _divergence(curve, half)
-    smooth = np.full(len(rates), np.nan)
-    smooth[:end] = _over_windows(np.mean, curve[:end], half)
-    slope = np.gradient(smooth, np.log(rates))
-    falls = np.where(slope < 0, slope, 0.0)  # NaN counts as flat
+        # Medians first: a short burst must not change the whole window.
+        median = _over_windows(np.median, curve, half)
+        noise = _noise(curve, half)
+        flat, end = _divergence(curve, median, noise)
+        smooth = np.full(len(rates), np.nan)
+        # The median is infinite where most of the window comes after a breakdown.
+        known = np.where(np.isfinite(median), median, curve)[:end]
+        smooth[:end] = _over_windows(np.mean, known, half)
+        slope = np.gradient(smooth, np.log(rates))
+        falls = smooth[0] - np.nanmin(smooth) > noise
     return RangeTest(
         problem=problem,
         optimizer=optimizer,
         rates=rates,
         losses=losses,
         smooth=smooth,
-        suggested=float(rates[falls.argmin()]) if falls.any() else None,
+        suggested=float(rates[np.nanargmin(slope)]) if falls else None,
         diverges=None if flat is None else float(rates[flat]),
     )
 
 
-def _divergence(curve: np.ndarray, half: int) -> tuple[int | None, int]:
+def _divergence(
+    curve: np.ndarray, median: np.ndarray, noise: float
+) -> tuple[int | None, int]:
     """The last step before the loss rises for good, and the number of steps to show.
 
-    The loss has diverged once it has lost half of its improvement again. From there we
-    go back to where the rise began. Without a divergence: `None`, and all steps.
+    The loss has diverged when it has lost half of its improvement again, and stays
+    there. From there we go back to where the rise began. Without a divergence: `None`,
+    and all steps.
     """
-    # Medians: one huge value near the end must not change the whole window.
-    median = _over_windows(np.median, curve, half)
     best = np.minimum.accumulate(median)
-    # At the first rates the params hardly move: what varies there is noise.
-    first = curve[: 2 * half + 1]
-    noise = first[np.isfinite(first)].std() + _ROUNDING * np.abs(best)
     rise = np.maximum(_LOST * (median[0] - best), noise)
     lost = (median - best > rise) | ~np.isfinite(curve)
-    if not lost.any():
-        return None, len(curve)
-    k = int(lost.argmax())
+    k = int(np.flatnonzero(~lost)[-1]) + 1
+    if k == len(curve):
+        return None, k
     (flat,) = np.nonzero(median[:k] <= best[k] + _RISEN * rise[k])
-    return int(flat[-1]) if len(flat) else k - 1, k
+    start = k - 1  # momentum may oscillate: go back no further than the last minimum
+    while start > 0 and median[start - 1] < median[start]:
+        start -= 1
+    return max([start, *flat.tolist()]), k
+
+
+def _noise(curve: np.ndarray, half: int) -> float:
+    """Changes of the smoothed loss up to this size mean nothing."""
+    # At the first rates the params hardly move: what varies there is noise.
+    first = curve[: max(len(curve) // 5, 3)]
+    changes = np.diff(first[np.isfinite(first)])
+    spread = np.sqrt(np.mean(changes**2) / 2) if len(changes) else 0.0
+    return float(_NOISE * spread / np.sqrt(2 * half + 1) + _ROUNDING * abs(curve[0]))
 
 
 def _over_windows(
