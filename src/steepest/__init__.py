@@ -25,7 +25,6 @@ if _typing.TYPE_CHECKING or not _lazy(
         optimizers as optimizers,
         perturbations as perturbations,
         projections as projections,
-        race as race,
         schedules as schedules,
         second_order as second_order,
         training as training,

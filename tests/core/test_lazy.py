@@ -1,8 +1,10 @@
 """Modules that import their names on first use."""
 
+import compileall
 import inspect
 import pickle
 import pkgutil
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -180,6 +182,22 @@ def test_without_source_the_door_imports_at_once(source):
     door = _door(source)
     assert not lazy(door)
     assert "__all__" not in door and "__dir__" not in door
+
+
+def test_the_package_works_without_source(tmp_path):
+    """Bundled programs may have compiled files only."""
+    folder = tmp_path / "steepest"
+    shutil.copytree(
+        Path(steepest.__file__).parent,
+        folder,
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    assert compileall.compile_dir(folder, quiet=1, legacy=True)
+    for path in folder.rglob("*.py"):
+        path.unlink()
+    program = "import steepest; print(steepest.__file__, steepest.adam(0.1))"
+    env = {"JAX_PLATFORMS": "cpu", "PYTHONPATH": str(tmp_path)}
+    assert _python(program, **env).startswith(f"{folder}/__init__.pyc adam(")
 
 
 def test_in_threads_of_this_process():
