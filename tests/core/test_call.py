@@ -1,6 +1,7 @@
 """Transformations remember the call that made them."""
 
 import copy
+import inspect
 import pickle
 
 import jax
@@ -21,7 +22,7 @@ def test_it_prints_as_it_is_typed():
         "weight_decay=0.0001, mask='kernel'),\n"
         ")"
     )
-    assert eval(repr(tx), vars(steepest)) == tx
+    assert eval(repr(tx), dict(inspect.getmembers(steepest))) == tx
 
 
 def test_groups_print_one_below_the_other():

@@ -16,11 +16,11 @@ import optax
 import pytest
 
 import steepest
-from steepest import exchange
 from steepest.core import _like_optax, Recent
+from steepest.exchange._optax import _ours, _theirs
 
 P = {"w": jnp.ones((2, 2)), "b": jnp.zeros(2)}
-_OURS, _THEIRS = exchange._optax._ours(), exchange._optax._theirs()
+_OURS, _THEIRS = _ours(), _theirs()
 SHARED = sorted(_OURS.keys() & _THEIRS.keys())
 
 

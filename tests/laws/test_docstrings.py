@@ -28,7 +28,7 @@ def _public_functions():
     """Every public function, once."""
     seen = set()
     for door in DOORS:
-        for name, f in vars(door).items():
+        for name, f in inspect.getmembers(door):
             if inspect.isfunction(f) and name[0] != "_" and f not in seen:
                 seen.add(f)
                 yield pytest.param(f, id=f"{door.__name__}.{name}")

@@ -112,7 +112,7 @@ RUNS = {
 def _takers():
     """The public functions that take a transformation."""
     for door in (steepest, contrib):
-        for name, x in vars(door).items():
+        for name, x in inspect.getmembers(door):
             if name.startswith("_") or not callable(x) or x in _TYPES:
                 continue
             try:

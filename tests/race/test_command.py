@@ -363,3 +363,35 @@ def test_a_real_race_ends_at_ctrl_c(tmp_path):
     assert "stopped; to continue: --resume --out here" in out
     assert err == "stopping at the next evaluation; Ctrl-C again quits at once\n"
     assert (tmp_path / "here/report.html").exists()
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["--help"],
+        ["--version"],
+        ["race", "--help"],
+        ["find-lr", "--help"],
+        ["describe", "--help"],
+        ["plot-schedule", "--help"],
+        ["completion", "bash"],
+        ["race", "--seeds", "many"],
+    ],
+    ids=" ".join,
+)
+def test_it_answers_without_jax(tokens, tmp_path):
+    """JAX takes seconds to import, and a shell asks at every tab."""
+    for name in ("jax", "numpy", "jaxtyping"):
+        (tmp_path / f"{name}.py").write_text("raise AssertionError(__name__)")
+    source = Path(steepest.__file__).parent.parent
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"}
+    for module in ("steepest", "steepest.race"):
+        result = subprocess.run(
+            [sys.executable, "-m", module, *tokens],
+            env=env,
+            capture_output=True,
+            text=True,
+        )
+        assert result.returncode == (2 if "many" in tokens else 0), result.stderr
+        assert "AssertionError" not in result.stderr
+        assert "not a whole number" in result.stderr or result.stdout

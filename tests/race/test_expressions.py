@@ -7,7 +7,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import steepest
 from steepest import contrib
-from steepest.race.entrants._expressions import (
+from steepest.race.entrants import (
     entrant,
     schedule_of,
     split_list,

@@ -80,7 +80,7 @@ COUNTS = {
 
 
 def test_every_schedule_is_tried():
-    named = {x for x in vars(steepest) if x.endswith(("_schedule", "_schedules"))}
+    named = {x for x in dir(steepest) if x.endswith(("_schedule", "_schedules"))}
     tried = {name.split(",")[0] for name in SCHEDULES} | {"exponential_decay"}
     assert named - {"scale_by_schedule"} <= tried
 

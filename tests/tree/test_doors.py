@@ -8,7 +8,7 @@ import steepest
 
 
 def public(module):
-    return {name for name in vars(module) if not name.startswith("_")}
+    return {name for name in dir(module) if not name.startswith("_")}
 
 
 def test_the_room_has_all_of_optax_tree():

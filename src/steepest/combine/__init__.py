@@ -1,36 +1,41 @@
 """Transformations made of transformations."""
 
-from ._chain import chain as chain, named_chain as named_chain
-from ._conditions import (
-    apply_if_finite as apply_if_finite,
-    ApplyIfFiniteState as ApplyIfFiniteState,
-    conditionally_mask as conditionally_mask,
-    conditionally_transform as conditionally_transform,
-    ConditionallyMaskState as ConditionallyMaskState,
-    ConditionallyTransformState as ConditionallyTransformState,
-    ConditionFn as ConditionFn,
-)
-from ._describe import describe as describe, Description as Description
-from ._flatten import flatten as flatten
-from ._guard import guard as guard, GuardState as GuardState
-from ._lookahead import (
-    lookahead as lookahead,
-    LookaheadParams as LookaheadParams,
-    LookaheadState as LookaheadState,
-)
-from ._masked import masked as masked
-from ._metrics import metrics as metrics
-from ._multi_steps import (
-    MultiSteps as MultiSteps,
-    MultiStepsState as MultiStepsState,
-    ShouldSkipUpdateFunction as ShouldSkipUpdateFunction,
-    skip_large_updates as skip_large_updates,
-    skip_not_finite as skip_not_finite,
-)
-from ._partition import (
-    partition as partition,
-    PartitionState as PartitionState,
-)
-from ._read import read as read
-from ._route import route as route
-from ._watched import watched as watched, WatchedState as WatchedState
+import typing as _typing
+
+from ..core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._chain import chain as chain, named_chain as named_chain
+    from ._conditions import (
+        apply_if_finite as apply_if_finite,
+        ApplyIfFiniteState as ApplyIfFiniteState,
+        conditionally_mask as conditionally_mask,
+        conditionally_transform as conditionally_transform,
+        ConditionallyMaskState as ConditionallyMaskState,
+        ConditionallyTransformState as ConditionallyTransformState,
+        ConditionFn as ConditionFn,
+    )
+    from ._describe import describe as describe, Description as Description
+    from ._flatten import flatten as flatten
+    from ._guard import guard as guard, GuardState as GuardState
+    from ._lookahead import (
+        lookahead as lookahead,
+        LookaheadParams as LookaheadParams,
+        LookaheadState as LookaheadState,
+    )
+    from ._masked import masked as masked
+    from ._metrics import metrics as metrics
+    from ._multi_steps import (
+        MultiSteps as MultiSteps,
+        MultiStepsState as MultiStepsState,
+        ShouldSkipUpdateFunction as ShouldSkipUpdateFunction,
+        skip_large_updates as skip_large_updates,
+        skip_not_finite as skip_not_finite,
+    )
+    from ._partition import (
+        partition as partition,
+        PartitionState as PartitionState,
+    )
+    from ._read import read as read
+    from ._route import route as route
+    from ._watched import watched as watched, WatchedState as WatchedState

@@ -105,7 +105,7 @@ def _functions() -> dict[str, Callable[..., object]]:
         ("contrib.", contrib),
         ("experimental.", experimental.aggregating),
     ]:
-        for name, x in vars(room).items():
+        for name, x in inspect.getmembers(room):
             if isinstance(x, FunctionType) and not name.startswith("_"):
                 named.setdefault(prefix + name, x)
     return {**named, _MULTI_STEPS: combine.MultiSteps}

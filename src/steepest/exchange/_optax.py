@@ -1,6 +1,7 @@
 """Convert states and transformations to and from Optax, even during a run."""
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -171,7 +172,7 @@ def _is_of(x: object, library: str) -> bool:
 @cache
 def _ours() -> Mapping[str, type]:
     rooms = core, engine, combine, schedules, transforms, optimizers, contrib
-    values = [x for room in rooms for x in vars(room).values()]
+    values = [x for room in rooms for _, x in inspect.getmembers(room)]
     return {x.__name__: x for x in values if _is_state(x)}
 
 

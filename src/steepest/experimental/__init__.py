@@ -1,3 +1,8 @@
 """Experimental features, which may still change."""
 
-from . import aggregating as aggregating
+import typing as _typing
+
+from ..core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from . import aggregating as aggregating

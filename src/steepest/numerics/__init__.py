@@ -1,94 +1,99 @@
 """Functions of one array. No pytrees, no state."""
 
-from ._adam_family import (
-    bias_corrections as bias_corrections,
-    nesterov_corrections as nesterov_corrections,
-    nesterov_mean as nesterov_mean,
-    spread as spread,
-)
-from ._axes import (
-    as_matrices as as_matrices,
-    Axes as Axes,
-    axes_of as axes_of,
-    from_matrices as from_matrices,
-)
-from ._devices import (
-    any_over as any_over,
-    by_split as by_split,
-    parts_over as parts_over,
-    split_over as split_over,
-    sum_of_leaves as sum_of_leaves,
-    sum_over as sum_over,
-    varying as varying,
-)
-from ._gram import (
-    gram_newton_schulz as gram_newton_schulz,
-    orthogonal as orthogonal,
-    quick_dtype as quick_dtype,
-)
-from ._half import at_least_float32 as at_least_float32, promoted as promoted
-from ._init import (
-    copy_of as copy_of,
-    number_or_schedule as number_or_schedule,
-    scalar as scalar,
-    wide_moment as wide_moment,
-)
-from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
-from ._keys import key_from as key_from
-from ._lengths import length as length, rms as rms, squares as squares
-from ._moments import (
-    abs_sq as abs_sq,
-    before as before,
-    debias as debias,
-    ema as ema,
-    first_moment as first_moment,
-    increment as increment,
-    is_chosen as is_chosen,
-    second_moment as second_moment,
-    zero_count as zero_count,
-    Zeros as Zeros,
-)
-from ._nnls import nnls as nnls
-from ._normal import multi_normal as multi_normal, MultiNormal as MultiNormal
-from ._norms import (
-    cube_root as cube_root,
-    gradient_norm_squared as gradient_norm_squared,
-    root as root,
-    sum_of_squares as sum_of_squares,
-)
-from ._parts import by_parts as by_parts
-from ._polar import (
-    newton_schulz as newton_schulz,
-    polar as polar,
-    PRECONDITIONINGS as PRECONDITIONINGS,
-)
-from ._polynomials import (
-    COEFFICIENTS as COEFFICIENTS,
-    Coefficients as Coefficients,
-    coefficients_of as coefficients_of,
-    Polynomials as Polynomials,
-    polynomials as polynomials,
-)
-from ._power_iteration import power_iteration as power_iteration
-from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype
-from ._products import inner as inner, quotient as quotient
-from ._rounding import rounded as rounded
-from ._safe import (
-    safe_increment as safe_increment,
-    safe_int32_increment as safe_int32_increment,
-    safe_norm as safe_norm,
-    safe_root_mean_squares as safe_root_mean_squares,
-)
-from ._sharding import sharded_like as sharded_like
-from ._simplex import simplex as simplex
-from ._xla import (
-    after as after,
-    computed_once as computed_once,
-    inlined as inlined,
-    largest as largest,
-    most_in_stack as most_in_stack,
-    read_again as read_again,
-    set_apart as set_apart,
-    slope_if as slope_if,
-    sqrt_or_zero as sqrt_or_zero,
-)
+import typing as _typing
+
+from ..core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._adam_family import (
+        bias_corrections as bias_corrections,
+        nesterov_corrections as nesterov_corrections,
+        nesterov_mean as nesterov_mean,
+        spread as spread,
+    )
+    from ._axes import (
+        as_matrices as as_matrices,
+        Axes as Axes,
+        axes_of as axes_of,
+        from_matrices as from_matrices,
+    )
+    from ._devices import (
+        any_over as any_over,
+        by_split as by_split,
+        parts_over as parts_over,
+        split_over as split_over,
+        sum_of_leaves as sum_of_leaves,
+        sum_over as sum_over,
+        varying as varying,
+    )
+    from ._gram import (
+        gram_newton_schulz as gram_newton_schulz,
+        orthogonal as orthogonal,
+        quick_dtype as quick_dtype,
+    )
+    from ._half import at_least_float32 as at_least_float32, promoted as promoted
+    from ._init import (
+        copy_of as copy_of,
+        number_or_schedule as number_or_schedule,
+        scalar as scalar,
+        wide_moment as wide_moment,
+    )
+    from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
+    from ._keys import key_from as key_from
+    from ._lengths import length as length, rms as rms, squares as squares
+    from ._moments import (
+        abs_sq as abs_sq,
+        before as before,
+        debias as debias,
+        ema as ema,
+        first_moment as first_moment,
+        increment as increment,
+        is_chosen as is_chosen,
+        second_moment as second_moment,
+        zero_count as zero_count,
+        Zeros as Zeros,
+    )
+    from ._nnls import nnls as nnls
+    from ._normal import multi_normal as multi_normal, MultiNormal as MultiNormal
+    from ._norms import (
+        cube_root as cube_root,
+        gradient_norm_squared as gradient_norm_squared,
+        root as root,
+        sum_of_squares as sum_of_squares,
+    )
+    from ._parts import by_parts as by_parts
+    from ._polar import (
+        newton_schulz as newton_schulz,
+        polar as polar,
+        PRECONDITIONINGS as PRECONDITIONINGS,
+    )
+    from ._polynomials import (
+        COEFFICIENTS as COEFFICIENTS,
+        Coefficients as Coefficients,
+        coefficients_of as coefficients_of,
+        Polynomials as Polynomials,
+        polynomials as polynomials,
+    )
+    from ._power_iteration import power_iteration as power_iteration
+    from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype
+    from ._products import inner as inner, quotient as quotient
+    from ._rounding import rounded as rounded
+    from ._safe import (
+        safe_increment as safe_increment,
+        safe_int32_increment as safe_int32_increment,
+        safe_norm as safe_norm,
+        safe_root_mean_squares as safe_root_mean_squares,
+    )
+    from ._sharding import sharded_like as sharded_like
+    from ._simplex import simplex as simplex
+    from ._xla import (
+        after as after,
+        computed_once as computed_once,
+        inlined as inlined,
+        largest as largest,
+        most_in_stack as most_in_stack,
+        read_again as read_again,
+        set_apart as set_apart,
+        slope_if as slope_if,
+        sqrt_or_zero as sqrt_or_zero,
+    )

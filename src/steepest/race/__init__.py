@@ -5,10 +5,17 @@ several learning rates. All runs of one optimizer are one compiled program. The 
 line is `steepest race`.
 """
 
-from ._devices import use_all_cores as use_all_cores
-from ._outcome import Outcome as Outcome, Sweep as Sweep
-from ._problem import Problem as Problem
-from ._race import race as race
-from ._standings import Standing as Standing, standings as standings
-from ._watch import Watch as Watch
-from .report import results as results, write_report as write_report
+import typing as _typing
+
+from steepest.core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from . import entrants as entrants, problems as problems, report as report
+    from ._devices import use_all_cores as use_all_cores
+    from ._find_lr import find_lr as find_lr, RangeTest as RangeTest
+    from ._outcome import Outcome as Outcome, Sweep as Sweep
+    from ._problem import Problem as Problem
+    from ._race import race as race
+    from ._standings import Standing as Standing, standings as standings
+    from ._watch import Watch as Watch
+    from .report import results as results, write_report as write_report

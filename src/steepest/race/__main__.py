@@ -7,7 +7,8 @@ import sys
 
 from .terminal import main
 
-_OTHERS = "completion", "describe", "optimizers", "plot-schedule", "problems", "race"
+_OTHERS = "completion", "describe", "find-lr", "optimizers", "plot-schedule"
+_OTHERS += "problems", "race"
 _FLAGS = "--help", "-h", "--version"
 
 if __name__ == "__main__":

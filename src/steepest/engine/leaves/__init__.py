@@ -1,32 +1,37 @@
 """Trees as lists of leaves, with their masks and dtypes."""
 
-from ._batches import (
-    alike as alike,
-    batches as batches,
-    Leaf as Leaf,
-)
-from ._dtypes import (
-    mixing as mixing,
-    restore as restore,
-    update_dtype as update_dtype,
-    wide as wide,
-    widen as widen,
-)
-from ._leaves import (
-    Leaves as Leaves,
-    map_leaves as map_leaves,
-    map_wide as map_wide,
-    MaskedNode as MaskedNode,
-    same_shapes as same_shapes,
-)
-from ._masks import (
-    Mask as Mask,
-    MaskedState as MaskedState,
-    MaskOrFn as MaskOrFn,
-    View as View,
-    view_through as view_through,
-)
-from ._window import (
-    FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,
-    Window as Window,
-)
+import typing as _typing
+
+from ...core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._batches import (
+        alike as alike,
+        batches as batches,
+        Leaf as Leaf,
+    )
+    from ._dtypes import (
+        mixing as mixing,
+        restore as restore,
+        update_dtype as update_dtype,
+        wide as wide,
+        widen as widen,
+    )
+    from ._leaves import (
+        Leaves as Leaves,
+        map_leaves as map_leaves,
+        map_wide as map_wide,
+        MaskedNode as MaskedNode,
+        same_shapes as same_shapes,
+    )
+    from ._masks import (
+        Mask as Mask,
+        MaskedState as MaskedState,
+        MaskOrFn as MaskOrFn,
+        View as View,
+        view_through as view_through,
+    )
+    from ._window import (
+        FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,
+        Window as Window,
+    )

@@ -1,18 +1,23 @@
 """Run rules over leaves: plans, segments, passes, stacks."""
 
-from ._plan import (
-    counting as counting,
-    frozen as frozen,
-    lift as lift,
-    masked_plan as masked_plan,
-    nothing as nothing,
-    Plan as Plan,
-    plan_of as plan_of,
-    sequence as sequence,
-)
-from ._segments import (
-    Link as Link,
-)
-from ._stacks import (
-    stacks as stacks,
-)
+import typing as _typing
+
+from ...core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._plan import (
+        counting as counting,
+        frozen as frozen,
+        lift as lift,
+        masked_plan as masked_plan,
+        nothing as nothing,
+        Plan as Plan,
+        plan_of as plan_of,
+        sequence as sequence,
+    )
+    from ._segments import (
+        Link as Link,
+    )
+    from ._stacks import (
+        stacks as stacks,
+    )

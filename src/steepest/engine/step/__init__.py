@@ -1,27 +1,32 @@
 """Whole steps: applied, skipped, wrapped, compiled."""
 
-from ._apply import (
-    apply_updates as apply_updates,
-    incremental_update as incremental_update,
-    periodic_update as periodic_update,
-)
-from ._donated import (
-    Donated as Donated,
-)
-from ._loops import (
-    branch as branch,
-    loop as loop,
-)
-from ._select import (
-    selected as selected,
-    when as when,
-    zeros as zeros,
-)
-from ._step import (
-    make_step as make_step,
-)
-from ._wrap import (
-    Decide as Decide,
-    WrapperInfo as WrapperInfo,
-    wrapping as wrapping,
-)
+import typing as _typing
+
+from ...core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._apply import (
+        apply_updates as apply_updates,
+        incremental_update as incremental_update,
+        periodic_update as periodic_update,
+    )
+    from ._donated import (
+        Donated as Donated,
+    )
+    from ._loops import (
+        branch as branch,
+        loop as loop,
+    )
+    from ._select import (
+        selected as selected,
+        when as when,
+        zeros as zeros,
+    )
+    from ._step import (
+        make_step as make_step,
+    )
+    from ._wrap import (
+        Decide as Decide,
+        WrapperInfo as WrapperInfo,
+        wrapping as wrapping,
+    )

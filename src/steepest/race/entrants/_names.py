@@ -223,7 +223,7 @@ def known() -> Mapping[str, Known]:
     """All functions that can be called, by all of their names."""
     functions: dict[str, Known] = {}
     for prefix, door in (("", steepest), ("contrib.", contrib)):
-        for name, thing in vars(door).items():
+        for name, thing in inspect.getmembers(door):
             if _is_maker(thing) and name not in _LEFT_OUT:
                 one = Known(prefix + name if name in functions else name, thing)
                 functions[one.name] = functions[prefix + name] = one

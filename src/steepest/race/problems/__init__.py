@@ -1,9 +1,14 @@
 """The built-in problems, and loading a problem by name."""
 
-from ._bytes import bytes_ as bytes_
-from ._digits import digits as digits
-from ._hebbian import hebbian as hebbian
-from ._known import known as known
-from ._least_squares import least_squares as least_squares
-from ._load import load as load
-from ._rosenbrock import rosenbrock as rosenbrock
+import typing as _typing
+
+from steepest.core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._bytes import bytes_ as bytes_
+    from ._digits import digits as digits
+    from ._hebbian import hebbian as hebbian
+    from ._known import known as known
+    from ._least_squares import least_squares as least_squares
+    from ._load import load as load
+    from ._rosenbrock import rosenbrock as rosenbrock

@@ -1,13 +1,24 @@
 """The results of a race as text, plots, an HTML page and JSON."""
 
-from ._columns import columns as columns, notes as notes, verdict as verdict
-from ._numbers import at_rate as at_rate, count as count, number as number, rate as rate
-from ._page import page as page
-from ._pictures import pictures as pictures
-from ._plot import PlotLayout as PlotLayout
-from ._report import results as results, write_report as write_report
-from ._schedule import (
-    guessed_steps as guessed_steps,
-    schedule_picture as schedule_picture,
-    schedule_values as schedule_values,
-)
+import typing as _typing
+
+from steepest.core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._columns import columns as columns, notes as notes, verdict as verdict
+    from ._numbers import (
+        at_rate as at_rate,
+        count as count,
+        number as number,
+        rate as rate,
+    )
+    from ._page import page as page
+    from ._pictures import pictures as pictures
+    from ._plot import PlotLayout as PlotLayout
+    from ._range_test import range_test_picture as range_test_picture
+    from ._report import results as results, write_report as write_report
+    from ._schedule import (
+        guessed_steps as guessed_steps,
+        schedule_picture as schedule_picture,
+        schedule_values as schedule_values,
+    )

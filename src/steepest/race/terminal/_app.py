@@ -11,6 +11,7 @@ import steepest
 from ._companions import describe, optimizers, plot_schedule, problems
 from ._config import read
 from ._console import console_for
+from ._find_lr import find_lr
 from ._parameters import Count, File, Folder, Line, Names, Number, Rates, Seeds, Time
 from ._refusal import refusal
 
@@ -89,11 +90,12 @@ def race(
     return run(**from_file | {key: x for key, x in options.items() if x is not None})
 
 
-for place, companion in enumerate((describe, plot_schedule, optimizers, problems), 1):
+_OTHERS = find_lr, describe, plot_schedule, optimizers, problems
+for place, companion in enumerate(_OTHERS, 1):
     app.command(companion, sort_key=place)
 
 
-@app.command(sort_key=5)
+@app.command(sort_key=len(_OTHERS) + 1)
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     """Print the tab-completion script for a shell.
 

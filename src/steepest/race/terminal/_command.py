@@ -10,6 +10,7 @@ import steepest
 _NEEDED = "cyclopts", "rich"
 _COMMANDS = """\
   steepest race PROBLEM        train a model with several optimizers and compare them
+  steepest find-lr PROBLEM     find a learning rate in one short run
   steepest describe OPTIMIZER  show which transformation updates each leaf of a model
   steepest plot-schedule TEXT  plot a schedule in the terminal
   steepest optimizers          list the optimizers that can race

@@ -1,19 +1,18 @@
-"""The small commands: describe, plot-schedule, optimizers and problems."""
+"""The small commands: describe, plot-schedule, optimizers and problems.
+
+What needs JAX is imported inside the commands, so that `--help` answers at once.
+"""
 
 import sys
 from fnmatch import fnmatch
 
-import jax
-import numpy as np
 from rich.table import Table
 from rich.text import Text
 
 import steepest
 
 from .._visible import visible
-from ..entrants import optimizers as known_optimizers, transformation_of
-from ..problems import known as known_problems, load
-from ..report import count, guessed_steps, rate, schedule_picture, schedule_values
+from ..report import count, rate
 from ._console import console_for
 from ._curve import draw
 from ._parameters import Count, File
@@ -26,6 +25,11 @@ def describe(optimizer: str, /, *, problem: str = "digits") -> None:
         optimizer: for example `"adamw(weight_decay=0.1)"`.
         problem: the problem whose model to use. Default: `digits`.
     """
+    import jax
+
+    from ..entrants import transformation_of
+    from ..problems import load
+
     tx = transformation_of(optimizer)
     params = jax.eval_shape(load(problem).init, jax.random.key(0))
     print(visible(str(steepest.describe(tx, params))))
@@ -40,6 +44,10 @@ def plot_schedule(schedule: str, /, *, steps: Count = None, svg: File = None) ->
         steps: number of steps to plot. Default: guessed from the schedule.
         svg: also write the plot to this SVG file.
     """
+    import numpy as np
+
+    from ..report import guessed_steps, schedule_picture, schedule_values
+
     if steps is not None and steps < 1:
         raise ValueError(f"plot-schedule: --steps is {steps}, expected at least 1.")
     counts, values = schedule_values(schedule, steps or guessed_steps(schedule))
@@ -63,8 +71,10 @@ def optimizers(pattern: str = "*", /) -> None:
         pattern: show only matching names: `adam` matches anywhere, `adam*` at the
             start.
     """
+    from ..entrants import optimizers as known
+
     shape = pattern if set(pattern) & set("*?[") else f"*{pattern}*"
-    matching = [one for one in known_optimizers() if fnmatch(one.name, shape.lower())]
+    matching = [one for one in known() if fnmatch(one.name, shape.lower())]
     if not matching:
         raise ValueError(
             f"optimizers: no name matches {pattern!r}. Omit the pattern to list all."
@@ -74,7 +84,9 @@ def optimizers(pattern: str = "*", /) -> None:
 
 def problems() -> None:
     """List the built-in problems, with one line about each."""
-    _list(list(known_problems().items()))
+    from ..problems import known
+
+    _list(list(known().items()))
 
 
 def _list(rows: list[tuple[str, str]]) -> None:

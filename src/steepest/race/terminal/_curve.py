@@ -11,7 +11,11 @@ _BLANK = 0x2800
 
 
 def draw(
-    values: Sequence[float], last: int, width: int = 60, height: int = 13
+    values: Sequence[float],
+    last: int,
+    width: int = 60,
+    height: int = 13,
+    below: str | None = None,
 ) -> list[str]:
     """Draw a curve and its axes as lines of text.
 
@@ -20,6 +24,7 @@ def draw(
         last: the step at the right edge; the left edge is step 0.
         width: of the curve, in characters.
         height: in lines; if odd, the middle is labelled too.
+        below: labels of the horizontal axis; by default `last` steps.
 
     >>> print("\\n".join(draw([0.0, 1.0, 2.0, 1.0], 30, width=8, height=3)))
     2 ┤⠀⠀⠀⢀⠔⠑⢄⠀
@@ -43,7 +48,8 @@ def draw(
         for k, row in enumerate(_picture(values, low, high, width, height))
     ]
     blank = " " * (edge + 1)
-    return [*lines, f"{blank}└{'─' * width}", f"{blank} {_steps(last, width)}"]
+    below = _steps(last, width) if below is None else below
+    return [*lines, f"{blank}└{'─' * width}", f"{blank} {below}"]
 
 
 def _picture(
