@@ -51,6 +51,35 @@ def test_flax_nnx():
     _same(run)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: steepest.route(
+            {"a/kernel$": steepest.sgd(0.1), ".*": steepest.adamw(1e-3)}
+        ),
+        lambda: steepest.route({"a/kernel$": None, ".*": steepest.adamw(1e-3)}),
+        lambda: steepest.masked(steepest.adam(1e-3), "kernel$"),
+        lambda: steepest.muon(1e-3, routes={"a/kernel$": "adam"}),
+        lambda: steepest.adamw(1e-3, mask="kernel$"),
+    ],
+    ids=["route", "freeze", "masked", "muon", "decay"],
+)
+def test_patterns_match_the_names_of_flax_nnx(make):
+    """NNX passes variables to `init` and plain arrays to `update`."""
+    nnx = pytest.importorskip("flax.nnx")
+    rngs = nnx.Rngs(0)
+    model = nnx.Dict(a=nnx.Linear(4, 4, rngs=rngs), b=nnx.Linear(4, 4, rngs=rngs))
+    params = nnx.state(model, nnx.Param)
+    paths = steepest.tree.key_paths(params)
+    assert paths == steepest.tree.key_paths(nnx.as_pure(params))
+    assert paths == ["a/bias", "a/kernel", "b/bias", "b/kernel"]
+    optimizer = nnx.Optimizer(model, make(), wrt=nnx.Param)
+    x = jnp.ones((2, 4))
+    grads = nnx.grad(lambda m: jnp.mean(m.b(m.a(x)) ** 2))(model)
+    optimizer.update(model, grads)
+    optimizer.update(model, grads)
+
+
 def test_numpyro():
     """It uses `isinstance`."""
     numpyro = pytest.importorskip("numpyro")

@@ -79,7 +79,7 @@ def apply_if_finite(
             sharded or differ. All devices then skip a step if one of them must.
             Without it, each device decides for itself.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.apply_if_finite(steepest.sgd(1.0), max_consecutive_errors=5)
     >>> updates, state = tx.update(jnp.array([jnp.nan]), tx.init(jnp.array([1.0])))
     >>> float(updates[0]), int(state.total_notfinite)
@@ -152,7 +152,7 @@ def conditionally_transform(
             objects.
         forward_extra_args: whether to pass the extra arguments to the condition.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> first = lambda step: step < 1
     >>> tx = steepest.conditionally_transform(steepest.clip(1.0), first)
     >>> g = jnp.array([5.0])

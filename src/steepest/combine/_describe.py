@@ -78,7 +78,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
         params: the params, or their shapes (`jax.eval_shape` of the function that makes
             them).
 
-    >>> import jax, steepest
+    >>> import jax.numpy as jnp, jax, steepest
     >>> shapes = {"w": jax.ShapeDtypeStruct((512, 512), jnp.bfloat16)}
     >>> description = steepest.describe(steepest.adamw(1e-3), shapes)
     >>> description.lines[0].memory, description.state_bytes

@@ -35,7 +35,7 @@ def flatten(inner: AnyTransformation) -> GradientTransformationExtraArgs:
     Args:
         inner: any transformation; its state is that of one vector.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.flatten(steepest.adam(0.1))
     >>> state = tx.init({"w": jnp.ones((2, 3)), "b": jnp.ones(2)})
     >>> state[0].mu.shape

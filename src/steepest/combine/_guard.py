@@ -123,7 +123,7 @@ def guard(
         axis_name: inside `shard_map` or `pmap`, the axes over which gradients or losses
             differ between devices, so that all devices make the same decision.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.guard(steepest.sgd(1.0), window=4)
     >>> state = tx.init(jnp.array([0.0]))
     >>> for g in (1.0, 1.1, 0.9, 50.0, jnp.nan):

@@ -88,7 +88,7 @@ def lookahead(
             params move at a sync.
         reset_state: whether to reset the fast optimizer's state at a sync.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lookahead(steepest.sgd(0.1), sync_period=2, slow_step_size=0.5)
     >>> params = steepest.LookaheadParams.init_synced(jnp.array([1.0]))
     >>> state = tx.init(params)

@@ -66,7 +66,7 @@ def metrics(state: OptState, tx: AnyTransformation | None = None) -> dict[str, f
         tx: the transformation. With it, the result has the learning rate and the weight
             decay of the last step, which the state of a plain `adamw` does not hold.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.watched(steepest.sgd(0.5))
     >>> params = jnp.array([3.0, 4.0])
     >>> _, state = tx.update(params, tx.init(params))

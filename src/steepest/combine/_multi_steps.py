@@ -87,7 +87,7 @@ class MultiSteps:
         accumulator_dtype: the dtype in which `a` is stored; `None` for that of the
             params. Float64 and complex params keep their own.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.MultiSteps(steepest.sgd(1.0), every_k_schedule=2)
     >>> state = tx.init(jnp.array([0.0]))
     >>> first, state = tx.update(jnp.array([1.0]), state)

@@ -54,7 +54,7 @@ def watched(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device uses only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.watched(steepest.sgd(steepest.linear_schedule(1.0, 0.0, 4)))
     >>> params = jnp.array([3.0, 4.0])
     >>> _, state = tx.update(params, tx.init(params))

@@ -147,11 +147,13 @@ def adopt(
         use_clipping: whether to clip the scaled gradients.
         clip_value_fn: the largest scaled gradient, as a function of the step count; by
             default its fourth root.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
+    >>> import jax.numpy as jnp
     >>> from steepest import contrib
     >>> tx = contrib.adopt(learning_rate=1.0)
     >>> params = jnp.array([1.0, -2.0])

@@ -141,11 +141,13 @@ def cocob(
         weight_decay: weight decay coefficient; the decay is added to the gradient.
         mask: the leaves to decay: a tree of booleans, a function of the params that
             returns one, or a regular expression for their paths; by default all.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
+    >>> import jax.numpy as jnp
     >>> from steepest import contrib
     >>> tx = contrib.cocob()
     >>> params = jnp.array([1.0, -2.0])

@@ -151,11 +151,13 @@ def dadapt_adamw(
         weight_decay: weight decay coefficient, multiplied by the learning rate.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
+    >>> import jax.numpy as jnp
     >>> from steepest import contrib
     >>> tx = contrib.dadapt_adamw(estim_lr0=0.1)
     >>> params = jnp.array([1.0, -2.0])

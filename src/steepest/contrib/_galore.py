@@ -190,12 +190,13 @@ def galore(
         weight_dimension_numbers: `GaLoreDimensionNumbers` in the structure of the
             params, or a function of the params that returns them; by default every leaf
             with two axes is a matrix.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.galore(learning_rate=0.1, rank=1)
     >>> params = jnp.array([[3.0, 4.0]])
     >>> updates, state = tx.update(params, tx.init(params), params)

@@ -83,7 +83,7 @@ def mechanize(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.mechanize(steepest.sgd(1.0))
     >>> params = jnp.array([1.0])
     >>> updates, state = tx.update(jnp.array([1.0]), tx.init(params), params)

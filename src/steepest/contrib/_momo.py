@@ -206,12 +206,13 @@ def momo(
             and to halve it if the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import jax, steepest
+    >>> import jax.numpy as jnp, jax, steepest
     >>> from steepest import contrib
     >>> tx, params = contrib.momo(), jnp.array([3.0, -4.0])
     >>> value, grads = jax.value_and_grad(lambda p: jnp.sum(p**2))(params)
@@ -333,8 +334,9 @@ def momo_adam(
             and to halve it if the loss falls below it.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """

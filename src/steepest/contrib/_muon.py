@@ -277,12 +277,13 @@ def muon(
             params, with `None` for AdamW, or a function of the params that returns
             them. By default every leaf with two axes is a matrix.
         consistent_rms: root mean square of `c u`, for all shapes; see above.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.muon(learning_rate=0.1)
     >>> params = {"w": jnp.array([[3.0, 0.0], [0.0, -4.0]]), "b": jnp.array([5.0])}
     >>> updates, state = tx.update(params, tx.init(params), params)

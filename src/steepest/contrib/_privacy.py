@@ -121,12 +121,13 @@ def dpsgd(
         seed: a `jax.random` key, or an integer seed.
         momentum: decay rate of the momentum; `None` for no momentum.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.dpsgd(0.1, l2_norm_clip=1.0, noise_multiplier=0.0, seed=0)
     >>> each = jnp.array([[3.0, 4.0], [0.6, 0.8]])
     >>> updates, state = tx.update(each, tx.init(jnp.zeros(2)))

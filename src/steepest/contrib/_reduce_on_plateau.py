@@ -113,7 +113,7 @@ def reduce_on_plateau(
         accumulation_size: the number of losses in an average.
         min_scale: the smallest `scale`.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.reduce_on_plateau(factor=0.5, patience=1)
     >>> g = jnp.array([1.0])
     >>> state = tx.init(g)

@@ -77,7 +77,7 @@ def normalize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.normalize()
     >>> g = jnp.array([3.0, 4.0])
     >>> [round(float(x), 1) for x in tx.update(g, tx.init(g))[0]]

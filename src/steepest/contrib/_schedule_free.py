@@ -130,7 +130,7 @@ def schedule_free(
             warm-up steps less weight.
         state_dtype: dtype of `z`; by default that of the params.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.schedule_free(steepest.sgd(0.1), learning_rate=0.1)
     >>> params = jnp.array([1.0])
     >>> updates, state = tx.update(jnp.array([1.0]), tx.init(params), params)
@@ -250,8 +250,9 @@ def schedule_free_adamw(
             larger values give warm-up steps less weight.
         state_dtype: dtype of `z`, the iterate of the base optimizer; by default that of
             the params.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """
@@ -293,8 +294,9 @@ def schedule_free_sgd(
             larger values give warm-up steps less weight.
         state_dtype: dtype of `z`, the iterate of the base optimizer; by default that of
             the params.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """

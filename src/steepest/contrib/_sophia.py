@@ -196,11 +196,13 @@ def sophia(
         verbose: whether to print the fraction of weights that are not clipped.
         print_win_rate_every_n_steps: print every this many steps; by default every
             step.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
+    >>> import jax, jax.numpy as jnp
     >>> from steepest import contrib
     >>> def loss(p):
     ...     return jnp.sum(p**2)

@@ -48,7 +48,7 @@ def split_real_and_imaginary(
     Args:
         inner: any transformation; it receives the extra arguments unchanged.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = split_real_and_imaginary(steepest.adam(0.1))
     >>> params = jnp.array([3.0 + 1.0j])
     >>> updates, state = tx.update(params, tx.init(params), params)

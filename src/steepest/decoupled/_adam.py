@@ -43,6 +43,7 @@ def adam_step(
         beta2: decay rate of the mean of their squares, in [0, 1].
         eps: keeps the step finite when the updates are zero.
 
+    >>> import jax.numpy as jnp
     >>> theta = [jnp.array([3.0])]
     >>> state, theta = adam_step(adam_init(theta), theta, [jnp.array([5.0])], eta=0.1)
     >>> round(float(theta[0][0]), 3)

@@ -41,6 +41,7 @@ def nag_step(
         eta: the step size. This and `mu` are numbers, or functions of the time step.
         mu: the momentum, in [0, 1].
 
+    >>> import jax.numpy as jnp
     >>> theta = [jnp.array([3.0])]
     >>> state = nag_init(theta)
     >>> for _ in range(2):

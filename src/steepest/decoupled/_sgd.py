@@ -33,6 +33,7 @@ def sgd_step(
         updates: the adjustments, in the same structure.
         eta: the step size: a number, or a function of the time step.
 
+    >>> import jax.numpy as jnp
     >>> theta = [jnp.array([3.0])]
     >>> state, theta = sgd_step(sgd_init(theta), theta, [jnp.array([1.0])], eta=0.1)
     >>> round(float(theta[0][0]), 3), float(state)

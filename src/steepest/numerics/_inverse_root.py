@@ -47,6 +47,7 @@ def matrix_inverse_pth_root(
     Returns:
         The root, and the largest element of `M - I`.
 
+    >>> import jax.numpy as jnp
     >>> root, error = matrix_inverse_pth_root(4 * jnp.eye(2), p=2)
     >>> [round(float(x), 4) for x in root.ravel()]
     [0.5, 0.0, 0.0, 0.5]

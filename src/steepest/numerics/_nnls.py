@@ -38,6 +38,7 @@ def nnls(
     Returns:
         `x`, a vector of length `n`, or `n x k`.
 
+    >>> import jax.numpy as jnp
     >>> [round(float(x), 3) for x in nnls(jnp.eye(2), jnp.array([3.0, -1.0]), 100)]
     [3.0, 0.0]
     """

@@ -93,7 +93,7 @@ def multi_normal(loc: ArrayLike, log_scale: ArrayLike) -> MultiNormal:
         loc: the mean.
         log_scale: the logarithm of the scale, of a shape that broadcasts with `loc`.
 
-    >>> import jax
+    >>> import jax.numpy as jnp, jax
     >>> normal = multi_normal(jnp.zeros(2), jnp.zeros(2))
     >>> normal.sample((3,), jax.random.key(0)).shape
     (3, 2)

@@ -13,6 +13,7 @@ def by_parts(f: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, 
     Args:
         f: a function of arrays that returns a tuple of arrays.
 
+    >>> import jax.numpy as jnp
     >>> square = by_parts(lambda x: (x * x,))
     >>> complex(square(jnp.array(2 + 3j))[0])
     (4+9j)

@@ -46,6 +46,7 @@ def power_iteration(
         The eigenvalue and its eigenvector, of norm 1. If `A v` is 0, they are 0 and
         `v`.
 
+    >>> import jax.numpy as jnp
     >>> value, vector = power_iteration(jnp.diag(jnp.array([1.0, 3.0])))
     >>> round(float(value), 4)
     3.0

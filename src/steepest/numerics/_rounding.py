@@ -22,6 +22,7 @@ def rounded(
         dtype: a dtype with lower precision.
         key: a random key.
 
+    >>> import jax, jax.numpy as jnp
     >>> x = jnp.full(1000, 1.001)                   # bfloat16 has 1 and 1.0078125
     >>> up = rounded(x, jnp.bfloat16, jax.random.key(0)) > 1
     >>> bool(abs(jnp.mean(up.astype(float)) - 0.001 / 0.0078125) < 0.05)

@@ -146,8 +146,9 @@ def adabelief(
         eps: keeps `u` finite where all gradients equal their mean.
         eps_root: the same, added to the mean squared deviation at every step.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

@@ -91,8 +91,9 @@ def adagrad(
             never shrinks, so the steps get smaller even without a schedule.
         initial_accumulator_value: the sum of squares before the first step.
         eps: keeps `u` finite where all gradients have been zero.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

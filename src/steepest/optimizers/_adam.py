@@ -159,8 +159,9 @@ def adam(
         nesterov: whether to use Nesterov momentum.
         nu_dtype: dtype of the mean square; by default that of the params, or float32 if
             they are in half precision.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
@@ -210,8 +211,9 @@ def adamw(
         weight_decay: weight decay coefficient, multiplied by the learning rate.
         mask: the leaves to decay: a tree of booleans, a function of the params that
             returns one, or a regular expression for their paths; by default all.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """
@@ -250,8 +252,9 @@ def nadam(
         nesterov: whether to use Nesterov momentum.
         nu_dtype: dtype of the mean square; by default that of the params, or float32 if
             they are in half precision.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """
@@ -298,8 +301,9 @@ def nadamw(
         weight_decay: weight decay coefficient, multiplied by the learning rate.
         mask: the leaves to decay: a tree of booleans, a function of the params that
             returns one, or a regular expression for their paths; by default all.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """

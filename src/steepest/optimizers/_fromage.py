@@ -49,12 +49,13 @@ def fromage(
         min_norm: lower bound on `|p|` in the step, so that a leaf can leave zero.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device measures only its own shard.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.fromage(learning_rate=1.0)
     >>> p = jnp.array([3.0, 4.0])
     >>> u, state = tx.update(jnp.array([4.0, -3.0]), tx.init(p), p)

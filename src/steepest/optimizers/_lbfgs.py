@@ -162,11 +162,13 @@ def lbfgs(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. The default line search uses them too; any other needs its own
             `axis_name`. `value` and `value_fn` must give the loss over all devices.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
+    >>> import jax, jax.numpy as jnp
     >>> f = lambda p: jnp.sum((p - 1.0) ** 4)
     >>> tx, params = lbfgs(), jnp.array([3.0, -2.0])
     >>> state = tx.init(params)

@@ -207,8 +207,9 @@ def muon(
         adam_b2: decay rate of AdamW's mean of their squares, in [0, 1).
         adam_eps: `eps` of AdamW.
         adam_weight_decay: weight decay of AdamW; by default `weight_decay`.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

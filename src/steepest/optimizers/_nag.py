@@ -67,12 +67,13 @@ def nag(
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
         momentum: a number in [0, 1), or a schedule.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx, p = steepest.nag(0.01), jnp.array([3.0])
     >>> u, state = tx.update(jnp.array([3.0]), tx.init(p), p)
     >>> round(float((p + u)[0]), 3)

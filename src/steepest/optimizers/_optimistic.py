@@ -108,12 +108,13 @@ def optimistic_gradient_descent(
         learning_rate: a number, or a schedule (a function of the step count).
         alpha: weight of the gradient.
         beta: weight of its change.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.optimistic_gradient_descent(learning_rate=0.1)
     >>> g = jnp.array([1.0])
     >>> u, state = tx.update(g, tx.init(g))
@@ -154,8 +155,9 @@ def optimistic_adam(
         eps_root: the same, added under the square root.
         mu_dtype: dtype of the mean; by default that of the params.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """
@@ -207,8 +209,9 @@ def optimistic_adam_v2(
         eps_root: the same, added under the square root.
         mu_dtype: dtype of the mean; by default that of the params.
         nesterov: whether to use Nesterov momentum.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """

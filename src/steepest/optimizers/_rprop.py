@@ -141,12 +141,13 @@ def rprop(
         eta_plus: factor for a step size while the sign stays.
         min_step_size: the smallest step size.
         max_step_size: the largest step size.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.rprop(learning_rate=0.1)
     >>> g = jnp.array([1.0, -2.0])
     >>> u, state = tx.update(g, tx.init(g))

@@ -41,12 +41,13 @@ def sign_sgd(
 
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.sign_sgd(learning_rate=0.1)
     >>> g = jnp.array([3.0, -0.01])
     >>> updates, state = tx.update(g, tx.init(g))

@@ -29,8 +29,9 @@ def signum(
         learning_rate: a number, or a schedule (a function of the step count).
         beta: decay rate of `m`, in [0, 1): the `decay` of `ema`.
         accumulator_dtype: dtype of `m`; by default that of the params.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

@@ -121,12 +121,13 @@ def sm3(
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
         momentum: decay rate of the mean of the updates, in [0, 1).
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.sm3(learning_rate=0.1, momentum=0.0)
     >>> params = jnp.array([[1.0, -2.0], [3.0, 4.0]])
     >>> updates, state = tx.update(params, tx.init(params))

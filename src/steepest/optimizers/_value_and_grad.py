@@ -35,7 +35,7 @@ def value_and_grad_from_state(
         must_be_there: whether a state without them is an error; otherwise they are
             computed.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> f = lambda p: jnp.sum(p**2)
     >>> tx, params = steepest.lbfgs(), jnp.array([3.0])
     >>> state, value_and_grad = tx.init(params), value_and_grad_from_state(f)

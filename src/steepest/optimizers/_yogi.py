@@ -127,12 +127,13 @@ def yogi(
         b1: decay rate of the mean of the gradients, in [0, 1).
         b2: `1 - b2` is the rate at which the mean square changes; in [0, 1).
         eps: keeps `u` finite where the gradient is zero.
-        memory_dtype: dtype of the arrays in the state, except those with an option of
-            their own; by default that of the params, or float32 where it is too narrow.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.yogi(learning_rate=0.1)
     >>> params = jnp.array([1.0, -2.0])
     >>> updates, state = tx.update(params, tx.init(params), params)

@@ -32,6 +32,7 @@ def projection_box(tree: PyTree, lower: PyTree, upper: PyTree) -> PyTree:
             for the whole tree. `None` is no bound.
         upper: the largest values, likewise.
 
+    >>> import jax.numpy as jnp
     >>> projection_box({"w": jnp.array([-3.0, 0.5])}, -1.0, 1.0)["w"].tolist()
     [-1.0, 0.5]
     """

@@ -29,6 +29,7 @@ def projection_simplex(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of real numbers, with at least one entry.
         scale: the sum.
 
+    >>> import jax.numpy as jnp
     >>> projection_simplex({"w": jnp.array([0.5, 1.0])})["w"].tolist()
     [0.25, 0.75]
     """

@@ -43,6 +43,7 @@ def projection_l2_ball(tree: PyTree, scale: Real = 1) -> PyTree:
         tree: a tree of numbers.
         scale: the radius.
 
+    >>> import jax.numpy as jnp
     >>> projection_l2_ball({"w": jnp.array([0.0, 4.0])}, 0.5)["w"].tolist()
     [0.0, 0.5]
     """

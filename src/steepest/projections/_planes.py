@@ -22,6 +22,7 @@ def projection_vector(x: PyTree, a: PyTree) -> PyTree:
         x: a tree of numbers.
         a: a tree of the same structure. If `a` is zero, so is the result.
 
+    >>> import jax.numpy as jnp
     >>> projection_vector(jnp.array([3.0, 4.0]), jnp.array([2.0, 0.0])).tolist()
     [3.0, 0.0]
     """

@@ -25,6 +25,7 @@ def welch(a: np.ndarray, b: np.ndarray) -> float | None:
         a: one value per seed.
         b: those of another optimizer.
 
+    >>> import numpy as np
     >>> round(welch(np.array([1.0, 2.0, 3.0]), np.array([4.0, 5.5, 6.0])), 4)
     0.0192
     """

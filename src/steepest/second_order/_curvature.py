@@ -35,6 +35,7 @@ def hvp(
         inputs: second argument of the loss.
         targets: third argument of the loss.
 
+    >>> import jax.numpy as jnp
     >>> loss = lambda p, x, y: jnp.sum(x * p**3)
     >>> hvp(loss, jnp.ones(2), jnp.array([1.0, 2.0]), 1.0, None).tolist()
     [6.0, 12.0]

@@ -41,6 +41,7 @@ def unitwise_norm(
         axis_name: inside `jax.shard_map`, the mesh axes that split the axes of a unit,
             and no others. Without it, each device uses only its own shard.
 
+    >>> import jax.numpy as jnp
     >>> unitwise_norm(jnp.array([[3.0, 1.0], [4.0, 0.0]])).tolist()
     [[5.0, 1.0], [5.0, 1.0]]
     """
@@ -120,7 +121,7 @@ def adaptive_grad_clip(
             and no others. Without it, each device uses only its own shard. Give leaves
             that are sharded differently a mask of their own.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.adaptive_grad_clip(0.1)
     >>> g, p = jnp.array([[3.0, 0.1], [4.0, 0.0]]), jnp.array([[10.0, 0.0], [0.0, 1.0]])
     >>> u, _ = tx.update(g, tx.init(p), p)

@@ -51,7 +51,7 @@ def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
     Args:
         k: the number of updates to sum.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.apply_every(2)
     >>> g = jnp.array([1.0])
     >>> u, state = tx.update(g, tx.init(g))

@@ -37,7 +37,7 @@ def centralize(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs
             leaves but the first. Give leaves that are sharded along the first axis a
             mask of their own.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.centralize()
     >>> g = jnp.array([[1.0, 3.0], [10.0, 20.0]])
     >>> u, _ = tx.update(g, tx.init(g))

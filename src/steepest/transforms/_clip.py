@@ -65,7 +65,7 @@ def clip_by_global_norm(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device uses only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.clip_by_global_norm(1.0)
     >>> g = {"w": jnp.array([3.0]), "b": jnp.array([4.0])}
     >>> u, _ = tx.update(g, tx.init(g))

@@ -41,7 +41,7 @@ def clip_by_block_rms(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device uses only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.clip_by_block_rms(1.0)
     >>> g = {"w": jnp.array([3.0, -3.0]), "b": jnp.array(0.5)}
     >>> u, _ = tx.update(g, tx.init(g))

@@ -101,7 +101,7 @@ def scale_by_distance_over_gradients(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device uses only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.scale_by_distance_over_gradients(reps_rel=0.1)
     >>> p = jnp.array([3.0, 4.0])
     >>> u, state = tx.update(p, tx.init(p), p)

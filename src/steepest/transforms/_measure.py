@@ -54,7 +54,7 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
         measure_name: the name of the measurement.
         measure: a function of the updates.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.chain(steepest.snapshot("largest", jnp.max), steepest.scale(2.0))
     >>> g = jnp.array([1.0, 3.0])
     >>> u, state = tx.update(g, tx.init(g))
@@ -129,7 +129,7 @@ def monitor(
         measures: name -> a function of the updates, or a transformation whose updates
             are the measurement, such as `measure_with_ema`.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.monitor({"largest": jnp.max})
     >>> g = jnp.array([1.0, 3.0])
     >>> u, state = tx.update(g, tx.init(g))

@@ -62,7 +62,7 @@ def add_noise(
         key: a key of `jax.random`, or an integer seed.
         seed: the same as an integer `key`; deprecated, as in Optax.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.add_noise(eta=0.01, gamma=0.55, key=0)
     >>> g = jnp.zeros(1000)
     >>> u, state = tx.update(g, tx.init(g))

@@ -18,7 +18,7 @@ def keep_params_nonnegative() -> GradientTransformationExtraArgs:
 
     It must come last in a chain, where the updates have their final size and sign.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.keep_params_nonnegative()
     >>> g, p = jnp.array([-3.0, -3.0]), jnp.array([1.0, 5.0])
     >>> u, _ = tx.update(g, tx.init(p), p)

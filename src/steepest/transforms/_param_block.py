@@ -50,7 +50,7 @@ def scale_by_param_block_norm(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device uses only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.scale_by_param_block_norm()
     >>> u, _ = tx.update(jnp.ones(2), tx.init(jnp.ones(2)), jnp.array([3.0, 4.0]))
     >>> u.tolist()

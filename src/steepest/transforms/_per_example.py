@@ -40,6 +40,7 @@ def per_example_global_norm_clip(
             sharded, not those over which the examples are. Without it, each device
             uses only its own shard.
 
+    >>> import jax.numpy as jnp
     >>> grads = {"w": jnp.array([[30.0, 40.0], [0.3, 0.4]])}
     >>> total, clipped = per_example_global_norm_clip(grads, 1.0)
     >>> [round(float(x), 3) for x in total["w"]], int(clipped)

@@ -59,7 +59,7 @@ def scale_by_trust_ratio(
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device uses only its own shard.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.scale_by_trust_ratio(trust_coefficient=0.1)
     >>> g, p = jnp.array([3.0, 4.0]), jnp.array([0.0, -20.0])
     >>> u, _ = tx.update(g, tx.init(p), p)

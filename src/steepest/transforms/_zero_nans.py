@@ -51,7 +51,7 @@ def zero_nans(*, axis_name: AxisName = None) -> GradientTransformationExtraArgs:
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded, so that `found_nan` is the same on all devices.
 
-    >>> import steepest
+    >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.zero_nans()
     >>> g = {"w": jnp.array([jnp.nan, 1.0]), "b": jnp.array(2.0)}
     >>> u, state = tx.update(g, tx.init(g))

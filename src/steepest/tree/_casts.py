@@ -130,6 +130,7 @@ def batch_shape(tree: PyTree, shape: Sequence[int] = ()) -> PyTree:
         tree: a tree of arrays or numbers.
         shape: the sizes of the new axes.
 
+    >>> import jax.numpy as jnp
     >>> batch_shape({"w": jnp.ones(2)}, (3,))["w"].shape
     (3, 2)
     """

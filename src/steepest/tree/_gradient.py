@@ -20,6 +20,7 @@ def scale_gradient(inputs: PyTree, scale: Real) -> PyTree:
         inputs: a tree of arrays.
         scale: the factor of the derivative.
 
+    >>> import jax
     >>> jax.grad(lambda x: scale_gradient(x, 3.0) ** 2)(1.0).item()
     6.0
     """

@@ -1,5 +1,6 @@
 """The paths of leaves, as text."""
 
+import sys
 from collections.abc import Callable
 
 import jax
@@ -28,14 +29,26 @@ def key_paths(tree: PyTree) -> list[str]:
     Keys are joined by `/`: names for dicts and attributes, indices for lists.
 
     Args:
-        tree: any pytree. In Flax NNX an array is the `value` of a variable, and the
-            path ends in `value`.
+        tree: any pytree. In Flax NNX the path of a variable is that of its array.
 
     >>> key_paths({"mlp": [{"kernel": 1.0}, None]})
     ['mlp/0/kernel']
     """
-    rows = jax.tree_util.tree_leaves_with_path(tree)
-    return ["/".join(_keys(path)) for path, _ in rows]
+    rows = jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_variable)
+    paths: list[KeyPath] = []
+    for path, x in rows:
+        if _is_variable(x):  # without the key `value`, as in the pure arrays
+            inside = jax.tree_util.tree_leaves_with_path(x)
+            paths += [(*path, *below[1:]) for below, _ in inside]
+        else:
+            paths.append(path)
+    return ["/".join(_keys(path)) for path in paths]
+
+
+def _is_variable(x: object) -> bool:
+    """Whether `x` is a variable of Flax NNX, which is not imported for this."""
+    nnx = sys.modules.get("flax.nnx")
+    return nnx is not None and isinstance(x, nnx.Variable)
 
 
 def values_by_keys(

@@ -40,6 +40,7 @@ def random_like(
             `out_sharding`, it is called with that of the leaf.
         dtype: the dtype of all leaves; by default each leaf keeps its own.
 
+    >>> import jax, jax.numpy as jnp
     >>> tree = {"w": jnp.zeros((2, 3))}
     >>> random_like(jax.random.key(0), tree, jax.random.uniform)["w"].shape
     (2, 3)

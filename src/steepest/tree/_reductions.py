@@ -52,6 +52,7 @@ def sum(
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
             split. Without it, each device measures its own shard.
 
+    >>> import jax.numpy as jnp
     >>> sum({"w": jnp.array([1.0, 2.0]), "b": 3.0}).item()
     6.0
     """
@@ -144,6 +145,7 @@ def norm(
         axis_name: inside `jax.shard_map`, the mesh axes over which the leaves are
             split. Without it, each device measures its own shard.
 
+    >>> import jax.numpy as jnp
     >>> norm({"w": jnp.array([3.0]), "b": jnp.array([4.0])}).item()
     5.0
     """

@@ -35,6 +35,7 @@ def apply_updates(
         updates: the updates that `tx.update` returned for them, in any dtype.
         key: a random key, a new one in each step; `None` to round to nearest.
 
+    >>> import jax.numpy as jnp
     >>> params = {"w": jnp.array([1.0, 2.0]), "frozen": None}
     >>> updates = {"w": jnp.array([0.5, -0.5]), "frozen": None}
     >>> apply_updates(params, updates)["w"].tolist()
