@@ -47,9 +47,9 @@ GROUPS = {
         "Update rules for adjustments from any source, as in ngc-learn.",
     ),
     "exchange": (
-        "Optax and JSON",
-        "Convert states and transformations to Optax's and back; write optimizers as "
-        "JSON.",
+        "Optax, torch and JSON",
+        "Convert states and transformations to Optax's and back, states also to "
+        "torch's; write optimizers as JSON.",
     ),
     "second_order": ("Second order", "Products with the Hessian, and diagonals."),
     "microbatching": ("Microbatching", "Run a function on parts of a batch."),

@@ -73,15 +73,15 @@ def slots(
     return result
 
 
-def by_leaf(name: str, found: list[Slot]) -> dict[int, Slot]:
+def by_leaf(name: str, all_slots: list[Slot]) -> dict[int, Slot]:
     """The slot of each leaf.
 
     Args:
         name: name used in error messages.
-        found: the slots of one optimizer or of several.
+        all_slots: the slots of one optimizer or of several.
     """
     slot_of: dict[int, Slot] = {}
-    for slot in found:
+    for slot in all_slots:
         if slot.leaf in slot_of:
             raise ValueError(
                 f"{name}: names gives {slot.path!r} to several parameters of torch, "
@@ -114,8 +114,7 @@ def written(slot: Slot, x: np.ndarray) -> np.ndarray:
     """An array in the axes of the leaf, as torch has it: the inverse of `read`."""
     back = np.argsort(slot.axes) if slot.axes else ()
     # NumPy has no bfloat16 of its own, and torch reads none of others'.
-    wide = x if x.dtype.kind in "fc" and x.dtype.type in _TORCH_READS else None
-    x = x.astype(np.float32) if wide is None else x
+    x = x if x.dtype.type in _TORCH_READS else x.astype(np.float32)
     return np.array(x.transpose(tuple(int(k) for k in back)), order="C")
 
 

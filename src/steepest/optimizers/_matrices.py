@@ -15,7 +15,7 @@ MUON, ADAM = "muon", "adam"
 PLAIN = ("in", "out")  # the axes of a matrix, unless `routes` says otherwise
 
 # Patterns for paths, in order of priority. They match the key names of flax, Equinox,
-# Haiku and torch; in flax's NNX a path ends in `value`.
+# Haiku and torch. A path may end in `value`, where an object holds the array.
 _NAMES = [
     (re.compile(pattern, re.IGNORECASE), what, decays)
     for pattern, what, decays in (
