@@ -26,6 +26,7 @@ ROOMS = [
     "schedules",
     "transforms",
     "optimizers",
+    "matrix",
     "contrib",
     "decoupled",
     "losses",
@@ -220,7 +221,7 @@ def test_doors_hold_no_logic(path: Path):
 
 def test_the_package_exports_what_the_rooms_export():
     """Every public name of the rooms meant for users."""
-    for room in ("combine", "schedules", "transforms", "optimizers"):
+    for room in ("combine", "schedules", "transforms", "optimizers", "matrix"):
         for name in dir(getattr(steepest, room)):
             if not name.startswith("_"):
                 assert hasattr(steepest, name), f"{room}.{name}"
@@ -261,10 +262,11 @@ OUTSIDE_THE_ZOO: set[str] = {
 
 
 def test_every_optimizer_and_transformation_is_in_the_zoo():
-    made = _made_in("transforms") | _made_in("optimizers") | _made_in("contrib")
+    rooms = ("transforms", "optimizers", "matrix", "contrib")
+    made = {name for room in rooms for name in _made_in(room)}
     rows = {row.maker.__name__ for row in ZOO + PARTS}
     assert made - rows == OUTSIDE_THE_ZOO
-    recipes = _made_in("optimizers") - OUTSIDE_THE_ZOO
+    recipes = (_made_in("optimizers") | _made_in("matrix")) - OUTSIDE_THE_ZOO
     recipes = {name for name in recipes if not name.startswith("scale_by_")}
     assert recipes <= {row.maker.__name__ for row in ZOO}
 

@@ -78,6 +78,7 @@ ELSEWHERE = {
     "contrib._split_real_and_imaginary": "wrappers",
     "core": "types",
     "engine": "steps",
+    "matrix": "transformations",
     "optimizers": "transformations",
     "schedules._inject": "wrappers",
     "training": "steps",

@@ -20,6 +20,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         exchange as exchange,
         experimental as experimental,
         losses as losses,
+        matrix as matrix,
         microbatching as microbatching,
         numerics as numerics,
         optimizers as optimizers,
@@ -147,6 +148,11 @@ if _typing.TYPE_CHECKING or not _lazy(
         softmax_cross_entropy_with_integer_labels as softmax_cross_entropy_with_integer_labels,  # noqa: E501
         squared_error as squared_error,
     )
+    from .matrix import (
+        muon as muon,
+        scale_by_polar as scale_by_polar,
+        ScaleByPolarState as ScaleByPolarState,
+    )
     from .microbatching import microbatch as microbatch
     from .numerics import (
         matrix_inverse_pth_root as matrix_inverse_pth_root,
@@ -176,7 +182,6 @@ if _typing.TYPE_CHECKING or not _lazy(
         lars as lars,
         lbfgs as lbfgs,
         lion as lion,
-        muon as muon,
         nadam as nadam,
         nadamw as nadamw,
         nag as nag,
@@ -202,7 +207,6 @@ if _typing.TYPE_CHECKING or not _lazy(
         scale_by_lion as scale_by_lion,
         scale_by_novograd as scale_by_novograd,
         scale_by_optimistic_gradient as scale_by_optimistic_gradient,
-        scale_by_polar as scale_by_polar,
         scale_by_polyak as scale_by_polyak,
         scale_by_radam as scale_by_radam,
         scale_by_rms as scale_by_rms,
@@ -223,7 +227,6 @@ if _typing.TYPE_CHECKING or not _lazy(
         ScaleByLionState as ScaleByLionState,
         ScaleByNovogradState as ScaleByNovogradState,
         ScaleByOptimisticGradientState as ScaleByOptimisticGradientState,
-        ScaleByPolarState as ScaleByPolarState,
         ScaleByRmsState as ScaleByRmsState,
         ScaleByRmsWithCountState as ScaleByRmsWithCountState,
         ScaleByRpropState as ScaleByRpropState,

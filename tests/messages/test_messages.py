@@ -50,6 +50,7 @@ _INSIDE = (
     "engine",
     "exchange",
     "combine",
+    "matrix",
     "optimizers",
     "race",
 )

@@ -66,11 +66,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         scale_by_lion as scale_by_lion,
         ScaleByLionState as ScaleByLionState,
     )
-    from ._muon import (
-        muon as muon,
-        scale_by_polar as scale_by_polar,
-        ScaleByPolarState as ScaleByPolarState,
-    )
     from ._nag import nag as nag, NagState as NagState
     from ._noisy_sgd import noisy_sgd as noisy_sgd
     from ._novograd import (

@@ -20,7 +20,7 @@ FIXED = ("optimistic_adam", "rprop", "schedule_free_adamw")  # take no schedule
 
 
 def test_every_optimizer_takes_the_keywords():
-    rooms = ("steepest.optimizers.", "steepest.contrib.")
+    rooms = ("steepest.optimizers.", "steepest.matrix.", "steepest.contrib.")
     ours = {r.maker.__name__ for r in ZOO if r.maker.__module__.startswith(rooms)}
     assert ours - {r.maker.__name__ for r in KEEPING} == set(WRAPPERS)
 

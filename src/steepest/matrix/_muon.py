@@ -8,8 +8,6 @@ Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.
 """
 
 from collections.abc import Mapping
-from functools import partial
-from math import prod
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -17,11 +15,9 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
-from ..combine import chain, partition
 from ..core import (
     GradientTransformationExtraArgs,
     Matrix,
-    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -38,12 +34,9 @@ from ..numerics import (
     polynomials,
     quick_dtype,
 )
-from ..transforms import add_decayed_weights
-from ._adam import adamw
-from ._descend import descend
-from ._matrices import ADAM, PLAIN, Sorting
+from ._groups import PLAIN, Words
+from ._recipe import folded, grouped, NotMatrix, Rest
 
-Words = tuple[str, ...]
 Scale = Literal["rms", "original", "spectral"]
 
 
@@ -70,18 +63,6 @@ def polar_formula(
 ) -> Array:
     """`U V^T` for one matrix `g = U S V^T`."""
     return orthogonal(g, polynomials, dtype=dtype or quick_dtype(g), eps=eps)
-
-
-def folded(shape: tuple[int, ...], *, words: Words) -> tuple[int, ...]:
-    """The shape of a tensor viewed as a stack of matrices.
-
-    Args:
-        shape: shape of the tensor.
-        words: `in` or `out` for each of the last axes.
-    """
-    first = len(shape) - len(words)
-    second = first + words.count(words[0])
-    return *shape[:first], prod(shape[first:second]), prod(shape[second:])
 
 
 @transformation
@@ -230,37 +211,25 @@ def muon(
     name = "muon"
     (rms,) = check.amount(name, rms=rms)
     check.choice(name, ("rms", "original", "spectral"), scale=scale)
-    check.fraction(name, adam_b1=adam_b1, adam_b2=adam_b2)
-    check.nonnegative(name, adam_eps=adam_eps)
-    adams = {
-        "adam_learning_rate": adam_learning_rate,
-        "adam_weight_decay": adam_weight_decay,
-    }
-    for key, x in adams.items():
-        if not callable(x) and x is not None:
-            check.finite(name, **{key: x})
-    sorting = Sorting(name, stacked, routes)
-    decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
 
-    def matrices(words: Words) -> GradientTransformationExtraArgs:
-        return chain(
+    def matrices(words: Words) -> list[GradientTransformationExtraArgs]:
+        return [
             _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words),
             _scale_by_shape(scale, rms, words),
-            add_decayed_weights(weight_decay, decays),
-            descend(name, learning_rate),
-        )
+        ]
 
-    parts = {label: matrices(words) for label, words in sorting.sides.items()}
-    rest = adamw(
-        learning_rate if adam_learning_rate is None else adam_learning_rate,
-        adam_b1,
-        adam_b2,
-        adam_eps,
-        mu_dtype=mu_dtype,
-        weight_decay=weight_decay if adam_weight_decay is None else adam_weight_decay,
-        mask=decays,
+    rest = Rest(adam_learning_rate, adam_b1, adam_b2, adam_eps, adam_weight_decay)
+    return grouped(
+        name,
+        matrices,
+        learning_rate,
+        weight_decay,
+        weight_decay_mask,
+        mu_dtype,
+        stacked,
+        routes,
+        rest,
     )
-    return partition({**parts, ADAM: rest}, sorting)
 
 
 def _polar(
@@ -293,18 +262,8 @@ def _polar(
                 "words": words,
             },
             matrix=Matrix(polar_formula, fold=folded),
-            check_leaf=partial(_no_matrix, len(words)),
+            check_leaf=NotMatrix(len(words), "muon"),
         )
-    )
-
-
-def _no_matrix(ndim: int, g: Param) -> str | None:
-    """The error message for a leaf with too few axes, or `None`."""
-    if g.ndim >= ndim:
-        return None
-    return (
-        f"has shape {g.shape}, expected a matrix. Use `muon`, which passes other "
-        "leaves to AdamW."
     )
 
 

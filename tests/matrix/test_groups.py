@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from steepest.optimizers._matrices import Sorting
+from steepest.matrix._groups import Sorting
 
 
 def _places(shapes, **options):

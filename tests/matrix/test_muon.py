@@ -8,8 +8,8 @@ import pytest
 import steepest
 from steepest.numerics import polynomials
 
+from ..optimizers._refused import INF, NAN, NOT_DTYPES, NOT_FLAGS, refuses
 from ..unusual import ODD
-from ._refused import INF, NAN, NOT_DTYPES, NOT_FLAGS, refuses
 
 W = jax.random.normal(jax.random.key(0), (4, 9))
 P = {

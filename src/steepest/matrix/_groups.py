@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from ..core import Params, Recent
 from ..tree import as_patterns, key_paths
 
-MUON, ADAM = "muon", "adam"
-PLAIN = ("in", "out")  # the axes of a matrix, unless `routes` says otherwise
+ADAM = "adam"
+Words = tuple[str, ...]  # for each of the last axes, "in" or "out"
+PLAIN: Words = ("in", "out")  # the axes of a matrix, unless `routes` says otherwise
 
 # Patterns for paths, in order of priority. They match the key names of flax, Equinox,
 # Haiku and torch. A path may end in `value`, where an object holds the array.
@@ -59,15 +60,17 @@ class Sorting:
         """Check the options.
 
         Args:
-            name: name used in error messages.
+            name: the optimizer of the matrices: their label, and the name used in error
+                messages.
             stacked: a pattern for leaves whose first axis indexes layers.
-            routes: maps a pattern to "muon", "adam", or a word for each axis.
+            routes: maps a pattern to the name, "adam", or a word for each axis.
         """
         if routes is not None and not isinstance(routes, Mapping):
             raise TypeError(
                 f"{name}: routes is a {type(routes).__name__}, expected a dict, such "
                 'as `{"conv": "in in in out", "adapter": "adam"}`.'
             )
+        self.name = name
         self._routes = dict(routes or {})
         self._patterns = as_patterns(name, list(self._routes))
         self._stacked = as_patterns(name, [] if stacked is None else [stacked])
@@ -75,10 +78,10 @@ class Sorting:
         self._known: Recent[list[Place]] = Recent(_TREES)
 
     @property
-    def sides(self) -> dict[str, tuple[str, ...]]:
+    def sides(self) -> dict[str, Words]:
         """The words for the axes of each group of matrices, by label."""
-        plain = {MUON: PLAIN}
-        return plain | {_label(words): words for words in self._words if words}
+        plain = {self.name: PLAIN}
+        return plain | {self._label(words): words for words in self._words if words}
 
     def places(self, params: Params) -> list[Place]:
         """The group of each leaf, cached by structure and shapes."""
@@ -110,49 +113,48 @@ class Sorting:
         rows = zip(self._patterns, self._words, self._routes, strict=True)
         for pattern, words, route in rows:
             if pattern.search(path) and len(shape) >= len(words):
-                label = _label(words) if words else ADAM
+                label = self._label(words) if words else ADAM
                 return Place(label, len(shape) > 1, f"routes: {route!r}")
         for pattern, what, decays in _NAMES:
             match = pattern.search(path)
             if match and len(shape) > 1:
                 text = match[0].strip("/_")
                 return Place(ADAM, decays, f"{what}: {text!r} in its path")
-        label, why = _of_shape(shape)
-        if stack and label == MUON:
+        is_matrix, why = _of_shape(shape)
+        if stack and is_matrix:
             why += " in each layer"
-        return Place(label, len(shape) > 1, why)
+        return Place(self.name if is_matrix else ADAM, len(shape) > 1, why)
+
+    def _label(self, words: Words) -> str:
+        return self.name if words == PLAIN else " ".join(words)
 
 
-def _of_shape(shape: tuple[int, ...]) -> tuple[str, str]:
-    """The group of a leaf that no pattern matches, and the reason."""
+def _of_shape(shape: tuple[int, ...]) -> tuple[bool, str]:
+    """Whether a leaf that no pattern matches is a matrix, and the reason."""
     if len(shape) < 2:
-        return ADAM, "a vector" if shape else "a number"
+        return False, "a vector" if shape else "a number"
     if len(shape) > 2:
-        return ADAM, f"{len(shape)} axes, and no match in `routes` or `stacked`"
+        return False, f"{len(shape)} axes, and no match in `routes` or `stacked`"
     short, long = sorted(shape)
     if short < 2:
-        return ADAM, f"a side of {short}"
+        return False, f"a side of {short}"
     if long >= _LONG and long >= _TIMES * short:
-        return ADAM, f"a vocabulary: one side is {long // short} times the other"
-    return MUON, "a matrix"
+        return False, f"a vocabulary: one side is {long // short} times the other"
+    return True, "a matrix"
 
 
-def _label(words: tuple[str, ...]) -> str:
-    return MUON if words == PLAIN else " ".join(words)
-
-
-def _words(name: str, pattern: str, route: object) -> tuple[str, ...]:
+def _words(name: str, pattern: str, route: object) -> Words:
     """The words for the axes in one entry of `routes`; empty for Adam."""
     if route == ADAM:
         return ()
-    if route == MUON:
+    if route == name:
         return PLAIN
     words = tuple(route.split()) if isinstance(route, str) else ()
     turns = [a for a, b in pairwise(words) if a != b]
     if set(words) != {"in", "out"} or len(turns) != 1:
         raise ValueError(
-            f"{name}: routes[{pattern!r}] is {route!r}, expected 'muon', 'adam', or a "
-            "word for each of the last axes: 'in' for those that the layer sums over "
+            f"{name}: routes[{pattern!r}] is {route!r}, expected {name!r}, 'adam', or "
+            "a word for each of the last axes: 'in' for those that the layer sums over "
             "and 'out' for the others. Keep equal words together, such as "
             "'in in in out'."
         )

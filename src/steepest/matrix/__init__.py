@@ -1,0 +1,12 @@
+"""Optimizers of the matrices of hidden layers, with AdamW for all other leaves."""
+
+import typing as _typing
+
+from ..core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._muon import (
+        muon as muon,
+        scale_by_polar as scale_by_polar,
+        ScaleByPolarState as ScaleByPolarState,
+    )

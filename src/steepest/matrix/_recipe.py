@@ -1,0 +1,118 @@
+"""What all optimizers of matrices share: the groups of leaves, and AdamW for the rest.
+
+def matrices(words):                        # what is left when this is written
+    return scale_by_name(..., words)
+
+return grouped("name", matrices, learning_rate, weight_decay, ..., rest)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+from jax.typing import DTypeLike
+
+from .. import check
+from ..combine import chain, partition
+from ..core import GradientTransformationExtraArgs, Param, Real, ScalarOrSchedule
+from ..engine import MaskOrFn
+from ..optimizers import adamw
+from ..transforms import add_decayed_weights, scale_by_learning_rate
+from ._groups import ADAM, Sorting, Words
+
+
+class Rest(NamedTuple):
+    """The numbers of AdamW for the leaves that are not matrices."""
+
+    learning_rate: ScalarOrSchedule | None  # by default that of the matrices
+    b1: Real
+    b2: Real
+    eps: Real
+    weight_decay: ScalarOrSchedule | None  # by default that of the matrices
+
+
+def grouped(
+    name: str,
+    matrices: Callable[[Words], Sequence[GradientTransformationExtraArgs]],
+    learning_rate: ScalarOrSchedule,
+    weight_decay: ScalarOrSchedule,
+    weight_decay_mask: MaskOrFn | None,
+    mu_dtype: DTypeLike | None,
+    stacked: str | None,
+    routes: Mapping[str, str] | None,
+    rest: Rest,
+) -> GradientTransformationExtraArgs:
+    """An optimizer for the matrices of hidden layers, and AdamW for all other leaves.
+
+        p <- p - learning_rate (u + weight_decay p)
+
+    Args:
+        name: name of the optimizer: the label of the matrices, the word for them in
+            `routes`, and the name used in error messages.
+        matrices: makes the transformations that compute `u`, one after the other, from
+            the words for the last axes of their leaves.
+        learning_rate: a number or a schedule.
+        weight_decay: weight decay coefficient of the matrices.
+        weight_decay_mask: the leaves to decay; by default all but vectors, norms and
+            biases.
+        mu_dtype: dtype of AdamW's mean.
+        stacked: a pattern for leaves whose first axis indexes layers.
+        routes: maps a pattern to `name`, "adam", or a word for each axis.
+        rest: the numbers of AdamW.
+    """
+    check.fraction(name, adam_b1=rest.b1, adam_b2=rest.b2)
+    check.nonnegative(name, adam_eps=rest.eps)
+    adams = {
+        "adam_learning_rate": rest.learning_rate,
+        "adam_weight_decay": rest.weight_decay,
+    }
+    for key, x in adams.items():
+        if not callable(x) and x is not None:
+            check.finite(name, **{key: x})
+    sorting = Sorting(name, stacked, routes)
+    decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
+    parts = {
+        label: chain(
+            *matrices(words),
+            add_decayed_weights(weight_decay, decays),
+            scale_by_learning_rate(check.rate_given(name, learning_rate)),
+        )
+        for label, words in sorting.sides.items()
+    }
+    others = adamw(
+        learning_rate if rest.learning_rate is None else rest.learning_rate,
+        rest.b1,
+        rest.b2,
+        rest.eps,
+        mu_dtype=mu_dtype,
+        weight_decay=weight_decay if rest.weight_decay is None else rest.weight_decay,
+        mask=decays,
+    )
+    return partition({**parts, ADAM: others}, sorting)
+
+
+def folded(shape: tuple[int, ...], *, words: Words) -> tuple[int, ...]:
+    """The shape of a tensor viewed as a stack of matrices.
+
+    Args:
+        shape: shape of the tensor.
+        words: `in` or `out` for each of the last axes.
+    """
+    first = len(shape) - len(words)
+    second = first + words.count(words[0])
+    return *shape[:first], prod(shape[first:second]), prod(shape[second:])
+
+
+class NotMatrix(NamedTuple):
+    """A `check_leaf` that refuses leaves with too few axes."""
+
+    ndim: int
+    recipe: str  # the optimizer that passes other leaves to AdamW
+
+    def __call__(self, g: Param) -> str | None:
+        if g.ndim >= self.ndim:
+            return None
+        return (
+            f"has shape {g.shape}, expected a matrix. Use `{self.recipe}`, which "
+            "passes other leaves to AdamW."
+        )
