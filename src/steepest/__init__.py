@@ -151,7 +151,10 @@ if _typing.TYPE_CHECKING or not _lazy(
     from .matrix import (
         muon as muon,
         scale_by_polar as scale_by_polar,
+        scale_by_soap as scale_by_soap,
         ScaleByPolarState as ScaleByPolarState,
+        ScaleBySoapState as ScaleBySoapState,
+        soap as soap,
     )
     from .microbatching import microbatch as microbatch
     from .numerics import (

@@ -10,3 +10,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         scale_by_polar as scale_by_polar,
         ScaleByPolarState as ScaleByPolarState,
     )
+    from ._soap import (
+        scale_by_soap as scale_by_soap,
+        ScaleBySoapState as ScaleBySoapState,
+        soap as soap,
+    )
