@@ -20,6 +20,14 @@ SQUARE = {"square/kernel": (16, 16), "square/bias": (16,)}
 KERNEL = {"square/kernel": (16, 16)}
 SIDES = {"tall/kernel": (12, 8), "wide/kernel": (8, 12), "wide/bias": (8,)}
 KERNELS = {"tall/kernel": (12, 8), "wide/kernel": (8, 12)}
+# A small transformer. An `embedding` is (vocabulary, width) in both layouts.
+PARTS = {
+    "embed/embedding": (10, 8),
+    "query/kernel": (8, 8),
+    "mlp/kernel": (12, 8),
+    "mlp/bias": (12,),
+    "lm_head/kernel": (10, 8),
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,8 @@ class Peer:
     optimizer: str
     arguments: dict[str, Any]
     shapes: dict[str, tuple[int, ...]] = field(default_factory=lambda: SQUARE)
-    # What was replaced in the package to make the run exact: see `_patches`.
+    # What was replaced in the package to make the run exact: see `_patches`. In `wide`
+    # it computes in float64, so Newton-Schulz and `eigh` do, too.
     patches: tuple[str, ...] = ("wide",)
     # |ours - theirs| / |theirs|, of the movement of a leaf, in Frobenius norm
     tolerance: float = 1e-6
@@ -53,8 +62,8 @@ def start(peer: Peer) -> dict[str, np.ndarray]:
 def gradients(peer: Peer) -> list[dict[str, np.ndarray]]:
     """The gradient of each step: signal and noise, with gaps between the eigenvalues.
 
-    A matrix is `U D (S + N) D V^T`: `U`, `V` orthogonal, `D` diagonal with elements that
-    fall by a fifth, `S` fixed and `N` noise. Its norm varies about 1 from step to step.
+    A matrix is `U D (S + N) D V^T`: `U`, `V` orthogonal, `D` diagonal and falling by a
+    fifth from one element to the next, `S` fixed, `N` noise. The norm varies about 1.
     """
     random = np.random.default_rng(1)
     parts = {
@@ -80,29 +89,196 @@ def gradients(peer: Peer) -> list[dict[str, np.ndarray]]:
     ]
 
 
+def normals(rows: int, columns: int, draw: int) -> np.ndarray:
+    """The noise that a run with random numbers gets instead of its own."""
+    return np.random.default_rng([2, draw]).normal(size=(rows, columns))
+
+
 def movements(name: str) -> dict[str, np.ndarray]:
     """Of each parameter, one row for each of `STORED`: how far it is from its start."""
     with np.load(DATA / f"{name}.npz") as file:
         return {k.replace("|", "/"): file[k].astype(np.float64) for k in file}
 
 
+
 _SOAP = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.0}
+_MUON = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
+_ADAM_REST = {"adamw_lr": 0.02, "adamw_betas": (0.9, 0.95), "adamw_wd": 0.1}
+_MARS = {"lr": 0.02, "betas": (0.95, 0.99), "gamma": 0.025, "weight_decay": 0.1}
+_KL = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
+_LOW_RANK = {"rank": 4, "update_proj_gap": 20, "proj_type": "std"}
+_ADAMW = {"lr": 0.02, "betas": (0.9, 0.99), "eps": 1e-8, "weight_decay": 0.1}
+
+
+def _package(optimizer: str, shapes: Any = SQUARE, **arguments: Any) -> Peer:
+    """An optimizer of pytorch_optimizer."""
+    return Peer("pytorch_optimizer", optimizer, arguments, shapes)
+
 
 PEERS = {
-    "soap_f1": Peer(
-        "pytorch_optimizer", "SOAP", {**_SOAP, "precondition_frequency": 1}
+    "soap_f1": _package("SOAP", **_SOAP, precondition_frequency=1),
+    "soap_f10": _package("SOAP", **_SOAP, precondition_frequency=10),
+    "soap_decay": _package(
+        "SOAP", **{**_SOAP, "weight_decay": 0.1}, precondition_frequency=10
     ),
-    "soap_f10": Peer(
-        "pytorch_optimizer", "SOAP", {**_SOAP, "precondition_frequency": 10}
+    "soap_shampoo_beta": _package(
+        "SOAP", **{**_SOAP, "eps": 1e-3}, precondition_frequency=2, shampoo_beta=0.8
     ),
-    "soap_decay": Peer(
+    "muon": _package("Muon", SIDES, **_MUON, **_ADAM_REST),
+    "muon_rms": _package(
+        "Muon", SIDES, **_MUON, **_ADAM_REST, use_adjusted_lr=True, nesterov=False
+    ),
+    "normuon": Peer(
+        "NorMuon", "SingleDeviceNorMuon", {**_MUON, "beta2": 0.95}, KERNELS
+    ),
+    "normuon_paper": _package(
+        "NorMuon",
+        KERNELS,
+        **_MUON,
+        beta2=0.9,
+        update_scale="match_rms",
+        nesterov=False,
+    ),
+    "adamuon": _package(
+        "AdaMuon", KERNELS, lr=0.02, betas=(0.95, 0.9), weight_decay=0.1
+    ),
+    "scion": Peer(
+        "scion",
+        "Scion",
+        {
+            "lr": 0.02,
+            "momentum": 0.1,
+            "groups": {
+                "tall/kernel": {"norm": "Spectral", "scale": 3.0},
+                "wide/kernel": {"norm": "Spectral", "scale": 3.0},
+                "wide/bias": {"norm": "BiasRMS", "scale": 2.0},
+            },
+        },
+        SIDES,
+    ),
+    "scion_unconstrained": Peer(
+        "scion",
+        "Scion",
+        {
+            "lr": 0.02,
+            "momentum": 0.1,
+            "unconstrained": True,
+            "groups": {
+                "embed/embedding": {
+                    "norm": "ColNorm",
+                    "norm_kwargs": {"transpose": True},
+                },
+                "query/kernel": {"norm": "RowNorm"},
+                "mlp/kernel": {"norm": "ColNorm", "norm_kwargs": {"normalized": True}},
+                "mlp/bias": {"norm": "BiasRMS"},
+                "lm_head/kernel": {"norm": "Sign", "scale": 10.0},
+            },
+        },
+        PARTS,
+    ),
+    "mars": _package(
+        "MARS",
+        SIDES,
+        **_MARS,
+        lr_1d=0.02,
+        betas_1d=(0.9, 0.95),
+        weight_decay_1d=0.0,
+        foreach=False,
+    ),
+    "mars_first": Peer(
         "pytorch_optimizer",
-        "SOAP",
-        {**_SOAP, "precondition_frequency": 10, "weight_decay": 0.1},
+        "MARS",
+        {**_MARS, "foreach": False, "optimize_1d": True},
+        SIDES,
+        patches=("wide", "first_gradient"),
     ),
-    "soap_shampoo_beta": Peer(
-        "pytorch_optimizer",
-        "SOAP",
-        {**_SOAP, "precondition_frequency": 2, "shampoo_beta": 0.8, "eps": 1e-3},
+    "adam_mini": Peer(
+        "adam_mini",
+        "Adam_mini",
+        {**_ADAMW, "dim": 8, "n_heads": 4, "verbose": False},
+        PARTS,
+    ),
+    "splus": _package(
+        "SPlus",
+        lr=0.2,
+        betas=(0.9, 0.99),
+        weight_decay=0.1,
+        inverse_steps=10,
+        foreach=False,
+    ),
+    "cautious_adamw": Peer(
+        "C-Optim",
+        "AdamW",
+        {**_ADAMW, "foreach": False, "no_deprecation_warning": True},
+        SIDES,
+    ),
+    "kl_shampoo_f1": Peer(
+        "KL-Methods", "KLOpt", {**_KL, "precondition_frequency": 1}, KERNEL
+    ),
+    "kl_shampoo_f5": Peer(
+        "KL-Methods", "KLOpt", {**_KL, "precondition_frequency": 5}, KERNEL
+    ),
+    "kl_soap_f1": Peer(
+        "KL-Methods",
+        "KLOpt",
+        {**_KL, "precondition_frequency": 1, "using_klsoap": True},
+        KERNEL,
+    ),
+    "kl_soap_f5": Peer(
+        "KL-Methods",
+        "KLOpt",
+        {**_KL, "precondition_frequency": 5, "using_klsoap": True},
+        KERNEL,
+    ),
+    "fira": Peer(
+        "Fira",
+        "AdamW",
+        {
+            **_ADAMW,
+            "no_deprecation_warning": True,
+            "matrices": {**_LOW_RANK, "alpha": 1.0},
+        },
+        SIDES,
+    ),
+    "fira_alpha": Peer(
+        "Fira",
+        "AdamW",
+        {
+            **_ADAMW,
+            "no_deprecation_warning": True,
+            "matrices": {**_LOW_RANK, "alpha": 0.25},
+        },
+        SIDES,
+    ),
+    "apollo": Peer(
+        "apollo_torch",
+        "AdamW",
+        {
+            **_ADAMW,
+            "matrices": {
+                **_LOW_RANK,
+                "proj": "random",
+                "scale": 1.0,
+                "scale_type": "channel",
+            },
+        },
+        SIDES,
+        patches=("wide", "given_noise"),
+    ),
+    "apollo_mini": Peer(
+        "apollo_torch",
+        "AdamW",
+        {
+            **_ADAMW,
+            "matrices": {
+                **_LOW_RANK,
+                "rank": 1,
+                "proj": "random",
+                "scale": 128.0,
+                "scale_type": "tensor",
+            },
+        },
+        SIDES,
+        patches=("wide", "given_noise"),
     ),
 }
