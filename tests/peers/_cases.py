@@ -104,8 +104,17 @@ def movements(name: str) -> dict[str, np.ndarray]:
 _SOAP = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.0}
 _MUON = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
 _ADAM_REST = {"adamw_lr": 0.02, "adamw_betas": (0.9, 0.95), "adamw_wd": 0.1}
-_MARS = {"lr": 0.02, "betas": (0.95, 0.99), "gamma": 0.025, "weight_decay": 0.1}
+_MARS = {
+    "lr": 0.02,
+    "betas": (0.95, 0.99),
+    "gamma": 0.025,
+    "weight_decay": 0.1,
+    "lr_1d": 0.02,
+    "betas_1d": (0.9, 0.95),
+    "weight_decay_1d": 0.0,
+}
 _KL = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
+_DION = {"lr": 0.02, "weight_decay": 0.1, "fraction": 0.25, "ef_decay": 0.95}
 _LOW_RANK = {"rank": 4, "update_proj_gap": 20, "proj_type": "std"}
 _ADAMW = {"lr": 0.02, "betas": (0.9, 0.99), "eps": 1e-8, "weight_decay": 0.1}
 
@@ -113,6 +122,19 @@ _ADAMW = {"lr": 0.02, "betas": (0.9, 0.99), "eps": 1e-8, "weight_decay": 0.1}
 def _package(optimizer: str, shapes: Any = SQUARE, **arguments: Any) -> Peer:
     """An optimizer of pytorch_optimizer."""
     return Peer("pytorch_optimizer", optimizer, arguments, shapes)
+
+
+def _shampoo(root: str, **arguments: Any) -> Peer:
+    """Shampoo of facebookresearch/optimizers."""
+    usual = {
+        "lr": 0.02,
+        "betas": (0.9, 0.95),
+        "epsilon": 1e-8,
+        "max_preconditioner_dim": 12,  # less than 96, or a matrix becomes a vector
+        "precondition_frequency": 1,
+        "graft": {"beta2": 0.95, "epsilon": 1e-8},
+    }
+    return Peer("optimizers", "", {"root": root, **usual, **arguments}, SIDES)
 
 
 PEERS = {
@@ -176,22 +198,15 @@ PEERS = {
         },
         PARTS,
     ),
-    "mars": _package(
-        "MARS",
-        SIDES,
-        **_MARS,
-        lr_1d=0.02,
-        betas_1d=(0.9, 0.95),
-        weight_decay_1d=0.0,
-        foreach=False,
-    ),
+    "mars": Peer("MARS", "MARS", _MARS, SIDES),
     "mars_first": Peer(
-        "pytorch_optimizer",
         "MARS",
-        {**_MARS, "foreach": False, "optimize_1d": True},
+        "MARS",
+        {**_MARS, "optimize_1d": True},
         SIDES,
         patches=("wide", "first_gradient"),
     ),
+    "mars_lion": Peer("MARS", "MARS", {**_MARS, "mars_type": "mars-lion"}, SIDES),
     "adam_mini": Peer(
         "adam_mini",
         "Adam_mini",
@@ -236,7 +251,7 @@ PEERS = {
         {
             **_ADAMW,
             "no_deprecation_warning": True,
-            "matrices": {**_LOW_RANK, "alpha": 1.0},
+            "matrices": {**_LOW_RANK, "update_proj_gap": 40, "alpha": 1.0},
         },
         SIDES,
     ),
@@ -246,7 +261,7 @@ PEERS = {
         {
             **_ADAMW,
             "no_deprecation_warning": True,
-            "matrices": {**_LOW_RANK, "alpha": 0.25},
+            "matrices": {**_LOW_RANK, "update_proj_gap": 40, "alpha": 0.25},
         },
         SIDES,
     ),
@@ -280,5 +295,44 @@ PEERS = {
         },
         SIDES,
         patches=("wide", "given_noise"),
+    ),
+    "shampoo_eigh": _shampoo("eigh"),
+    "shampoo_newton": _shampoo("newton"),
+    "shampoo_late": _shampoo("eigh", precondition_frequency=5, weight_decay=0.1),
+    "shampoo_blocks": _shampoo("eigh", max_preconditioner_dim=8),
+    "shampoo_sum": _shampoo("eigh", betas=(0.9, 1.0), graft=None),
+    "dion2": Peer("dion", "Dion2", _DION, SIDES),
+    "dion2_rms": Peer("dion", "Dion2", {**_DION, "adjust_lr": "rms_norm"}, SIDES),
+    "psgd_momentum": Peer(
+        "psgd_torch",
+        "KWNS4",
+        {"lr_params": 0.02, "lr_preconditioner": 0.5, "weight_decay": 0.1},
+        SIDES,
+        patches=("wide", "exact_norm"),
+    ),
+    "psgd_gradient": Peer(
+        "psgd_torch",
+        "KWNS4",
+        {
+            "lr_params": 0.02,
+            "lr_preconditioner": 0.1,
+            "weight_decay": 0.0,
+            "whiten_grad": True,
+            "preconditioner_max_skew": 4.0,
+        },
+        SIDES,
+        patches=("wide", "exact_norm"),
+    ),
+    "kron": Peer(
+        "kron_torch",
+        "Kron",
+        {
+            "lr": 0.02,
+            "b1": 0.9,
+            "weight_decay": 0.1,
+            "preconditioner_update_probability": 1.0,
+        },
+        KERNELS,
+        patches=("wide", "given_probe"),
     ),
 }

@@ -101,13 +101,66 @@ def kl_methods(peer: Peer, tensors: Tensors) -> Any:
     )
 
 
+def shampoo(peer: Peer, tensors: Tensors) -> Any:
+    """The configurations are objects; here they are names and numbers."""
+    import torch
+
+    package = checkout("optimizers", "distributed_shampoo")
+    given = dict(peer.arguments)
+    roots = {"eigh": package.EigenConfig(), "newton": package.CoupledNewtonConfig()}
+    graft = given.pop("graft")
+    return package.DistributedShampoo(
+        list(tensors.values()),
+        preconditioner_config=package.RootInvShampooPreconditionerConfig(
+            amortized_computation_config=roots[given.pop("root")],
+            factor_matrix_dtype=torch.float64,
+        ),
+        grafting_config=graft and package.AdamPreconditionerConfig(**graft),
+        **given,
+    )
+
+
+def quintic(x: Any, epsilon: Any = None) -> Any:
+    """Five steps of the original polynomial, on `x / (|x| + 1e-7)`."""
+    del epsilon
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
+    for _ in range(5):
+        y = x @ x.mT
+        x = 3.4445 * x + (-4.7750 * y + 2.0315 * y @ y) @ x
+    return x
+
+
+def dion(peer: Peer, tensors: Tensors) -> Any:
+    """Given the polynomials above, and AdamW for the vectors."""
+    make = getattr(checkout("dion", "dion"), peer.optimizer)
+    rows = [
+        {"params": [x], **({} if x.ndim > 1 else {"algorithm": "adamw"})}
+        for x in tensors.values()
+    ]
+    return make(rows, **peer.arguments, newton_schulz_func=quintic)
+
+
+def kron_torch(peer: Peer, tensors: Tensors) -> Any:
+    """Version 0.3.3, which never balances here: with chance 0.01 at a step."""
+    make = checkout("", "kron_torch.kron").Kron(list(tensors.values()), **peer.arguments)
+    make.rng = mock.Mock(random=lambda: 0.5)
+    return make
+
+
 DRIVERS: dict[str, Driver] = {
     "pytorch_optimizer": pytorch_optimizer,
     "adam_mini": adam_mini,
     "NorMuon": from_checkout("NorMuon", "normuon"),  # d45c9a4, 2025-12-17
     "scion": from_checkout("scion", "scion"),  # f58a393, 2026-04-08
+    "MARS": from_checkout("MARS/MARS_M", "optimizers.mars"),  # 4831e28, 2026-03-25
     "C-Optim": from_checkout("", "C-Optim.c_adamw"),  # 2c0517c, 2025-08-23
     "KL-Methods": kl_methods,  # a02e622, 2026-02-15
     "Fira": from_checkout("Fira", "optimizer_torch.fira_adamw"),  # 5c28b13, 2024-10-21
+    "optimizers": shampoo,  # f606606, 2026-08-05
+    "dion": dion,  # 0a059a4, 2026-08-07
+    "psgd_torch": from_checkout(  # a8616f1, 2026-04-02
+        "psgd_torch", "wrapped_as_torch_optimizer_for_ddp", preconditioner_dtype=None
+    ),
+    "kron_torch": kron_torch,
     "apollo_torch": from_checkout("", "apollo_torch.apollo"),  # version 1.0.3
 }

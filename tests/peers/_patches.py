@@ -31,17 +31,18 @@ def wide() -> Iterator[None]:
 @contextmanager
 def first_gradient() -> Iterator[None]:
     """MARS: the gradient before the first is the first, not zero."""
-    from pytorch_optimizer import MARS
+    from ._drivers import checkout
 
-    init = MARS.init_group
+    module = checkout("MARS/MARS_M", "optimizers.mars")
+    update, place = module.update_fn, 8  # of the gradient before
 
-    def begin(self: Any, group: Any, **more: Any) -> None:
-        init(self, group, **more)
-        if group["step"] == 0:
-            for p in group["params"]:
-                self.state[p]["last_grad"] = p.grad.clone()
+    def begin(p: Any, g: Any, *more: Any, **named: Any) -> Any:
+        more = (p, g, *more)
+        if more[12] == 1:  # the step
+            more = (*more[:place], g, *more[place + 1 :])
+        return update(*more, **named)
 
-    with mock.patch.object(MARS, "init_group", begin):
+    with mock.patch.object(module, "update_fn", begin):
         yield
 
 
@@ -65,8 +66,42 @@ def given_noise() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def exact_norm() -> Iterator[None]:
+    """PSGD: the largest singular value, not a random lower bound; never balanced."""
+    import torch
+
+    from ._drivers import checkout
+
+    module = checkout("psgd_torch", "psgd")
+    exact = lambda x: torch.linalg.matrix_norm(x, 2)
+    with ExitStack() as stack:
+        for name in ("norm_lower_bound_spd", "norm_lower_bound_skh"):
+            stack.enter_context(mock.patch.object(module, name, exact))
+        half = lambda *_, **__: torch.tensor(0.5)
+        stack.enter_context(mock.patch.object(torch, "rand", half))
+        yield
+
+
+@contextmanager
+def given_probe() -> Iterator[None]:
+    """PSGD: the n-th probe of a matrix (out, in) is `normals(out, in, n)`, from 0."""
+    import torch
+
+    draws: dict[tuple[int, ...], Any] = {}
+
+    def draw(x: Any) -> Any:
+        n = next(draws.setdefault(tuple(x.shape), count()))
+        return torch.from_numpy(normals(*x.shape, n)).to(x.dtype)
+
+    with mock.patch.object(torch, "randn_like", draw):
+        yield
+
+
 PATCHES: dict[str, Any] = {
     "wide": wide,
     "first_gradient": first_gradient,
     "given_noise": given_noise,
+    "exact_norm": exact_norm,
+    "given_probe": given_probe,
 }
