@@ -5,7 +5,7 @@ parameter moved. `_ours` says which of our optimizers must move the same way. Th
 gradients are given, not computed, so that a rounding error does not grow.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,6 @@ def movements(name: str) -> dict[str, np.ndarray]:
         return {k.replace("|", "/"): file[k].astype(np.float64) for k in file}
 
 
-
 _SOAP = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.0}
 _MUON = {"lr": 0.02, "momentum": 0.95, "weight_decay": 0.1}
 _ADAM_REST = {"adamw_lr": 0.02, "adamw_betas": (0.9, 0.95), "adamw_wd": 0.1}
@@ -115,8 +114,11 @@ _MARS = {
 }
 _KL = {"lr": 0.02, "betas": (0.9, 0.95), "eps": 1e-8, "weight_decay": 0.1}
 _DION = {"lr": 0.02, "weight_decay": 0.1, "fraction": 0.25, "ef_decay": 0.95}
+_SPLUS = {"lr": 0.2, "betas": (0.9, 0.99), "inverse_steps": 10, "foreach": False}
 _LOW_RANK = {"rank": 4, "update_proj_gap": 20, "proj_type": "std"}
 _ADAMW = {"lr": 0.02, "betas": (0.9, 0.99), "eps": 1e-8, "weight_decay": 0.1}
+# These add eps before the bias correction: for Adam's leaves it is as good as none.
+_SMALL = {**_ADAMW, "eps": 1e-6, "groups": {"wide/bias": {"eps": 1e-15}}}
 
 
 def _package(optimizer: str, shapes: Any = SQUARE, **arguments: Any) -> Peer:
@@ -138,20 +140,32 @@ def _shampoo(root: str, **arguments: Any) -> Peer:
 
 
 PEERS = {
-    "soap_f1": _package("SOAP", **_SOAP, precondition_frequency=1),
-    "soap_f10": _package("SOAP", **_SOAP, precondition_frequency=10),
+    "soap_f1": _package("SOAP", KERNEL, **_SOAP, precondition_frequency=1),
+    "soap_f10": _package("SOAP", KERNEL, **_SOAP, precondition_frequency=10),
+    "soap_vector": _package("SOAP", **_SOAP, precondition_frequency=10),
     "soap_decay": _package(
-        "SOAP", **{**_SOAP, "weight_decay": 0.1}, precondition_frequency=10
+        "SOAP", KERNEL, **{**_SOAP, "weight_decay": 0.1}, precondition_frequency=10
     ),
     "soap_shampoo_beta": _package(
-        "SOAP", **{**_SOAP, "eps": 1e-3}, precondition_frequency=2, shampoo_beta=0.8
+        "SOAP",
+        KERNEL,
+        **{**_SOAP, "eps": 1e-3},
+        precondition_frequency=2,
+        shampoo_beta=0.8,
+    ),
+    "soap_one_sided": _package(
+        "SOAP", KERNELS, **_SOAP, precondition_frequency=1, max_precondition_dim=8
     ),
     "muon": _package("Muon", SIDES, **_MUON, **_ADAM_REST),
     "muon_rms": _package(
         "Muon", SIDES, **_MUON, **_ADAM_REST, use_adjusted_lr=True, nesterov=False
     ),
     "normuon": Peer(
-        "NorMuon", "SingleDeviceNorMuon", {**_MUON, "beta2": 0.95}, KERNELS
+        "NorMuon",
+        "SingleDeviceNorMuon",
+        {**_MUON, "beta2": 0.95},
+        KERNELS,
+        tolerance=1e-5,  # it adds 1e-7 to one norm and 1e-10 to the others
     ),
     "normuon_paper": _package(
         "NorMuon",
@@ -164,6 +178,10 @@ PEERS = {
     "adamuon": _package(
         "AdaMuon", KERNELS, lr=0.02, betas=(0.95, 0.9), weight_decay=0.1
     ),
+    "adamuon_paper": replace(
+        _package("AdaMuon", KERNELS, lr=0.02, betas=(0.95, 0.9), weight_decay=0.1),
+        patches=("wide", "sign"),
+    ),
     "scion": Peer(
         "scion",
         "Scion",
@@ -173,10 +191,11 @@ PEERS = {
             "groups": {
                 "tall/kernel": {"norm": "Spectral", "scale": 3.0},
                 "wide/kernel": {"norm": "Spectral", "scale": 3.0},
-                "wide/bias": {"norm": "BiasRMS", "scale": 2.0},
+                "wide/bias": {"norm": "BiasRMS", "scale": 3.0},
             },
         },
         SIDES,
+        tolerance=1e-5,  # it adds 1e-7 to one norm and 1e-8 to the other
     ),
     "scion_unconstrained": Peer(
         "scion",
@@ -206,25 +225,25 @@ PEERS = {
         SIDES,
         patches=("wide", "first_gradient"),
     ),
-    "mars_lion": Peer("MARS", "MARS", {**_MARS, "mars_type": "mars-lion"}, SIDES),
+    "mars_lion": Peer(
+        "MARS",
+        "MARS",
+        {**_MARS, "optimize_1d": True, "mars_type": "mars-lion"},
+        SIDES,
+        patches=("wide", "first_gradient"),
+    ),
     "adam_mini": Peer(
         "adam_mini",
         "Adam_mini",
         {**_ADAMW, "dim": 8, "n_heads": 4, "verbose": False},
         PARTS,
     ),
-    "splus": _package(
-        "SPlus",
-        lr=0.2,
-        betas=(0.9, 0.99),
-        weight_decay=0.1,
-        inverse_steps=10,
-        foreach=False,
-    ),
+    "splus": _package("SPlus", **_SPLUS, weight_decay=0.0),
+    "splus_decay": _package("SPlus", KERNEL, **_SPLUS, weight_decay=0.1),
     "cautious_adamw": Peer(
         "C-Optim",
         "AdamW",
-        {**_ADAMW, "foreach": False, "no_deprecation_warning": True},
+        {**_ADAMW, "eps": 1e-15, "foreach": False, "no_deprecation_warning": True},
         SIDES,
     ),
     "kl_shampoo_f1": Peer(
@@ -249,7 +268,7 @@ PEERS = {
         "Fira",
         "AdamW",
         {
-            **_ADAMW,
+            **_SMALL,
             "no_deprecation_warning": True,
             "matrices": {**_LOW_RANK, "update_proj_gap": 40, "alpha": 1.0},
         },
@@ -259,7 +278,7 @@ PEERS = {
         "Fira",
         "AdamW",
         {
-            **_ADAMW,
+            **_SMALL,
             "no_deprecation_warning": True,
             "matrices": {**_LOW_RANK, "update_proj_gap": 40, "alpha": 0.25},
         },
@@ -269,7 +288,7 @@ PEERS = {
         "apollo_torch",
         "AdamW",
         {
-            **_ADAMW,
+            **_SMALL,
             "matrices": {
                 **_LOW_RANK,
                 "proj": "random",
@@ -284,7 +303,7 @@ PEERS = {
         "apollo_torch",
         "AdamW",
         {
-            **_ADAMW,
+            **_SMALL,
             "matrices": {
                 **_LOW_RANK,
                 "rank": 1,
@@ -297,7 +316,7 @@ PEERS = {
         patches=("wide", "given_noise"),
     ),
     "shampoo_eigh": _shampoo("eigh"),
-    "shampoo_newton": _shampoo("newton"),
+    "shampoo_newton": replace(_shampoo("newton"), tolerance=1e-5),
     "shampoo_late": _shampoo("eigh", precondition_frequency=5, weight_decay=0.1),
     "shampoo_blocks": _shampoo("eigh", max_preconditioner_dim=8),
     "shampoo_sum": _shampoo("eigh", betas=(0.9, 1.0), graft=None),

@@ -107,14 +107,15 @@ def shampoo(peer: Peer, tensors: Tensors) -> Any:
 
     package = checkout("optimizers", "distributed_shampoo")
     given = dict(peer.arguments)
-    roots = {"eigh": package.EigenConfig(), "newton": package.CoupledNewtonConfig()}
+    roots = {"eigh": package.EigenConfig, "newton": package.CoupledNewtonConfig}
+    config = package.RootInvShampooPreconditionerConfig(
+        amortized_computation_config=roots[given.pop("root")](),
+        factor_matrix_dtype=torch.float64,
+    )
     graft = given.pop("graft")
     return package.DistributedShampoo(
         list(tensors.values()),
-        preconditioner_config=package.RootInvShampooPreconditionerConfig(
-            amortized_computation_config=roots[given.pop("root")],
-            factor_matrix_dtype=torch.float64,
-        ),
+        preconditioner_config=config,
         grafting_config=graft and package.AdamPreconditionerConfig(**graft),
         **given,
     )
@@ -142,7 +143,9 @@ def dion(peer: Peer, tensors: Tensors) -> Any:
 
 def kron_torch(peer: Peer, tensors: Tensors) -> Any:
     """Version 0.3.3, which never balances here: with chance 0.01 at a step."""
-    make = checkout("", "kron_torch.kron").Kron(list(tensors.values()), **peer.arguments)
+    make = checkout("", "kron_torch.kron").Kron(
+        list(tensors.values()), **peer.arguments
+    )
     make.rng = mock.Mock(random=lambda: 0.5)
     return make
 

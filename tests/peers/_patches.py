@@ -47,6 +47,21 @@ def first_gradient() -> Iterator[None]:
 
 
 @contextmanager
+def sign() -> Iterator[None]:
+    """AdaMuon as in the paper: of the signs, and without bias correction."""
+    from pytorch_optimizer import AdaMuon
+    from pytorch_optimizer.optimizer.muon import adamuon as module
+
+    polar = module.zero_power_via_newton_schulz_5
+    of_signs = lambda x, **more: polar(x.sign(), **more)
+    with ExitStack() as stack:
+        name = "zero_power_via_newton_schulz_5"
+        stack.enter_context(mock.patch.object(module, name, of_signs))
+        stack.enter_context(mock.patch.object(AdaMuon, "debias", lambda *_: 1.0))
+        yield
+
+
+@contextmanager
 def given_noise() -> Iterator[None]:
     """APOLLO: both matrices get `normals(8, rank, n)` at the n-th refresh, from 0."""
     from ._drivers import checkout
@@ -92,7 +107,7 @@ def given_probe() -> Iterator[None]:
 
     def draw(x: Any) -> Any:
         n = next(draws.setdefault(tuple(x.shape), count()))
-        return torch.from_numpy(normals(*x.shape, n)).to(x.dtype)
+        return torch.from_numpy(normals(x.shape[0], x.shape[1], n)).to(x.dtype)
 
     with mock.patch.object(torch, "randn_like", draw):
         yield
@@ -101,6 +116,7 @@ def given_probe() -> Iterator[None]:
 PATCHES: dict[str, Any] = {
     "wide": wide,
     "first_gradient": first_gradient,
+    "sign": sign,
     "given_noise": given_noise,
     "exact_norm": exact_norm,
     "given_probe": given_probe,
