@@ -5,6 +5,8 @@ Packages that are only in a repository are read from a folder of checkouts, name
 variable `PEERS`.
 """
 
+# pyright: reportMissingImports=false
+
 import importlib
 import os
 import sys

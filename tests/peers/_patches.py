@@ -3,6 +3,8 @@
 A patch is a context: the package runs inside it.
 """
 
+# pyright: reportMissingImports=false
+
 from collections.abc import Iterator
 from contextlib import contextmanager, ExitStack
 from itertools import count

@@ -3,6 +3,8 @@
 The stored runs keep the packages out of the tests. Made with torch 2.13.0 on a CPU.
 """
 
+# pyright: reportMissingImports=false
+
 import sys
 from contextlib import ExitStack
 from typing import Any
