@@ -41,6 +41,8 @@ class Peer:
     # What was replaced in the package to make the run exact: see `_patches`. In `wide`
     # it computes in float64, so Newton-Schulz and `eigh` do, too.
     patches: tuple[str, ...] = ("wide",)
+    gap: float = 0.8  # between the singular values of the gradients
+    noise: float = 1.0  # its size in the gradients
     # |ours - theirs| / |theirs|, of the movement of a leaf, in Frobenius norm
     tolerance: float = 1e-6
 
@@ -62,13 +64,13 @@ def start(peer: Peer) -> dict[str, np.ndarray]:
 def gradients(peer: Peer) -> list[dict[str, np.ndarray]]:
     """The gradient of each step: signal and noise, with gaps between the eigenvalues.
 
-    A matrix is `U D (S + N) D V^T`: `U`, `V` orthogonal, `D` diagonal and falling by a
-    fifth from one element to the next, `S` fixed, `N` noise. The norm varies about 1.
+    A matrix is `U D (S + N) D V^T`: `U` and `V` are orthogonal, `D` has the powers of
+    `gap` on its diagonal, `S` is fixed and `N` is noise. The norm varies about 1.
     """
     random = np.random.default_rng(1)
     parts = {
         name: [
-            (np.linalg.qr(random.normal(size=(d, d)))[0], 0.8 ** np.arange(d))
+            (np.linalg.qr(random.normal(size=(d, d)))[0], peer.gap ** np.arange(d))
             for d in shape
         ]
         for name, shape in peer.shapes.items()
@@ -77,7 +79,8 @@ def gradients(peer: Peer) -> list[dict[str, np.ndarray]]:
 
     def draw(name: str, shape: tuple[int, ...]) -> np.ndarray:
         size = 0.3 * np.exp(0.5 * random.normal())
-        x = size * (random.normal(size=shape) + 0.7 * signal[name])
+        x = peer.noise * random.normal(size=shape)
+        x = size * (x + 0.7 * signal[name])
         if len(shape) == 2:
             (u, left), (v, right) = parts[name]
             x = (u * left) @ x @ (v * right).T
@@ -139,6 +142,17 @@ def _shampoo(root: str, **arguments: Any) -> Peer:
     return Peer("optimizers", "", {"root": root, **usual, **arguments}, SIDES)
 
 
+def _fresh(**arguments: Any) -> Peer:
+    """SOAP that updates the factors first and skips no step, of NVIDIA-NeMo.
+
+    The gradients are such that it never sorts, since it does not sort the mean squares.
+    """
+    usual = {**_SOAP, "eps": 1e-4, "weight_decay": 0.1, "shampoo_beta": 0.9}
+    shapes = {"small/kernel": (4, 4)}
+    name = "Emerging-Optimizers"
+    return Peer(name, "SOAP", usual | arguments, shapes, gap=0.6, noise=0.3)
+
+
 PEERS = {
     "soap_f1": _package("SOAP", KERNEL, **_SOAP, precondition_frequency=1),
     "soap_f10": _package("SOAP", KERNEL, **_SOAP, precondition_frequency=10),
@@ -156,6 +170,8 @@ PEERS = {
     "soap_one_sided": _package(
         "SOAP", KERNELS, **_SOAP, precondition_frequency=1, max_precondition_dim=8
     ),
+    "soap_fresh": _fresh(),
+    "kl_soap_fresh": _fresh(use_kl_shampoo=True),
     "muon": _package("Muon", SIDES, **_MUON, **_ADAM_REST),
     "muon_rms": _package(
         "Muon", SIDES, **_MUON, **_ADAM_REST, use_adjusted_lr=True, nesterov=False

@@ -8,6 +8,7 @@ variable `PEERS`.
 # pyright: reportMissingImports=false
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Callable
@@ -28,6 +29,8 @@ STUBS: dict[str, dict[str, Any]] = {
     "transformers": {},
     "transformers.utils": {},
     "transformers.utils.versions": {"require_version": lambda _: None},
+    "absl": {"logging": logging},
+    "emerging_optimizers.registry": {"register_optimizer": lambda _: lambda f: f},
     "bitsandbytes": {},
     "bitsandbytes.functional": {},
     "bitsandbytes.optim": {},
@@ -45,7 +48,9 @@ def checkout(folder: str, module: str) -> Any:
             sys.modules[name] = ModuleType(name)
             vars(sys.modules[name]).update(members)
     path = os.path.join(os.environ.get("PEERS", ""), folder)
-    with mock.patch.object(torch, "compile", eager):
+    same: Any = lambda f: f
+    new = mock.patch("typing.override", same, create=True)  # since Python 3.12
+    with mock.patch.object(torch, "compile", eager), new:
         with mock.patch("sys.path", [path, *sys.path]):
             return importlib.import_module(module)
 
@@ -162,6 +167,9 @@ DRIVERS: dict[str, Driver] = {
     "KL-Methods": kl_methods,  # a02e622, 2026-02-15
     "Fira": from_checkout("Fira", "optimizer_torch.fira_adamw"),  # 5c28b13, 2024-10-21
     "optimizers": shampoo,  # f606606, 2026-08-05
+    "Emerging-Optimizers": from_checkout(  # fd77292, 2026-08-20
+        "Emerging-Optimizers", "emerging_optimizers.legacy_soap.soap"
+    ),
     "dion": dion,  # 0a059a4, 2026-08-07
     "psgd_torch": from_checkout(  # a8616f1, 2026-04-02
         "psgd_torch", "wrapped_as_torch_optimizer_for_ddp", preconditioner_dtype=None

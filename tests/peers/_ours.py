@@ -53,6 +53,11 @@ WAITING: dict[str, str] = {
     "soap_decay": "soap(b1=0.9, b2=0.95, **late(0.02, 0.1)), a refresh after 10 steps",
     "soap_shampoo_beta": "a refresh after 2 steps, factors' decay rate 0.8, eps=1e-3",
     "soap_one_sided": "as soap_f1, with no factor for an axis longer than 8",
+    "soap_fresh": (
+        "soap(0.02, 0.9, 0.95, eps=1e-4, weight_decay=0.1), factors first, their decay "
+        "rate 0.9 with bias correction, a refresh at every step, the first by eigh"
+    ),
+    "kl_soap_fresh": "the same for kl_soap, eigenvalues of the factors >= eps",
     "normuon": 'steepest.normuon(0.02, eps=1e-10, scale="original", **_MUON)',
     "normuon_paper": (
         "steepest.normuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
