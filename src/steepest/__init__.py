@@ -152,6 +152,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         muon as muon,
         scale_by_polar as scale_by_polar,
         scale_by_soap as scale_by_soap,
+        ScaleByKlSoapState as ScaleByKlSoapState,
         ScaleByPolarState as ScaleByPolarState,
         ScaleBySoapState as ScaleBySoapState,
         soap as soap,

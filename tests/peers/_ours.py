@@ -22,12 +22,34 @@ def late(rate: float, decay: float) -> dict[str, float]:
     return {"learning_rate": rate * keep, "weight_decay": decay / keep}
 
 
+def after_first(rate: float, decay: float) -> dict[str, Any]:
+    """As `late`, for peers that do not move in the first step."""
+    numbers = late(rate, decay)
+    decay = numbers["weight_decay"]
+    return {**numbers, "weight_decay": lambda count: jnp.where(count > 0, decay, 0)}
+
+
 _DION = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
+_KL = {"factors": "kl", "b1": 0.9, "b2": 0.95, "rolled": False}
+_KL |= after_first(0.02, 0.1)
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
+    "kl_soap_f1": lambda: steepest.soap(frequency=1, **_KL),
+    "kl_soap_f5": lambda: steepest.soap(frequency=5, **_KL),
+    "kl_soap_fresh": lambda: steepest.soap(
+        0.02,
+        0.9,
+        eps=1e-4,
+        weight_decay=0.1,
+        factors="kl",
+        factor_beta=0.9,
+        frequency=1,
+        rolled=False,
+        fresh=True,
+    ),
 }
 
 
@@ -38,11 +60,22 @@ def projection(size: int, rank: int, seed: int, turn: Any, dtype: Any) -> Any:
     return jnp.asarray(turns, dtype)[turn] / rank**0.5
 
 
-# What ours gets instead of its random numbers: the name of a function -> another one.
-GIVEN: dict[str, tuple[str, Callable[..., Any]]] = {
+# What ours gets instead of its random numbers: a name -> another value.
+GIVEN: dict[str, tuple[str, Any]] = {
     name: ("steepest.matrix._apollo.random_projection", projection)
     for name in ("apollo", "apollo_mini")
 }
+
+
+def unsorted_basis(a: Any, basis: Any) -> Any:
+    """One step of orthogonal iteration, with the columns in any order."""
+    return jnp.linalg.qr(a @ basis)[0]
+
+
+for _name in ("kl_soap_f1", "kl_soap_f5", "kl_shampoo_f1", "kl_shampoo_f5"):
+    GIVEN[_name] = ("steepest.matrix._sides.iterated_basis", unsorted_basis)
+# The peer begins with eigenvalues of eps.
+GIVEN["kl_soap_fresh"] = ("steepest.matrix._kl.FIRST", 1e-4)
 
 # The runs that no optimizer of ours is compared with yet -> what to write. Where it is
 # an expression, it was tried.
@@ -57,7 +90,6 @@ WAITING: dict[str, str] = {
         "soap(0.02, 0.9, 0.95, eps=1e-4, weight_decay=0.1), factors first, their decay "
         "rate 0.9 with bias correction, a refresh at every step, the first by eigh"
     ),
-    "kl_soap_fresh": "the same for kl_soap, eigenvalues of the factors >= eps",
     "normuon": 'steepest.normuon(0.02, eps=1e-10, scale="original", **_MUON)',
     "normuon_paper": (
         "steepest.normuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
@@ -93,8 +125,6 @@ WAITING: dict[str, str] = {
     ),
     "kl_shampoo_f1": "kl_shampoo(b1=0.9, b2=0.95, **late(0.02, 0.1)), every step",
     "kl_shampoo_f5": "the same, a refresh after 5 steps",
-    "kl_soap_f1": "kl_soap(b1=0.9, b2=0.95, **late(0.02, 0.1)), every step",
-    "kl_soap_f5": "the same, a refresh after 5 steps",
     "fira": (
         "steepest.fira(rank=4, b2=0.99, weight_decay_mask=ALL, update_proj_gap=40, "
         "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"

@@ -12,6 +12,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._soap import (
         scale_by_soap as scale_by_soap,
+        ScaleByKlSoapState as ScaleByKlSoapState,
         ScaleBySoapState as ScaleBySoapState,
         soap as soap,
     )

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..core import Param, Real
+from ..core import Every, Param, Real
 from ..numerics import (
     eigenbasis,
     ema,
@@ -30,7 +30,7 @@ LONGEST = 10_000  # a longer side has no square array
 
 @dataclass(frozen=True)
 class PerSide:
-    """An initial value: for each side of length d, an array of shape (d, d).
+    """An initial value: for each side of length d, an array such as one of (d, d).
 
     In float32 or wider, whatever `memory_dtype` says: sums of outer products in half
     precision have no small eigenvalues, and bases are not orthogonal.
@@ -43,16 +43,16 @@ class PerSide:
         self, p: Param, *, words: Words, longest: int, one_sided: bool
     ) -> Sides:
         *stack, m, n = folded(p.shape, words=words)
-        rows, columns = (self._square(p, stack, d, longest) for d in (m, n))
+        rows, columns = (self._side(p, stack, d, longest) for d in (m, n))
         if one_sided and m != n:
             return (rows, None) if m < n else (None, columns)
         return rows, columns
 
-    def _square(self, p: Param, stack: list[int], d: int, longest: int) -> Array | None:
+    def _side(self, p: Param, stack: list[int], d: int, longest: int) -> Array | None:
         if d > longest:
             return None
-        square = self.first(d).astype(wide_dtype([p]))
-        return jnp.broadcast_to(square, (*stack, d, d))
+        one = self.first(d).astype(wide_dtype([p]))
+        return jnp.broadcast_to(one, (*stack, *one.shape))
 
 
 zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
@@ -113,3 +113,18 @@ def first_or_next_basis(
     """The eigenvectors from scratch at the start, and corrections later."""
     later = lambda: next_basis(factors, bases, basis=basis)
     return jax.lax.cond(start, lambda: eigenbasis(factors), later)
+
+
+def at_intervals(
+    change: Callable[..., object], rolled: bool, writes: tuple[str, ...] = ("bases",)
+) -> Every:
+    """Change the memory of each side every `frequency` steps.
+
+    Args:
+        change: a function of the memory of one side.
+        rolled: whether the matrices take turns. If not, they change when the number
+            `due` is true.
+        writes: the names of the memory that it changes.
+    """
+    when = {"k": "frequency"} if rolled else {"due": "due"}
+    return Every(change, writes=writes, sides=True, **when)

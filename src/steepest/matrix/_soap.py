@@ -2,21 +2,21 @@
 
 Vyas et al., SOAP: improving and stabilizing Shampoo using Adam, 2024, arXiv:2409.11321
 Eschenhagen et al., Purifying Shampoo, 2025, arXiv:2506.03595 (`fresh`)
+Lin et al., Understanding and improving Shampoo and SOAP via Kullback-Leibler
+minimization, 2025, arXiv:2509.03378 (`factors="kl"`)
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Int
 
 from .. import check
 from ..core import (
-    Every,
-    gives,
     GradientTransformationExtraArgs,
     Matrix,
+    PerStep,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -26,29 +26,39 @@ from ..core import (
 from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     bias_corrections,
-    debias,
-    ema,
     first_moment,
-    increment,
-    limited,
-    root,
     second_moment,
     zero_count,
 )
 from ._groups import PLAIN, Words
+from ._kl import (
+    first_eigenvalues,
+    first_or_next_eigenbasis,
+    fresh_kl_factors,
+    kl_soap_formula,
+    kl_soap_paper_formula,
+    next_eigenbasis,
+)
 from ._recipe import folded, grouped, NotMatrix, Rest
+from ._rotated_adam import (
+    fresh_factors,
+    fresh_formula,
+    fresh_numbers,
+    paper_formula,
+    paper_numbers,
+    soap_formula,
+)
 from ._sides import (
+    at_intervals,
     Basis,
     first_bases,
     first_or_next_basis,
     LONGEST,
-    new_factors,
     next_basis,
-    rotated,
-    rotated_back,
-    Sides,
     zero_factors,
 )
+
+Factors = Literal["shampoo", "kl"]  # whether factors are whitened by the other side
 
 
 class ScaleBySoapState(NamedTuple):
@@ -61,127 +71,15 @@ class ScaleBySoapState(NamedTuple):
     bases: Updates  # (Q_L, Q_R): about the eigenvectors of the factors
 
 
-def adam_in_bases(
-    g: Array,
-    mu: Array,
-    nu: Array,
-    bases: Sides,
-    *,
-    b1: Real,
-    b2: Real,
-    eps: Real,
-    c1: Array,
-    c2: Array,
-) -> tuple[Array, Array, Array]:
-    """One step of Adam for the coordinates of a matrix, where `c = 1 - b^t`."""
-    mu = ema(mu, g, b1)
-    nu = ema(nu, jnp.square(rotated(g, bases)), b2)
-    u = rotated(mu, bases) / (root(nu) + eps)
-    return rotated_back(u, bases) * (root(c2) / c1), mu, nu
+class ScaleByKlSoapState(NamedTuple):
+    """State of KL-SOAP: that of SOAP, and two vectors per matrix."""
 
-
-def soap_formula(
-    g: Array,
-    mu: Array,
-    nu: Array,
-    factors: Sides,
-    bases: Sides,
-    *,
-    b1: Real,
-    b2: Real,
-    eps: Real,
-    factor_beta: Real,
-    c1: Array,
-    c2: Array,
-) -> tuple[Array, Array, Array, Sides, Sides]:
-    """Adam in the bases of the last steps; then `g` enters the factors."""
-    g = limited(g)
-    u, mu, nu = adam_in_bases(g, mu, nu, bases, b1=b1, b2=b2, eps=eps, c1=c1, c2=c2)
-    return u, mu, nu, new_factors(g, factors, factor_beta), bases
-
-
-def paper_formula(
-    g: Array,
-    mu: Array,
-    nu: Array,
-    factors: Sides,
-    bases: Sides,
-    *,
-    b1: Real,
-    b2: Real,
-    eps: Real,
-    factor_beta: Real,
-    c1: Array,
-    c2: Array,
-    first: Bool[Array, ""],
-) -> tuple[Array, Array, Array, Sides, Sides]:
-    """`soap_formula`, but the first step only begins the factors."""
-    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
-    u, *new, factors, bases = soap_formula(
-        g, mu, nu, factors, bases, factor_beta=factor_beta, **numbers
-    )
-    old = jnp.zeros_like(u), mu, nu
-    pairs = zip(old, (u, *new), strict=True)
-    u, mu, nu = (jnp.where(first, before, after) for before, after in pairs)
-    return u, mu, nu, factors, bases
-
-
-def fresh_factors(
-    g: Array, factors: Sides, *, factor_beta_now: Array
-) -> tuple[Array, Sides]:
-    """Let `g` enter the factors first."""
-    g = limited(g)
-    return g, new_factors(g, factors, factor_beta_now)
-
-
-def fresh_formula(
-    g: Array,
-    mu: Array,
-    nu: Array,
-    bases: Sides,
-    *,
-    b1: Real,
-    b2: Real,
-    eps: Real,
-    c1: Array,
-    c2: Array,
-) -> tuple[Array, Array, Array, Sides]:
-    """Adam in bases that may depend on `g`."""
-    u, mu, nu = adam_in_bases(g, mu, nu, bases, b1=b1, b2=b2, eps=eps, c1=c1, c2=c2)
-    return u, mu, nu, bases
-
-
-@gives("c1", "c2", "first", "start", "due")
-def paper_numbers(
-    count: Array, *, b1: Real, b2: Real, frequency: Real
-) -> tuple[dict[str, Array], Array]:
-    """Adam's corrections without the first step, and when the bases change.
-
-    The paper computes them at the end of a step, and this at the start of the next.
-    """
-    t = jnp.maximum(count, 1)
-    return {
-        "c1": debias(b1, t),
-        "c2": debias(b2, t),
-        "first": count == 0,
-        "start": count == 1,
-        "due": (count > 0) & ((count - 1) % frequency == 0),
-    }, increment(count)
-
-
-@gives("c1", "c2", "factor_beta_now", "start", "due")
-def fresh_numbers(
-    count: Array, *, b1: Real, b2: Real, factor_beta: Real, frequency: Real
-) -> tuple[dict[str, Array], Array]:
-    """Adam's corrections, and a decay rate of the factors that corrects their bias."""
-    t = increment(count)
-    return {
-        "c1": debias(b1, t),
-        "c2": debias(b2, t),
-        "factor_beta_now": 1 - (1 - factor_beta) / debias(factor_beta, t),
-        "start": count == 0,
-        "due": count % frequency == 0,
-    }, t
+    count: Int[Array, ""]  # number of steps taken
+    mu: Updates  # mean of g, in `mu_dtype`
+    nu: Updates  # mean of the squares of the coordinates of g
+    factors: Updates  # (L, R): means of g R^-1 g^T / n and g^T L^-1 g / m
+    bases: Updates  # (Q_L, Q_R): about the eigenvectors of the factors
+    eigenvalues: Updates  # (lambda_L, lambda_R): about those of the factors
 
 
 @transformation
@@ -191,6 +89,7 @@ def scale_by_soap(
     eps: Real = 1e-8,
     mu_dtype: DTypeLike | None = None,
     *,
+    factors: Factors = "shampoo",
     factor_beta: Real | None = None,
     frequency: int = 10,
     rolled: bool = True,
@@ -211,22 +110,31 @@ def scale_by_soap(
         Q_R <- the Q of the QR decomposition of R Q_R, every `frequency` steps
 
     The paper keeps `mu` in the coordinates and converts it when a basis changes, which
-    gives the same updates.
+    gives the same updates. With `factors="kl"`, for a matrix of m rows and n columns:
+
+        L <- factor_beta L + (1 - factor_beta) g R^-1 g^T / n
+        R <- factor_beta R + (1 - factor_beta) g^T L^-1 g / m
+
+    Here `R^-1` is `Q_R lambda_R^-1 Q_R^T`, and `lambda_R` the running averages of the
+    squares of the columns of `lambda_L^(-1/2) Q_L^T g Q_R`; `L^-1` likewise.
 
     Args:
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
         eps: keeps `u` finite where `nu` is zero.
         mu_dtype: dtype of `mu`; by default that of the params.
+        factors: `shampoo` or `kl`, as above.
         factor_beta: decay rate of `L` and `R`, in [0, 1); by default `b2`.
         frequency: number of steps between two corrections of a basis.
         rolled: whether the matrices take turns, so that all steps take about as long.
             The bases then begin with the identity. If `False`, all bases change in the
             same step, as in the paper: the first step computes them from scratch, by
-            `eigh`, and makes no update.
+            `eigh`, and makes no update. With `factors="kl"`, the bias of `mu` and `nu`
+            is then not corrected.
         fresh: whether `g` enters `L` and `R` before the bases change and are used, with
             bias correction of `factor_beta`, as in newer implementations. No step is
-            skipped.
+            skipped, and `eps` is added after the bias correction of `nu`. With `factors="kl"`, the eigenvalues are then those of the factors
+            when a basis changed last, and at least `eps`.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, by first-order rotations, which is faster on accelerators, and
             more precise if `frequency` is 1, but worse if it is above 2.
@@ -243,25 +151,20 @@ def scale_by_soap(
     check.dtype(name, mu_dtype=mu_dtype)
     check.flag(name, rolled=rolled, fresh=fresh, one_sided=one_sided)
     check.choice(name, ("qr", "rotation"), basis=basis)
-    when = {"k": "frequency"} if rolled else {"due": "due"}
-    change = next_basis if rolled else first_or_next_basis
-    every = Every(change, writes=("bases",), sides=True, **when)
-    if fresh:
-        matrix = Matrix(fresh_formula, folded, every, before=fresh_factors)
-        per_step = fresh_numbers
-    else:
-        matrix = Matrix(soap_formula if rolled else paper_formula, folded, every)
-        per_step = bias_corrections if rolled else paper_numbers
+    check.choice(name, ("shampoo", "kl"), factors=factors)
+    parts = (_kl_parts if factors == "kl" else _parts)(rolled, fresh)
+    extra = {"eigenvalues": first_eigenvalues} if factors == "kl" else {}
     return lift(
         Rule(
             name,
             unchanged,
-            ScaleBySoapState,
+            ScaleByKlSoapState if extra else ScaleBySoapState,
             memory={
                 "mu": first_moment(mu_dtype),
                 "nu": second_moment(),
                 "factors": zero_factors,
                 "bases": first_bases,
+                **extra,
             },
             shared={"count": zero_count},
             numbers={
@@ -275,11 +178,39 @@ def scale_by_soap(
                 "longest": longest,
                 "words": words,
             },
-            per_step=per_step,
-            matrix=matrix,
+            per_step=parts.per_step,
+            matrix=parts.matrix,
             check_leaf=NotMatrix(len(words), "soap"),
         )
     )
+
+
+class _Parts(NamedTuple):
+    matrix: Matrix
+    per_step: PerStep
+
+
+def _parts(rolled: bool, fresh: bool) -> _Parts:
+    """What a rule of SOAP consists of."""
+    every = at_intervals(next_basis if rolled else first_or_next_basis, rolled)
+    if fresh:
+        matrix = Matrix(fresh_formula, folded, every, before=fresh_factors)
+        return _Parts(matrix, fresh_numbers)
+    matrix = Matrix(soap_formula if rolled else paper_formula, folded, every)
+    return _Parts(matrix, bias_corrections if rolled else paper_numbers)
+
+
+def _kl_parts(rolled: bool, fresh: bool) -> _Parts:
+    """What a rule of KL-SOAP consists of."""
+    if fresh:
+        change = next_eigenbasis if rolled else first_or_next_eigenbasis
+        every = at_intervals(change, rolled, writes=("bases", "eigenvalues"))
+        matrix = Matrix(fresh_formula, folded, every, before=fresh_kl_factors)
+        return _Parts(matrix, fresh_numbers)
+    every = at_intervals(next_basis if rolled else first_or_next_basis, rolled)
+    formula = kl_soap_formula if rolled else kl_soap_paper_formula
+    per_step = bias_corrections if rolled else paper_numbers
+    return _Parts(Matrix(formula, folded, every), per_step)
 
 
 @optimizer
@@ -292,6 +223,7 @@ def soap(
     weight_decay_mask: MaskOrFn | None = None,
     mu_dtype: DTypeLike | None = None,
     *,
+    factors: Factors = "shampoo",
     factor_beta: Real | None = None,
     frequency: int = 10,
     rolled: bool = True,
@@ -330,6 +262,8 @@ def soap(
             params that returns one, or a regular expression for their paths; by
             default all but vectors, norms and biases.
         mu_dtype: dtype of the mean; by default that of the params.
+        factors: `shampoo`: the rows of a factor are weighted alike; or `kl`: they are
+            whitened by the other factor, which makes the bases more precise.
         factor_beta: decay rate of the factors, in [0, 1); by default `b2`.
         frequency: number of steps between two corrections of a basis.
         rolled: whether the matrices take turns, so that all steps take about as long.
@@ -373,6 +307,7 @@ def soap(
                 b2,
                 eps,
                 mu_dtype,
+                factors=factors,
                 factor_beta=factor_beta,
                 frequency=frequency,
                 rolled=rolled,

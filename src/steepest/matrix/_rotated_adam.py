@@ -1,0 +1,140 @@
+"""Adam on the coordinates of a matrix: the formulas of SOAP."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool
+
+from ..core import gives, Real
+from ..numerics import debias, ema, increment, limited, root
+from ._sides import new_factors, rotated, rotated_back, Sides
+
+
+def adam_in_bases(
+    g: Array,
+    coordinates: Array,
+    mu: Array,
+    nu: Array,
+    bases: Sides,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array]:
+    """One step of Adam for the coordinates of a matrix, where `c = 1 - b^t`."""
+    mu = ema(mu, g, b1)
+    nu = ema(nu, jnp.square(coordinates), b2)
+    u = rotated(mu, bases) / (root(nu) + eps)
+    return rotated_back(u, bases) * (root(c2) / c1), mu, nu
+
+
+def where_first(
+    first: Array, old: tuple[Array, ...], new: tuple[Array, ...]
+) -> tuple[Array, ...]:
+    """`old` in the first step, `new` later."""
+    pairs = zip(old, new, strict=True)
+    return tuple(jnp.where(first, x, y) for x, y in pairs)
+
+
+def soap_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    factors: Sides,
+    bases: Sides,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    factor_beta: Real,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array, Sides, Sides]:
+    """Adam in the bases of the last steps; then `g` enters the factors."""
+    g = limited(g)
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
+    u, mu, nu = adam_in_bases(g, rotated(g, bases), mu, nu, bases, **numbers)
+    return u, mu, nu, new_factors(g, factors, factor_beta), bases
+
+
+def paper_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    factors: Sides,
+    bases: Sides,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    factor_beta: Real,
+    c1: Array,
+    c2: Array,
+    first: Bool[Array, ""],
+) -> tuple[Array, Array, Array, Sides, Sides]:
+    """`soap_formula`, but the first step only begins the factors."""
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
+    u, *new, factors, bases = soap_formula(
+        g, mu, nu, factors, bases, factor_beta=factor_beta, **numbers
+    )
+    u, mu, nu = where_first(first, (jnp.zeros_like(u), mu, nu), (u, *new))
+    return u, mu, nu, factors, bases
+
+
+def fresh_factors(
+    g: Array, factors: Sides, *, factor_beta_now: Array
+) -> tuple[Array, Sides]:
+    """Let `g` enter the factors first."""
+    g = limited(g)
+    return g, new_factors(g, factors, factor_beta_now)
+
+
+def fresh_formula(
+    g: Array,
+    mu: Array,
+    nu: Array,
+    bases: Sides,
+    *,
+    b1: Real,
+    b2: Real,
+    eps: Real,
+    c1: Array,
+    c2: Array,
+) -> tuple[Array, Array, Array, Sides]:
+    """Adam in bases that may depend on `g`; `eps` is added to `sqrt(nu / c2)`."""
+    numbers = {"b1": b1, "b2": b2, "eps": eps * root(c2), "c1": c1, "c2": c2}
+    u, mu, nu = adam_in_bases(g, rotated(g, bases), mu, nu, bases, **numbers)
+    return u, mu, nu, bases
+
+
+@gives("c1", "c2", "first", "start", "due")
+def paper_numbers(
+    count: Array, *, b1: Real, b2: Real, frequency: Real
+) -> tuple[dict[str, Array], Array]:
+    """Adam's corrections without the first step, and when the bases change.
+
+    The paper computes them at the end of a step, and this at the start of the next.
+    """
+    t = jnp.maximum(count, 1)
+    return {
+        "c1": debias(b1, t),
+        "c2": debias(b2, t),
+        "first": count == 0,
+        "start": count == 1,
+        "due": (count > 0) & ((count - 1) % frequency == 0),
+    }, increment(count)
+
+
+@gives("c1", "c2", "factor_beta_now", "start", "due")
+def fresh_numbers(
+    count: Array, *, b1: Real, b2: Real, factor_beta: Real, frequency: Real
+) -> tuple[dict[str, Array], Array]:
+    """Adam's corrections, and a decay rate of the factors that corrects their bias."""
+    t = increment(count)
+    return {
+        "c1": debias(b1, t),
+        "c2": debias(b2, t),
+        "factor_beta_now": 1 - (1 - factor_beta) / debias(factor_beta, t),
+        "start": count == 0,
+        "due": count % frequency == 0,
+    }, t
