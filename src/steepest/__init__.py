@@ -151,10 +151,14 @@ if _typing.TYPE_CHECKING or not _lazy(
     from .matrix import (
         muon as muon,
         scale_by_polar as scale_by_polar,
+        scale_by_shampoo as scale_by_shampoo,
         scale_by_soap as scale_by_soap,
+        ScaleByKlShampooState as ScaleByKlShampooState,
         ScaleByKlSoapState as ScaleByKlSoapState,
         ScaleByPolarState as ScaleByPolarState,
+        ScaleByShampooState as ScaleByShampooState,
         ScaleBySoapState as ScaleBySoapState,
+        shampoo as shampoo,
         soap as soap,
     )
     from .microbatching import microbatch as microbatch

@@ -6,6 +6,7 @@ To add one, move its line from `WAITING` to `OURS`.
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -29,6 +30,36 @@ def after_first(rate: float, decay: float) -> dict[str, Any]:
     return {**numbers, "weight_decay": lambda count: jnp.where(count > 0, decay, 0)}
 
 
+def without_length(tx: Any) -> Any:
+    """Shampoo of a matrix of one column, without its root of one number."""
+
+    def update(g: Any, state: Any, p: Any = None) -> Any:
+        u, state = tx.update(g, state, p)
+        times = lambda x, factors: x * jnp.sqrt(factors[1][0, 0] + 1e-8)
+        return jax.tree.map(times, u, state.factors), state
+
+    return steepest.GradientTransformation(tx.init, update)
+
+
+def shampoo(weight_decay: float = 0.0, frequency: int = 1, **options: Any) -> Any:
+    """Shampoo whose vectors have a factor, too, as those of the peer."""
+    options |= {"frequency": frequency, "rolled": False}
+    vectors = {"words": ("in",), "exponent": 0.5, **options}
+    column = steepest.scale_by_shampoo(0.9, 0.95, 1e-8, **vectors)
+    grafts = options.get("graft") != "none"
+    return steepest.chain(
+        steepest.partition(
+            {
+                "matrix": steepest.scale_by_shampoo(0.9, 0.95, 1e-8, **options),
+                "vector": column if grafts else without_length(column),
+            },
+            lambda p: jax.tree.map(lambda x: ("vector", "matrix")[x.ndim - 1], p),
+        ),
+        steepest.add_decayed_weights(weight_decay, ALL),
+        steepest.scale_by_learning_rate(0.02),
+    )
+
+
 _DION = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
 _KL = {"factors": "kl", "b1": 0.9, "b2": 0.95, "rolled": False}
@@ -37,6 +68,8 @@ _KL |= after_first(0.02, 0.1)
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
+    "kl_shampoo_f1": lambda: steepest.shampoo(frequency=1, eps=1e-8, **_KL),
+    "kl_shampoo_f5": lambda: steepest.shampoo(frequency=5, eps=1e-8, **_KL),
     "kl_soap_f1": lambda: steepest.soap(frequency=1, **_KL),
     "kl_soap_f5": lambda: steepest.soap(frequency=5, **_KL),
     "kl_soap_fresh": lambda: steepest.soap(
@@ -50,6 +83,10 @@ OURS: dict[str, Callable[[], Any]] = {
         rolled=False,
         fresh=True,
     ),
+    "shampoo_eigh": lambda: shampoo(root="eigh"),
+    "shampoo_newton": lambda: shampoo(root="newton"),
+    "shampoo_late": lambda: shampoo(0.1, root="eigh", frequency=5),
+    "shampoo_sum": lambda: shampoo(root="eigh", factor_beta=1.0, graft="none"),
 }
 
 
@@ -123,8 +160,6 @@ WAITING: dict[str, str] = {
         "descent=False), steepest.add_decayed_weights(0.1), "
         "steepest.scale_by_learning_rate(0.02))"
     ),
-    "kl_shampoo_f1": "kl_shampoo(b1=0.9, b2=0.95, **late(0.02, 0.1)), every step",
-    "kl_shampoo_f5": "the same, a refresh after 5 steps",
     "fira": (
         "steepest.fira(rank=4, b2=0.99, weight_decay_mask=ALL, update_proj_gap=40, "
         "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
@@ -138,11 +173,7 @@ WAITING: dict[str, str] = {
         "steepest.apollo_mini(b2=0.99, weight_decay_mask=ALL, update_proj_gap=20, "
         "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
     ),
-    "shampoo_eigh": "shampoo(0.02, 0.9, 0.95), eps=1e-8, Adam's norm, roots by eigh",
-    "shampoo_newton": "the same, roots by coupled Newton",
-    "shampoo_late": "weight_decay=0.1, roots after 5, 10, ... steps, Adam before that",
     "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
-    "shampoo_sum": "as shampoo_eigh, factors are sums (b2=1), no other norm",
     "dion2": "steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION)",
     "dion2_rms": (
         'steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION)'

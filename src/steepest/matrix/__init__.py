@@ -10,6 +10,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         scale_by_polar as scale_by_polar,
         ScaleByPolarState as ScaleByPolarState,
     )
+    from ._shampoo import (
+        scale_by_shampoo as scale_by_shampoo,
+        ScaleByKlShampooState as ScaleByKlShampooState,
+        ScaleByShampooState as ScaleByShampooState,
+        shampoo as shampoo,
+    )
     from ._soap import (
         scale_by_soap as scale_by_soap,
         ScaleByKlSoapState as ScaleByKlSoapState,

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..core import Real
-from ..numerics import ema, exact_product, limited
+from ..core import gives, Real
+from ..numerics import ema, exact_product, increment, limited
 from ._rotated_adam import adam_in_bases, where_first
 from ._sides import (
     Basis,
@@ -190,6 +190,18 @@ def kl_shampoo_paper_formula(
     new = paper_kl(g, factors, bases, eigenvalues, factor_beta, first)
     u, mu = where_first(first, (jnp.zeros_like(g), mu), (u, mean))
     return u, mu, new.factors, bases, new.eigenvalues
+
+
+@gives("first", "start", "due")
+def kl_shampoo_numbers(
+    count: Array, *, frequency: Real
+) -> tuple[dict[str, Array], Array]:
+    """When the bases change, if all change in the same step."""
+    return {
+        "first": count == 0,
+        "start": count == 1,
+        "due": (count > 0) & ((count - 1) % frequency == 0),
+    }, increment(count)
 
 
 def paper_kl(

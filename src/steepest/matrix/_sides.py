@@ -8,7 +8,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from ..core import Every, Param, Real
 from ..numerics import (
@@ -25,6 +25,7 @@ from ._recipe import folded
 # For rows and columns: a square array, or `None` if the side has none.
 Sides = tuple[Float[Array, "m m"] | None, Float[Array, "n n"] | None]
 Basis = Literal["qr", "rotation"]  # how a basis is corrected
+Factors = Literal["shampoo", "kl"]  # whether a factor is whitened by the other side
 LONGEST = 10_000  # a longer side has no square array
 
 
@@ -36,7 +37,7 @@ class PerSide:
     precision have no small eigenvalues, and bases are not orthogonal.
     """
 
-    first: Callable[[int], Array]  # d -> the initial value
+    first: Callable[[int], PyTree]  # d -> the initial value
     dtype: str = "at least float32"
 
     def __call__(
@@ -48,11 +49,12 @@ class PerSide:
             return (rows, None) if m < n else (None, columns)
         return rows, columns
 
-    def _side(self, p: Param, stack: list[int], d: int, longest: int) -> Array | None:
+    def _side(self, p: Param, stack: list[int], d: int, longest: int) -> PyTree:
         if d > longest:
             return None
-        one = self.first(d).astype(wide_dtype([p]))
-        return jnp.broadcast_to(one, (*stack, *one.shape))
+        dtype = wide_dtype([p])
+        many = lambda x: jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
+        return jax.tree.map(many, self.first(d))
 
 
 zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
@@ -128,3 +130,8 @@ def at_intervals(
     """
     when = {"k": "frequency"} if rolled else {"due": "due"}
     return Every(change, writes=writes, sides=True, **when)
+
+
+def unchanged(g: Array) -> Array:
+    """`u = g`: all is left to the matrix formula."""
+    return g

@@ -7,7 +7,7 @@ minimization, 2025, arXiv:2509.03378 (`factors="kl"`)
 """
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from jax.typing import DTypeLike
 from jaxtyping import Array, Int
@@ -51,14 +51,14 @@ from ._rotated_adam import (
 from ._sides import (
     at_intervals,
     Basis,
+    Factors,
     first_bases,
     first_or_next_basis,
     LONGEST,
     next_basis,
+    unchanged,
     zero_factors,
 )
-
-Factors = Literal["shampoo", "kl"]  # whether factors are whitened by the other side
 
 
 class ScaleBySoapState(NamedTuple):
@@ -133,8 +133,9 @@ def scale_by_soap(
             is then not corrected.
         fresh: whether `g` enters `L` and `R` before the bases change and are used, with
             bias correction of `factor_beta`, as in newer implementations. No step is
-            skipped, and `eps` is added after the bias correction of `nu`. With `factors="kl"`, the eigenvalues are then those of the factors
-            when a basis changed last, and at least `eps`.
+            skipped, and `eps` is added after the bias correction of `nu`. With
+            `factors="kl"`, the eigenvalues are then those of the factors when a basis
+            changed last, and at least `eps`.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, by first-order rotations, which is faster on accelerators, and
             more precise if `frequency` is 1, but worse if it is above 2.
@@ -330,8 +331,3 @@ def soap(
         routes,
         Rest(adam_learning_rate, adam_b1, adam_b2, adam_eps, adam_weight_decay),
     )
-
-
-def unchanged(g: Array) -> Array:
-    """`u = g`: all is left to the matrix formula."""
-    return g
