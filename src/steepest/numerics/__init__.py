@@ -40,7 +40,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
     from ._keys import key_from as key_from
-    from ._lengths import length as length, rms as rms, squares as squares
+    from ._lengths import (
+        length as length,
+        norms as norms,
+        rms as rms,
+        squares as squares,
+    )
     from ._moments import (
         abs_sq as abs_sq,
         before as before,
