@@ -61,15 +61,21 @@ OPTIMIZERS = [
     Row(
         steepest.adam_h,
         {**HELD, "b1": 0.9, "b2": 0.95, "eps": 1e-8},
-        sharded=False,
         of_complex=OURS,
+        confined=True,
     ),
-    Row(steepest.muon_h, {**HELD, "beta": 0.9, "eps": 1e-8}, of_complex=OURS),
+    Row(
+        steepest.muon_h,
+        {**HELD, "beta": 0.9, "eps": 1e-8},
+        of_complex=OURS,
+        confined=True,
+    ),
     Row(
         _hyperball_of_matrices,
         {"learning_rate": 0.05, "rest": 0.05},
         {"radius": "now"},
         of_complex=OURS,
+        confined=True,
     ),
     Row(
         steepest.cautious,
@@ -88,7 +94,7 @@ OPTIMIZERS = [
     Row(
         _mars_adamw,
         {"learning_rate": 0.1, "weight_decay": 1e-2, "gamma": 0.1},
-        {"max_norm": None, "g_prev_dtype": "bfloat16"},
+        {"max_norm": None, "g_prev_dtype": "float16"},
         still=False,
         of_complex=OURS,
     ),

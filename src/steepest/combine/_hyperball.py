@@ -52,11 +52,12 @@ class Radius:
     keeps_dtype: bool = True  # in bfloat16 the norm would change by up to 0.4%
 
     def __call__(self, p: Param, *, ndim: int, axes: MeshAxes | None) -> Array:
-        ndim = min(ndim, p.ndim)  # other leaves are an error in the first step
-        if isinstance(p, jax.ShapeDtypeStruct):
-            return jnp.zeros(p.shape[: p.ndim - ndim], wide_dtype([p]))
+        stack = p.shape[: max(p.ndim - ndim, 0)]
+        if isinstance(p, jax.ShapeDtypeStruct) or p.ndim < ndim:
+            # A leaf with too few axes is an error in the first step.
+            return jnp.zeros(stack, wide_dtype([p]))
         wide = widen(jnp.asarray(p), wide_dtype([p]), integers=True)
-        radius = norms(wide, ndim, axes).reshape(p.shape[: p.ndim - ndim])
+        radius = norms(wide, ndim, axes).reshape(stack)
         if p.size and not isinstance(radius, Tracer) and not jnp.all(radius > 0):
             warnings.warn(
                 f"hyperball: a leaf of shape {p.shape} has a matrix of zeros, which "

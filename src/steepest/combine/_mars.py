@@ -4,6 +4,7 @@ Yuan, Liu, Wu, Zhou and Gu, MARS: unleashing the power of variance reduction for
 training large models, 2024, arXiv:2411.10438
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from ..core import (
     GradientTransformationExtraArgs,
     mesh_axes,
     MeshAxes,
+    Param,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -35,6 +37,21 @@ class MarsState(NamedTuple):
 
     count: Int[Array, ""]  # the number of steps taken
     g_prev: Updates  # the gradient of the last step, in `g_prev_dtype`
+
+
+@dataclass(frozen=True)
+class Previous:
+    """The initial memory: zeros like `p`. A complex array stays complex."""
+
+    dtype: DTypeLike | None  # as chosen by the user
+
+    @property
+    def keeps_dtype(self) -> bool:
+        return self.dtype is not None
+
+    def __call__(self, p: Param) -> Array:
+        is_complex = jnp.issubdtype(p.dtype, jnp.complexfloating)
+        return first_moment(None if is_complex else self.dtype)(p)
 
 
 @gives("s")
@@ -98,7 +115,7 @@ def mars(
         b1: decay rate of the mean in `inner`, in (0, 1).
         max_norm: the largest norm of a leaf of `c`; `None` to clip nothing.
         g_prev_dtype: dtype of `g_prev`; by default that of the params. bfloat16 saves
-            memory.
+            memory. Complex arrays keep their dtype.
         axis_name: inside `jax.shard_map`, the mesh axes over which the params are
             sharded. Without it, each device clips only its own shard.
 
@@ -124,7 +141,7 @@ def mars(
         name,
         corrected_formula if max_norm is None else mars_formula,
         MarsState,
-        memory={"g_prev": first_moment(g_prev_dtype)},
+        memory={"g_prev": Previous(g_prev_dtype)},
         shared={"count": zero_count},
         numbers=numbers,
         per_step=correction,

@@ -20,6 +20,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._devices import (
         any_over as any_over,
         by_split as by_split,
+        max_over as max_over,
         parts_over as parts_over,
         split_over as split_over,
         sum_of_leaves as sum_of_leaves,

@@ -1,11 +1,12 @@
 """Norms of one array: exactly zero at zero, with gradient zero there."""
 
+import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Inexact
 
 from ..core import MeshAxes
-from ._devices import parts_over, split_over, sum_over
+from ._devices import max_over, parts_over, split_over, sum_over
 from ._moments import abs_sq
 from ._norms import sum_of_squares
 from ._precision import wide_dtype
@@ -22,17 +23,16 @@ def norms(
 ) -> Float[Array, "..."]:
     """The norms over the last `ndim` axes, which keep the size 1, over all devices.
 
-    Squares neither overflow nor underflow: there are three sums, for small, ordinary
-    and large numbers, in one pass, as in `polar`.
+    Elements are divided by the largest one first, so that squares neither overflow nor
+    underflow.
     """
-    far = 2.0 ** (5 * jnp.finfo(x.dtype).maxexp // 8)
     last, where = tuple(range(-ndim, 0)), split_over(axes, x)
-    scales = 1.0, far, 1 / far
-    sums = [jnp.sum(abs_sq(x * c), axis=last, keepdims=True) for c in scales]
-    sums = sum_over(where, sums)
-    is_small, is_large = sums[0] <= 1 / far, ~jnp.isfinite(sums[0])
-    pick = lambda a, b, c: jnp.where(is_small, b, jnp.where(is_large, c, a))
-    return sqrt_or_zero(pick(*sums)) / pick(*scales)
+    top = jnp.max(jnp.abs(jax.lax.stop_gradient(x)), last, keepdims=True, initial=0)
+    top = max_over(where, top)
+    top = jnp.where(top > 0, top, 1)
+    unit = x / top.astype(x.dtype)
+    total = sum_over(where, jnp.sum(abs_sq(unit), axis=last, keepdims=True))
+    return top * sqrt_or_zero(total)
 
 
 def rms(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Array, ""]:
