@@ -85,6 +85,8 @@ def test_a_direction_and_a_whole_optimizer_are_told_apart():
             steepest.cautious(direction)
         with pytest.raises(ValueError, match="descent is False"):
             steepest.cautious(steepest.chain(direction, rate), descent=False)
+        with pytest.raises(ValueError, match="descent is True"):
+            steepest.cautious(steepest.guard(direction))
     # These may go either way.
     steepest.cautious(steepest.chain(steepest.scale_by_adam(), steepest.scale(-0.1)))
     steepest.cautious(steepest.scale_by_schedule(lambda t: -0.1))

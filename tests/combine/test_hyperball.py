@@ -173,6 +173,21 @@ def test_memory_in_half_precision_keeps_the_norms():
     assert state[1].radius.dtype == jnp.float32
 
 
+@pytest.mark.parametrize(
+    "inner", [steepest.adamw(0.1), steepest.guard(steepest.adam(0.1))]
+)
+def test_an_optimizer_is_no_direction(inner, as_users_do):
+    """It would go uphill."""
+    with pytest.raises(ValueError, match="hyperball: inner contains a learning rate"):
+        steepest.hyperball(inner, 0.1)
+
+
+def test_around_a_cautious_direction():
+    tx = steepest.hyperball(steepest.cautious(ADAM, descent=False), 0.05)
+    p, _ = _run(tx, {"w": W, "none": None}, 4)
+    np.testing.assert_allclose(_sizes(p["w"]), _sizes(W), rtol=1e-6)
+
+
 def test_it_can_be_described_and_written():
     tx = steepest.hyperball(ADAM, 0.1, radius="now")
     assert "hyperball" in str(steepest.describe(tx, {"w": W}))

@@ -101,6 +101,12 @@ def test_a_schedule_for_gamma():
     np.testing.assert_allclose(found, [1, 2 + s, 4 + 2 * s * 2], rtol=1e-5)
 
 
+@pytest.mark.parametrize(("dtype", "size"), [(None, 12), ("bfloat16", 10)])
+def test_bytes_for_each_param(dtype, size):
+    state = _mars_adamw(g_prev_dtype=dtype).init(jnp.zeros((100, 100)))
+    assert sum(x.nbytes for x in jax.tree.leaves(state) if x.ndim) == size * 100**2
+
+
 def test_it_joins_the_pass_of_its_neighbours():
     """It is a rule: one segment with Adam, the decay and the learning rate."""
     assert len(_mars_adamw().info._segments) == 1

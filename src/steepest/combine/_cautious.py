@@ -23,11 +23,11 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import lift, plan_of, WrapperInfo, wrapping
+from ..engine import lift, WrapperInfo, wrapping
 from ..numerics import parts_over, split_over, sum_over
+from ._parts import names_in, RATE
 
-_RATE = "scale_by_learning_rate"
-_ANY_SIGN = (_RATE, "scale_by_schedule")
+_ANY_SIGN = (RATE, "scale_by_schedule")
 
 
 def cautious_formula(
@@ -125,8 +125,8 @@ def cautious(
 
 def _check_sign(tx: AnyTransformation, descent: bool) -> None:
     """Raise if `tx` evidently goes the other way than `descent` says."""
-    names = [link.name for link in plan_of("cautious", "inner", tx).links]
-    if not descent and _RATE in names:
+    names = names_in(tx)
+    if not descent and RATE in names:
         raise ValueError(
             "cautious: descent is False, but inner contains a learning rate, so its "
             "updates go down the gradient. Omit `descent=False`, or move the learning "

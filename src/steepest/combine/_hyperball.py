@@ -36,6 +36,7 @@ from ..numerics import (
     zero_count,
 )
 from ._chain import chain
+from ._parts import names_in, RATE
 
 
 class HyperballState(NamedTuple):
@@ -173,6 +174,12 @@ def hyperball(
     """
     name = "hyperball"
     tx = as_inner(name, "inner", inner)
+    if RATE in names_in(tx):
+        raise ValueError(
+            "hyperball: inner contains a learning rate, so its updates go down the "
+            "gradient, expected updates that point along it. Pass a direction, such as "
+            "`scale_by_adam()`; the learning rate is an argument of `hyperball`."
+        )
     rate = number_or_schedule(check.finite, name, learning_rate=learning_rate)
     check.choice(name, tuple(_FORMULAS), radius=radius)
     (ndim,) = check.period(name, ndim=ndim)
