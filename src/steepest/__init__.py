@@ -36,6 +36,7 @@ if _typing.TYPE_CHECKING or not _lazy(
     from .combine import (
         apply_if_finite as apply_if_finite,
         ApplyIfFiniteState as ApplyIfFiniteState,
+        cautious as cautious,
         chain as chain,
         conditionally_mask as conditionally_mask,
         conditionally_transform as conditionally_transform,
@@ -47,9 +48,13 @@ if _typing.TYPE_CHECKING or not _lazy(
         flatten as flatten,
         guard as guard,
         GuardState as GuardState,
+        hyperball as hyperball,
+        HyperballState as HyperballState,
         lookahead as lookahead,
         LookaheadParams as LookaheadParams,
         LookaheadState as LookaheadState,
+        mars as mars,
+        MarsState as MarsState,
         masked as masked,
         metrics as metrics,
         MultiSteps as MultiSteps,
@@ -149,7 +154,9 @@ if _typing.TYPE_CHECKING or not _lazy(
         squared_error as squared_error,
     )
     from .matrix import (
+        adam_h as adam_h,
         muon as muon,
+        muon_h as muon_h,
         scale_by_polar as scale_by_polar,
         scale_by_soap as scale_by_soap,
         ScaleByPolarState as ScaleByPolarState,
@@ -271,6 +278,7 @@ if _typing.TYPE_CHECKING or not _lazy(
     from .training import make_train_step as make_train_step
     from .transforms import (
         adaptive_grad_clip as adaptive_grad_clip,
+        add_cautious_weight_decay as add_cautious_weight_decay,
         add_decayed_weights as add_decayed_weights,
         add_noise as add_noise,
         AddNoiseState as AddNoiseState,

@@ -25,13 +25,17 @@ from ..zoo import (
 _TRIES = "the search tries other points and needs the old params until it ends"
 _STACKS = "matrices are stacked"
 _BEFORE = "the update reads state that the step overwrites, in an order XLA cannot see"
+_KEEPS = "the state keeps the gradient, which is a copy"
 COPIES = {
     "acprop": _BEFORE,
     "adafactor": "XLA turns 0.5 m + 0.5 x into 0.5 (m + x), computed at every use",
     "dadapt_adamw": "a sum over all leaves reads state that the step overwrites",
     "galore": _STACKS,
     "lbfgs": _TRIES,
+    "_mars_adamw": _KEEPS,
+    "mars": _KEEPS,
     "muon": _STACKS,
+    "muon_h": _STACKS,
     "nag": _BEFORE,
     "noisy_sgd": "random bits are made in place, from copied input",
     "optimistic_adam": _BEFORE,

@@ -5,6 +5,7 @@ import typing as _typing
 from ..core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._hyperball import adam_h as adam_h, muon_h as muon_h
     from ._muon import (
         muon as muon,
         scale_by_polar as scale_by_polar,

@@ -102,7 +102,7 @@ def scale_by_polar(
         dtype: dtype of the polynomials. By default float16 on a GPU, bfloat16 on a TPU
             and float32 elsewhere; float64 and complex matrices keep their dtype.
     """
-    return _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype)
+    return polar_of(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype)
 
 
 @optimizer
@@ -214,7 +214,7 @@ def muon(
 
     def matrices(words: Words) -> list[GradientTransformationExtraArgs]:
         return [
-            _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words),
+            polar_of(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words),
             _scale_by_shape(scale, rms, words),
         ]
 
@@ -232,7 +232,7 @@ def muon(
     )
 
 
-def _polar(
+def polar_of(
     beta: Real,
     eps: Real,
     mu_dtype: DTypeLike | None,

@@ -4,7 +4,7 @@ columns.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ class PerSide:
     """
 
     first: Callable[[int], Array]  # d -> the initial value
-    dtype: str = "at least float32"
+    keeps_dtype: ClassVar[bool] = True
 
     def __call__(
         self, p: Param, *, words: Words, longest: int, one_sided: bool
