@@ -149,9 +149,22 @@ if _typing.TYPE_CHECKING or not _lazy(
         squared_error as squared_error,
     )
     from .matrix import (
+        adamuon as adamuon,
+        dion2 as dion2,
         muon as muon,
+        normuon as normuon,
+        qk_clip as qk_clip,
+        scale_by_adamuon as scale_by_adamuon,
+        scale_by_dion2 as scale_by_dion2,
+        scale_by_lmo as scale_by_lmo,
+        scale_by_normuon as scale_by_normuon,
         scale_by_polar as scale_by_polar,
+        ScaleByAdaMuonState as ScaleByAdaMuonState,
+        ScaleByDion2State as ScaleByDion2State,
+        ScaleByLmoState as ScaleByLmoState,
+        ScaleByNorMuonState as ScaleByNorMuonState,
         ScaleByPolarState as ScaleByPolarState,
+        scion as scion,
     )
     from .microbatching import microbatch as microbatch
     from .numerics import (
