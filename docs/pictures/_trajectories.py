@@ -32,7 +32,7 @@ OPTIMIZERS = {
     "schedule_free": "schedule_free(sgd)",
 }
 # They have another formula for matrices: there the params are a 2 x 1 matrix.
-MATRICES = {"contrib.muon", "galore", "muon"}
+MATRICES = {"adamuon", "contrib.muon", "dion2", "galore", "muon", "normuon", "scion"}
 STYLE = """\
 .levels { fill: currentColor; fill-opacity: .035; stroke: currentColor;
   stroke-opacity: .3; stroke-width: .7 }

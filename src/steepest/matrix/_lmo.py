@@ -28,8 +28,10 @@ from ._muon import polar_formula, scale_by_shape
 from ._recipe import folded
 from ._sizes import axes_of, fans, over_rms
 
-Norm = Literal["spectral", "sign", "sign/in", "colnorm", "rownorm", "rms"]
-NORMS = ("spectral", "sign", "sign/in", "colnorm", "rownorm", "rms")
+Norm = Literal[
+    "spectral", "sign", "sign/in", "colnorm", "colnorm/in", "rownorm", "rms"
+]
+NORMS = ("spectral", "sign", "sign/in", "colnorm", "colnorm/in", "rownorm", "rms")
 
 
 class ScaleByLmoState(NamedTuple):
@@ -58,12 +60,13 @@ def lmo_formula(
     m, mu = average_formula(g, mu, alpha=alpha)
     if norm == "rms":
         return over_rms(m, tuple(range(1 if of_each else 0, m.ndim)), eps), mu
-    if norm == "colnorm":
-        return over_rms(m, axes_of(words, "out"), eps), mu
-    if norm == "sign":
-        return jnp.sign(m), mu
+    if norm in ("sign", "sign/in"):
+        x = jnp.sign(m)
+    else:
+        x = over_rms(m, axes_of(words, "in" if norm == "rownorm" else "out"), eps)
+    if norm in ("sign", "colnorm"):
+        return x, mu
     fan_in, _ = fans(m.shape, words)
-    x = jnp.sign(m) if norm == "sign/in" else over_rms(m, axes_of(words, "in"), eps)
     return x / max(fan_in, 1), mu
 
 
@@ -100,8 +103,9 @@ def scale_by_lmo(
         u   = sqrt(out / in) U V^T          spectral, where mu = U S V^T
               sign(mu)                      sign, if the inputs are one-hot
               sign(mu) / in                 sign/in
-              mu / rms(mu over out)         colnorm: for each input
-              mu / (in rms(mu over in))     rownorm: for each output
+              mu / rms(mu over out)         colnorm, if the inputs are one-hot
+              mu / (in rms(mu over out))    colnorm/in
+              mu / (in rms(mu over in))     rownorm
               mu / rms(mu)                  rms, for vectors
 
     `u` is the matrix of norm 1 with the largest inner product with `mu`. Matrices have
@@ -109,7 +113,8 @@ def scale_by_lmo(
     mean square is 1, or between one-hot inputs and such activations.
 
     Args:
-        norm: `spectral`, `sign`, `sign/in`, `colnorm`, `rownorm` or `rms`.
+        norm: `spectral`, `sign`, `sign/in`, `colnorm`, `colnorm/in`, `rownorm` or
+            `rms`.
         alpha: weight of the newest gradient in the mean, in (0, 1]; 1 for no momentum.
         eps: added to what `mu` is divided by, without the factor `in`.
         mu_dtype: dtype of `mu`; by default that of the params.

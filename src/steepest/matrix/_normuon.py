@@ -42,8 +42,8 @@ def neurons(p: Param, *, words: Words) -> Array:
         p: the param.
         words: `in` or `out` for each of its last axes.
     """
-    left = [k for k in range(-p.ndim, 0) if k not in axes_of(words, "in")]
-    return jnp.zeros([p.shape[k] for k in left], wide_dtype([p]))
+    # A sum, so that it is sharded like the other axes of `p`.
+    return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axes_of(words, "in"))
 
 
 def neurons_formula(
@@ -194,11 +194,11 @@ def normuon(
             that a schedule can replace it later.
 
     >>> import jax.numpy as jnp, steepest
-    >>> tx = steepest.normuon(learning_rate=1e-3)
-    >>> state = tx.init({"kernel": jnp.ones((8, 32))})
-    >>> _, nu = steepest.tree.get_all_with_path(state, "nu")[0]
-    >>> nu["kernel"].shape  # one number for each output
-    (32,)
+    >>> tx = steepest.normuon(learning_rate=1e-3, weight_decay=0.0)
+    >>> params = {"kernel": jnp.ones((8, 32)), "bias": jnp.ones(32)}
+    >>> updates, _ = tx.update(params, tx.init(params), params)
+    >>> round(float(jnp.sqrt(jnp.mean(updates["kernel"] ** 2))), 5)
+    0.0002
     """
     name = "normuon"
     (rms,) = check.amount(name, rms=rms)

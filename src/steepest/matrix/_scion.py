@@ -226,10 +226,10 @@ def scion(
             and float32 elsewhere; float64 and complex matrices keep their dtype.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to a norm (`spectral`, `sign`, `sign/in`, `colnorm`,
-            `rownorm` or `rms`), to a word for each of the last axes, or to both. Axes
-            before those index a stack of matrices. Patterns are regular expressions
-            that may match anywhere in a path, such as `encoder/0/kernel`; the first
-            that does decides, and overrides all rules above.
+            `colnorm/in`, `rownorm` or `rms`), to a word for each of the last axes, or
+            to both. Axes before those index a stack of matrices. Patterns are regular
+            expressions that may match anywhere in a path, such as `encoder/0/kernel`;
+            the first that does decides, and overrides all rules above.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
             wider.
