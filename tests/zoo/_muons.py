@@ -4,7 +4,6 @@ import steepest
 
 from ._row import OURS, Row
 
-
 MUON = {
     "learning_rate": 0.1,
     "beta": 0.9,

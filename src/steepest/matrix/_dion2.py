@@ -58,7 +58,7 @@ def dion2_formula(
     eps: Real,
     polynomials: Polynomials,
     dtype: DTypeLike | None,
-    fraction: float,
+    fraction: int | float,
     side: str,
     words: Words,
 ) -> tuple[Array, Array]:
@@ -78,7 +78,7 @@ def dion2_formula(
     return u, m.reshape(mu.shape)
 
 
-def rows_of(side: int, fraction: float) -> int:
+def rows_of(side: int, fraction: int | float) -> int:
     """`ceil(fraction side)`: the number of rows to use.
 
     Rounded first: in floating point `0.1 * 30` is above 3.
@@ -102,7 +102,7 @@ def _picks_columns(shape: tuple[int, ...], side: str, words: Words) -> bool:
 @transformation
 def scale_by_dion2(
     beta: Real = 0.95,
-    fraction: float = 0.25,
+    fraction: int | float = 0.25,
     eps: Real = 1e-8,
     mu_dtype: DTypeLike | None = None,
     *,
@@ -150,7 +150,7 @@ def scale_by_dion2(
 def dion2(
     learning_rate: ScalarOrSchedule,
     beta: Real = 0.95,
-    fraction: float = 0.25,
+    fraction: int | float = 0.25,
     weight_decay: ScalarOrSchedule = 0.01,
     weight_decay_mask: MaskOrFn | None = None,
     mu_dtype: DTypeLike | None = None,
@@ -265,7 +265,7 @@ def dion2(
 
 def _dion2(
     beta: Real,
-    fraction: float,
+    fraction: int | float,
     eps: Real,
     mu_dtype: DTypeLike | None,
     side: str,

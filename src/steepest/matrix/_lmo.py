@@ -28,9 +28,7 @@ from ._muon import polar_formula, scale_by_shape
 from ._recipe import folded
 from ._sizes import axes_of, fans, over_rms
 
-Norm = Literal[
-    "spectral", "sign", "sign/in", "colnorm", "colnorm/in", "rownorm", "rms"
-]
+Norm = Literal["spectral", "sign", "sign/in", "colnorm", "colnorm/in", "rownorm", "rms"]
 NORMS = ("spectral", "sign", "sign/in", "colnorm", "colnorm/in", "rownorm", "rms")
 
 

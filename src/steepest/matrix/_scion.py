@@ -147,9 +147,10 @@ def _norm_of(shape: tuple[int, ...], place: Place) -> str | None:
 def _group(name: str, pattern: str, route: object) -> Group:
     """The group of one entry of `routes`."""
     norm, _, rest = route.partition(" ") if isinstance(route, str) else ("", "", "")
-    if norm not in NORMS:
-        norm, rest = "spectral", route
-    words = words_of(rest) if rest else PLAIN
+    if norm in NORMS:
+        words = words_of(rest) if rest else PLAIN
+    else:
+        norm, words = "spectral", words_of(route)
     if not words:
         raise ValueError(
             f"{name}: routes[{pattern!r}] is {route!r}, expected one of the norms "
@@ -168,6 +169,7 @@ def scion(
     sign_radius: Real = 3000.0,
     mu_dtype: DTypeLike | None = None,
     *,
+    rms_radius: Real | None = None,
     constrained: bool = True,
     eps: Real = 1e-8,
     coefficients: Coefficients = "polar_express",
@@ -211,9 +213,10 @@ def scion(
     Args:
         learning_rate: a number, or a schedule (a function of the step count).
         alpha: weight of the newest gradient in the mean, in (0, 1]; 1 for no momentum.
-        radius: the radius of the ball, for all norms but `sign` and `sign/in`.
+        radius: the radius of the ball, for all norms that have none of their own.
         sign_radius: the radius for `sign` and `sign/in`.
         mu_dtype: dtype of the mean; by default that of the params.
+        rms_radius: the radius for `rms`; by default `radius`.
         constrained: whether the params shrink, and so stay in the ball.
         eps: added to what the mean is divided by.
         coefficients: the polynomials of the spectral norm. Either a name:
@@ -252,6 +255,10 @@ def scion(
     """
     name = "scion"
     check.flag(name, constrained=constrained)
+    radii = {"sign": sign_radius, "sign/in": sign_radius}
+    if rms_radius is not None:
+        check.amount(name, rms_radius=rms_radius)
+        radii["rms"] = rms_radius
     check.amount(name, radius=radius, sign_radius=sign_radius)
     rate = check.rate_given(name, learning_rate)
     shrink = [add_decayed_weights(1.0)] if constrained else []
@@ -259,10 +266,9 @@ def scion(
 
     def leaves(group: Group) -> GradientTransformationExtraArgs:
         numbers = alpha, eps, mu_dtype, coefficients, steps, dtype
-        ball = sign_radius if group.norm.startswith("sign") else radius
         return chain(
             *lmo_of(group.norm, *numbers, group.words, group.of_each),
-            scale(ball),
+            scale(radii.get(group.norm, radius)),
             *shrink,
             scale_by_learning_rate(rate),
         )
