@@ -8,6 +8,7 @@ import pytest
 import steepest
 
 from ..optimizers._refused import NAN, refuses
+from ..oracles._calls import loose
 from ..unusual import ODD
 from ._reference import matrix
 
@@ -136,6 +137,50 @@ def test_trees_that_flax_sows(collection):
     again = _after(tx, p, p, max_logits=flat)
     again = again["params"] if collection else again
     jax.tree.map(np.testing.assert_array_equal, again, found)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("scan", [False, True])
+def test_a_model_of_flax(scan):
+    """The logits were far above the threshold, and are near it after a step."""
+    nn = pytest.importorskip("flax.linen")
+
+    class Attention(nn.Module):
+        @nn.compact
+        def __call__(self, x, _=None):
+            q, k = (nn.DenseGeneral((2, 4), name=name)(x) for name in ("query", "key"))
+            logits = jnp.einsum("bqhd,bkhd->bhqk", q, k)
+            self.sow("intermediates", "max_logits", logits.max((0, 2, 3)))
+            y = jnp.einsum("bhqk,bkhd->bqhd", nn.softmax(logits), k)
+            return x + nn.DenseGeneral(8, (-2, -1), name="out")(y), None
+
+    class Model(nn.Module):
+        @nn.compact
+        def __call__(self, x):
+            if scan:
+                axes = {"params": 0, "intermediates": 0}
+                rngs = {"params": True}
+                layers = nn.scan(Attention, axes, split_rngs=rngs, length=3)
+                return layers(name="layers")(x)[0]
+            for k in range(3):
+                x, _ = Attention(name=f"layers_{k}")(x)
+            return x
+
+    with loose():
+        model, x = Model(), 40 * matrix(0, 2, 5, 8)
+        p = model.init(jax.random.key(1), x)["params"]
+        routes = {"(query|key)/kernel": "in head out", "(query|key)/bias": "head out"}
+        tx = steepest.chain(steepest.sgd(0.0), steepest.qk_clip(100.0, routes=routes))
+
+        def seen(p):
+            return model.apply({"params": p}, x, mutable="intermediates")[1]
+
+        for _ in range(3):  # each layer sees what the layers before it have become
+            logits = seen(p)["intermediates"]
+            u, _ = tx.update(p, tx.init(p), p, max_logits=logits)
+            p = steepest.apply_updates(p, u)
+        top = max(float(x.max()) for x in jax.tree.leaves(seen(p)))
+        assert 50 < top < 130
 
 
 @pytest.mark.parametrize("value", [NAN, float("inf"), -float("inf"), 0.0, -5.0])

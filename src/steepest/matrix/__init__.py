@@ -1,4 +1,4 @@
-"""Optimizers of the matrices of hidden layers, with AdamW for all other leaves."""
+"""Optimizers of the matrices of hidden layers, and of all other leaves beside them."""
 
 import typing as _typing
 

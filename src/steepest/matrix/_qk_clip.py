@@ -69,13 +69,14 @@ def qk_clip(
     share a key, `max_logits` has a number for each query, those with the same key next
     to each other, and the largest of them counts for the key.
 
-    Values that are NaN or infinite are ignored.
+    Values that are NaN or infinite are ignored. If queries and keys have biases, route
+    them too, such as `"(query|key)/bias": "head out"`.
 
     Args:
         threshold: the largest allowed logit, above 0.
         routes: maps a pattern to a word for each of the last axes. The word `head`
             names the axis of heads, and all other words are free. `head*64` names an
-            axis where each head has 64 consecutive elements, as in
+            axis where each head has 64 consecutive elements, such as
             `{"(q|k)_proj/weight": "head*64 in"}`. Patterns are regular expressions that
             may match anywhere in a path, such as `layers_0/attention/query/kernel`; the
             first that does decides. Each must match at least one leaf.
