@@ -165,6 +165,7 @@ BYTES = {
 @shapes
 def test_the_state_has_this_many_bytes(name, shape):
     p = {"kernel": matrix(0, *shape), "layers": {"kernel": matrix(0, 3, *shape)}}
+    p = jax.tree.map(lambda x: x.astype("float32"), p)
     tx = MAKERS[name](stacked="layers")
     arrays = [x for x in jax.tree.leaves(tx.init(p)) if x.ndim]
     found = sum(x.size * x.dtype.itemsize for x in arrays)

@@ -73,7 +73,7 @@ def test_the_direction_alone():
 
 
 def test_there_is_a_number_for_each_output():
-    g = matrix(1, 2, 3, 2, 5)
+    g = matrix(1, 2, 3, 2, 5).astype("float32")
     words = {"conv": "in in in out", "torch": "out in in in", "heads": "in out out"}
     tx = steepest.normuon(0.1, routes=words)
     state = tx.init(dict.fromkeys(words, g))
