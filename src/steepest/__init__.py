@@ -159,12 +159,15 @@ if _typing.TYPE_CHECKING or not _lazy(
         scale_by_lmo as scale_by_lmo,
         scale_by_normuon as scale_by_normuon,
         scale_by_polar as scale_by_polar,
+        scale_by_soap as scale_by_soap,
         ScaleByAdaMuonState as ScaleByAdaMuonState,
         ScaleByDion2State as ScaleByDion2State,
         ScaleByLmoState as ScaleByLmoState,
         ScaleByNorMuonState as ScaleByNorMuonState,
         ScaleByPolarState as ScaleByPolarState,
+        ScaleBySoapState as ScaleBySoapState,
         scion as scion,
+        soap as soap,
     )
     from .microbatching import microbatch as microbatch
     from .numerics import (

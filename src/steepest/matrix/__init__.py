@@ -31,3 +31,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._qk_clip import qk_clip as qk_clip
     from ._scion import scion as scion
+    from ._soap import (
+        scale_by_soap as scale_by_soap,
+        ScaleBySoapState as ScaleBySoapState,
+        soap as soap,
+    )

@@ -26,6 +26,13 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         sum_over as sum_over,
         varying as varying,
     )
+    from ._eigenbasis import (
+        eigenbasis as eigenbasis,
+        inverse_cholesky as inverse_cholesky,
+        iterated_basis as iterated_basis,
+        orthonormal as orthonormal,
+        rotated_basis as rotated_basis,
+    )
     from ._gram import (
         gram_newton_schulz as gram_newton_schulz,
         orthogonal as orthogonal,
@@ -75,7 +82,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         polynomials as polynomials,
     )
     from ._power_iteration import power_iteration as power_iteration
-    from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype
+    from ._precision import (
+        exact_product as exact_product,
+        is_inexact as is_inexact,
+        limited as limited,
+        wide_dtype as wide_dtype,
+    )
     from ._products import inner as inner, quotient as quotient
     from ._rounding import rounded as rounded
     from ._safe import (

@@ -43,8 +43,8 @@ def second_moment(dtype: DTypeLike | None = None) -> Zeros:
 
 
 def is_chosen(begin: Callable[..., object]) -> bool:
-    """Whether the user chose the dtype of this memory."""
-    return isinstance(begin, Zeros) and begin.dtype is not None
+    """Whether the dtype of this memory is chosen, by the user or by its formula."""
+    return getattr(begin, "dtype", None) is not None
 
 
 def _own_or_wide(p: Param) -> np.dtype:
