@@ -36,7 +36,18 @@ OPTIMIZERS = {
     "schedule_free": "schedule_free(sgd)",
 }
 # They have another formula for matrices: there the params are a 2 x 1 matrix.
-MATRICES = {"adam_h", "contrib.muon", "galore", "muon", "muon_h"}
+MATRICES = {
+    "adam_h",
+    "adamuon",
+    "contrib.muon",
+    "dion2",
+    "galore",
+    "muon",
+    "muon_h",
+    "normuon",
+    "scion",
+    "soap",
+}
 STYLE = """\
 .levels { fill: currentColor; fill-opacity: .035; stroke: currentColor;
   stroke-opacity: .3; stroke-width: .7 }

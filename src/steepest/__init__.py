@@ -155,12 +155,25 @@ if _typing.TYPE_CHECKING or not _lazy(
     )
     from .matrix import (
         adam_h as adam_h,
+        adamuon as adamuon,
+        dion2 as dion2,
         muon as muon,
         muon_h as muon_h,
+        normuon as normuon,
+        qk_clip as qk_clip,
+        scale_by_adamuon as scale_by_adamuon,
+        scale_by_dion2 as scale_by_dion2,
+        scale_by_lmo as scale_by_lmo,
+        scale_by_normuon as scale_by_normuon,
         scale_by_polar as scale_by_polar,
         scale_by_soap as scale_by_soap,
+        ScaleByAdaMuonState as ScaleByAdaMuonState,
+        ScaleByDion2State as ScaleByDion2State,
+        ScaleByLmoState as ScaleByLmoState,
+        ScaleByNorMuonState as ScaleByNorMuonState,
         ScaleByPolarState as ScaleByPolarState,
         ScaleBySoapState as ScaleBySoapState,
+        scion as scion,
         soap as soap,
     )
     from .microbatching import microbatch as microbatch

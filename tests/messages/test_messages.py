@@ -16,6 +16,7 @@ _FILES = (
     "_decoupled",
     "_engine",
     "_losses",
+    "_muons",
     "_optimizers",
     "_riders",
     "_route",

@@ -28,6 +28,26 @@ _MUON = {**_DION, "adam_eps": 1e-10}
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
+    "normuon": lambda: steepest.normuon(0.02, eps=1e-7, scale="original", **_MUON),
+    "normuon_paper": lambda: steepest.normuon(
+        0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON
+    ),
+    "adamuon_paper": lambda: steepest.adamuon(
+        0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON
+    ),
+    "scion": lambda: steepest.scion(0.02, 0.1, 3.0, eps=1e-7, coefficients="standard"),
+    "scion_unconstrained": lambda: steepest.scion(
+        0.02,
+        0.1,
+        1.0,
+        10.0,
+        constrained=False,
+        routes={"embed": "colnorm", "query": "rownorm", "mlp/kernel": "colnorm/in"},
+    ),
+    "dion2": lambda: steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION),
+    "dion2_rms": lambda: steepest.dion2(
+        0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION
+    ),
 }
 
 
@@ -58,19 +78,7 @@ WAITING: dict[str, str] = {
         "rate 0.9 with bias correction, a refresh at every step, the first by eigh"
     ),
     "kl_soap_fresh": "the same for kl_soap, eigenvalues of the factors >= eps",
-    "normuon": 'steepest.normuon(0.02, eps=1e-10, scale="original", **_MUON)',
-    "normuon_paper": (
-        "steepest.normuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
-    ),
     "adamuon": "none: the peer takes no signs, and corrects the bias",
-    "adamuon_paper": (
-        "steepest.adamuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
-    ),
-    "scion": ("steepest.scion(0.02, 0.1, 3.0, eps=1e-7, coefficients='standard')"),
-    "scion_unconstrained": (
-        "steepest.scion(0.02, 0.1, 1.0, 10.0, constrained=False, routes={'embed': "
-        "'colnorm', 'query': 'rownorm', 'mlp/kernel': 'colnorm/in'})"
-    ),
     "mars": "none: the peer starts with a gradient of zero",
     "mars_first": (
         "steepest.chain(steepest.mars(steepest.scale_by_adam(0.95, 0.99)), "
@@ -113,10 +121,6 @@ WAITING: dict[str, str] = {
     "shampoo_late": "weight_decay=0.1, roots after 5, 10, ... steps, Adam before that",
     "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
     "shampoo_sum": "as shampoo_eigh, factors are sums (b2=1), no other norm",
-    "dion2": "steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION)",
-    "dion2_rms": (
-        'steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION)'
-    ),
     "psgd_momentum": "inverse-free PSGD; replace its norm by the exact one",
     "psgd_gradient": "the same, whitens gradients, max_skew=4",
     "kron": "classic PSGD; give it the probes `normals(out, in, step)`, transposed",

@@ -14,7 +14,7 @@ from ..engine import optimizer
 from ..numerics import Coefficients
 from ..optimizers import scale_by_adam
 from ._groups import Sorting, Words
-from ._muon import polar_of
+from ._muon import momentum, polar_of
 from ._recipe import beside_adamw, check_rest, Rest
 
 
@@ -96,9 +96,9 @@ def muon_h(
     """
 
     def direction(words: Words) -> GradientTransformationExtraArgs:
-        return polar_of(
-            beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words
-        )
+        name, numbers = "scale_by_polar", (beta, eps, mu_dtype, coefficients)
+        formula = momentum(name, nesterov)
+        return polar_of(name, "muon_h", formula, *numbers, steps, dtype, words)
 
     rates = learning_rate, adam_learning_rate, adam_weight_decay
     adam = adam_b1, adam_b2, adam_eps, mu_dtype

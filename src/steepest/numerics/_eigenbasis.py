@@ -43,7 +43,10 @@ def iterated_basis(a: Square, basis: Square) -> Square:
         basis: orthogonal.
     """
     x = times(_scaled(a), basis)
-    order = jnp.argsort(-_column_sums(basis * x))
+    sizes = _column_sums(basis * x)  # about the eigenvalues
+    # Directions with smaller eigenvalues than the rounding errors keep their place.
+    x = x + _noise(x) * jnp.max(sizes) * basis
+    order = jnp.argsort(-sizes)
     return orthonormal(x[:, order])[:, jnp.argsort(order)]
 
 
@@ -59,8 +62,7 @@ def orthonormal(x: Square) -> Square:
     Args:
         x: a matrix. Columns may be almost parallel, and have any length but zero.
     """
-    eps = float(jnp.finfo(x.dtype).eps)
-    shift, enough = 100 * eps, eps**0.5
+    shift, enough = _noise(x), float(jnp.finfo(x.dtype).eps) ** 0.5
 
     def one_pass(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, _, passes = state
@@ -152,14 +154,15 @@ def _norm(k: Square) -> Float[Array, ""]:
 
 
 def _scaled(a: Square) -> Square:
-    """`a` over its mean eigenvalue, with a small multiple of the identity added.
-
-    The identity itself for zeros. Directions without eigenvalue keep their place.
-    """
+    """`a` over its mean eigenvalue; the identity if `a` is zero."""
     mean = jnp.trace(a) / max(len(a), 1)
     some = mean > 0
-    a = jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
-    return a + 4 * jnp.finfo(a.dtype).eps * _eye(a)
+    return jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
+
+
+def _noise(x: Square) -> float:
+    """The error of a product on an accelerator, relative to its largest elements."""
+    return 100 * float(jnp.finfo(x.dtype).eps)
 
 
 def _normalized(x: Square) -> Square:
