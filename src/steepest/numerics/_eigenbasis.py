@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._precision import exact_product as times
+from ._precision import exact_gram as gram, exact_product as times, product_error
 
 Square: TypeAlias = Float[Array, "d d"]
 
@@ -45,7 +45,7 @@ def iterated_basis(a: Square, basis: Square) -> Square:
     x = times(_scaled(a), basis)
     sizes = _column_sums(basis * x)  # about the eigenvalues
     # Directions with smaller eigenvalues than the rounding errors keep their place.
-    x = x + _noise(x) * jnp.max(sizes) * basis
+    x = x + product_error(x) * jnp.max(sizes) * basis
     order = jnp.argsort(-sizes)
     return orthonormal(x[:, order])[:, jnp.argsort(order)]
 
@@ -62,11 +62,12 @@ def orthonormal(x: Square) -> Square:
     Args:
         x: a matrix. Columns may be almost parallel, and have any length but zero.
     """
-    shift, enough = _noise(x), float(jnp.finfo(x.dtype).eps) ** 0.5
+    eps = float(jnp.finfo(x.dtype).eps)
+    shift, enough = 100 * eps, eps**0.5
 
     def one_pass(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, _, passes = state
-        factor = inverse_cholesky(times(x.T, x) + shift * _eye(x))
+        factor = inverse_cholesky(gram(x.T) + shift * _eye(x))
         # The new `x^T x` is `I - shift factor factor^T`, but for rounding.
         error = shift * jnp.max(jnp.sum(factor * factor, axis=1))
         return times(x, factor.T), error, passes + 1
@@ -158,11 +159,6 @@ def _scaled(a: Square) -> Square:
     mean = jnp.trace(a) / max(len(a), 1)
     some = mean > 0
     return jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
-
-
-def _noise(x: Square) -> float:
-    """The error of a product on an accelerator, relative to its largest elements."""
-    return 100 * float(jnp.finfo(x.dtype).eps)
 
 
 def _normalized(x: Square) -> Square:
