@@ -30,28 +30,31 @@ def after_first(rate: float, decay: float) -> dict[str, Any]:
     return {**numbers, "weight_decay": lambda count: jnp.where(count > 0, decay, 0)}
 
 
-def without_length(tx: Any) -> Any:
-    """Shampoo of a matrix of one column, without its root of one number."""
+def column(grafts: bool, **options: Any) -> Any:
+    """Shampoo of vectors, as matrices of one column, without the root of one number."""
+    tx = steepest.scale_by_shampoo(0.9, 0.95, 1e-8, exponent=0.5, **options)
+    tall = lambda tree: jax.tree.map(lambda x: x[:, None], tree)
+
+    def length(factors: Any) -> Any:
+        # With another method's length, that of ours does not matter.
+        return 1 if grafts else jnp.sqrt(factors[1][0, 0] + 1e-8)
 
     def update(g: Any, state: Any, p: Any = None) -> Any:
-        u, state = tx.update(g, state, p)
-        times = lambda x, factors: x * jnp.sqrt(factors[1][0, 0] + 1e-8)
-        return jax.tree.map(times, u, state.factors), state
+        u, state = tx.update(tall(g), state, tall(p))
+        flat = lambda x, factors: x[:, 0] * length(factors)
+        return jax.tree.map(flat, u, state.factors), state
 
-    return steepest.GradientTransformation(tx.init, update)
+    return steepest.GradientTransformation(lambda p: tx.init(tall(p)), update)
 
 
 def shampoo(weight_decay: float = 0.0, frequency: int = 1, **options: Any) -> Any:
     """Shampoo whose vectors have a factor, too, as those of the peer."""
     options |= {"frequency": frequency, "rolled": False}
-    vectors = {"words": ("in",), "exponent": 0.5, **options}
-    column = steepest.scale_by_shampoo(0.9, 0.95, 1e-8, **vectors)
-    grafts = options.get("graft") != "none"
     return steepest.chain(
         steepest.partition(
             {
                 "matrix": steepest.scale_by_shampoo(0.9, 0.95, 1e-8, **options),
-                "vector": column if grafts else without_length(column),
+                "vector": column(options.get("graft") != "none", **options),
             },
             lambda p: jax.tree.map(lambda x: ("vector", "matrix")[x.ndim - 1], p),
         ),
@@ -87,6 +90,26 @@ OURS: dict[str, Callable[[], Any]] = {
     "shampoo_newton": lambda: shampoo(root="newton"),
     "shampoo_late": lambda: shampoo(0.1, root="eigh", frequency=5),
     "shampoo_sum": lambda: shampoo(root="eigh", factor_beta=1.0, graft="none"),
+    "normuon": lambda: steepest.normuon(0.02, eps=1e-7, scale="original", **_MUON),
+    "normuon_paper": lambda: steepest.normuon(
+        0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON
+    ),
+    "adamuon_paper": lambda: steepest.adamuon(
+        0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON
+    ),
+    "scion": lambda: steepest.scion(0.02, 0.1, 3.0, eps=1e-7, coefficients="standard"),
+    "scion_unconstrained": lambda: steepest.scion(
+        0.02,
+        0.1,
+        1.0,
+        10.0,
+        constrained=False,
+        routes={"embed": "colnorm", "query": "rownorm", "mlp/kernel": "colnorm/in"},
+    ),
+    "dion2": lambda: steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION),
+    "dion2_rms": lambda: steepest.dion2(
+        0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION
+    ),
 }
 
 
@@ -127,19 +150,7 @@ WAITING: dict[str, str] = {
         "soap(0.02, 0.9, 0.95, eps=1e-4, weight_decay=0.1), factors first, their decay "
         "rate 0.9 with bias correction, a refresh at every step, the first by eigh"
     ),
-    "normuon": 'steepest.normuon(0.02, eps=1e-10, scale="original", **_MUON)',
-    "normuon_paper": (
-        "steepest.normuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
-    ),
     "adamuon": "none: the peer takes no signs, and corrects the bias",
-    "adamuon_paper": (
-        "steepest.adamuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
-    ),
-    "scion": ("steepest.scion(0.02, 0.1, 3.0, eps=1e-7, coefficients='standard')"),
-    "scion_unconstrained": (
-        "steepest.scion(0.02, 0.1, 1.0, 10.0, constrained=False, routes={'embed': "
-        "'colnorm', 'query': 'rownorm', 'mlp/kernel': 'colnorm/in'})"
-    ),
     "mars": "none: the peer starts with a gradient of zero",
     "mars_first": (
         "steepest.chain(steepest.mars(steepest.scale_by_adam(0.95, 0.99)), "
@@ -174,10 +185,6 @@ WAITING: dict[str, str] = {
         "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
     ),
     "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
-    "dion2": "steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION)",
-    "dion2_rms": (
-        'steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION)'
-    ),
     "psgd_momentum": "inverse-free PSGD; replace its norm by the exact one",
     "psgd_gradient": "the same, whitens gradients, max_skew=4",
     "kron": "classic PSGD; give it the probes `normals(out, in, step)`, transposed",

@@ -1,15 +1,37 @@
-"""Optimizers of the matrices of hidden layers, with AdamW for all other leaves."""
+"""Optimizers of the matrices of hidden layers, and of all other leaves beside them."""
 
 import typing as _typing
 
 from ..core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._adamuon import (
+        adamuon as adamuon,
+        scale_by_adamuon as scale_by_adamuon,
+        ScaleByAdaMuonState as ScaleByAdaMuonState,
+    )
+    from ._dion2 import (
+        dion2 as dion2,
+        scale_by_dion2 as scale_by_dion2,
+        ScaleByDion2State as ScaleByDion2State,
+    )
+    from ._hyperball import adam_h as adam_h, muon_h as muon_h
+    from ._lmo import (
+        scale_by_lmo as scale_by_lmo,
+        ScaleByLmoState as ScaleByLmoState,
+    )
     from ._muon import (
         muon as muon,
         scale_by_polar as scale_by_polar,
         ScaleByPolarState as ScaleByPolarState,
     )
+    from ._normuon import (
+        normuon as normuon,
+        scale_by_normuon as scale_by_normuon,
+        ScaleByNorMuonState as ScaleByNorMuonState,
+    )
+    from ._qk_clip import qk_clip as qk_clip
+    from ._scion import scion as scion
     from ._shampoo import (
         scale_by_shampoo as scale_by_shampoo,
         ScaleByKlShampooState as ScaleByKlShampooState,

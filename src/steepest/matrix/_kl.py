@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..core import gives, Real
-from ..numerics import ema, exact_product, increment, limited
+from ..numerics import ema, exact_gram, exact_product, increment, limited
 from ._rotated_adam import adam_in_bases, where_first
 from ._sides import (
     Basis,
@@ -72,7 +72,7 @@ def new_kl(
     left = g if q_l is None else exact_product(q_l.T, g)
     both = right if q_l is None else exact_product(q_l.T, right)
     x, y = limited(right * r), limited(l * left)
-    terms = exact_product(x, x.T) / n, exact_product(y.T, y) / m
+    terms = exact_gram(x) / n, exact_gram(y.T) / m
     squares = (
         jnp.mean(jnp.square(limited(both * r)), axis=1),
         jnp.mean(jnp.square(limited(l * both)), axis=0),

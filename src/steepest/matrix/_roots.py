@@ -21,6 +21,7 @@ from ..numerics import (
     iterated_basis,
     limited,
     matrix_inverse_pth_root,
+    norms,
     root,
 )
 from ._sides import outer_products, PerSide, rotated, rotated_back, Sides
@@ -74,7 +75,7 @@ def shampoo_formula(
         other = mean / (root(corrected) + graft_eps)
     u = preconditioned(mean, roots)
     if graft != "none":
-        u = u * (norm(other) / (norm(u) + 1e-16))
+        u = u * (norms(other, 2) / (norms(u, 2) + 1e-16))
     return jnp.where(begun, u, other), mu, nu, roots
 
 
@@ -169,14 +170,6 @@ def root_by_newton(
 
 
 ROOTS = {"basis": root_in_basis, "eigh": root_by_eigh, "newton": root_by_newton}
-
-
-def norm(x: Array) -> Float[Array, ""]:
-    """`|x|`, also where squares would overflow or underflow."""
-    size = jnp.max(jnp.abs(x), initial=0)
-    unit = jnp.where(size > 0, size, 1)
-    # The added 0 or 1 keeps the derivative finite where `x` is zero.
-    return size * jnp.sqrt(jnp.sum(jnp.square(x / unit)) + jnp.where(size > 0, 0, 1))
 
 
 def _scaled(a: Square, trace: bool) -> tuple[Square, Float[Array, ""]]:

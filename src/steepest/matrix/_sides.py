@@ -4,7 +4,7 @@ columns.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +14,9 @@ from ..core import Every, Param, Real
 from ..numerics import (
     eigenbasis,
     ema,
-    exact_product,
+    exact_gram,
     iterated_basis,
+    quick_product,
     rotated_basis,
     wide_dtype,
 )
@@ -38,7 +39,7 @@ class PerSide:
     """
 
     first: Callable[[int], PyTree]  # d -> the initial value
-    dtype: str = "at least float32"
+    keeps_dtype: ClassVar[bool] = True
 
     def __call__(
         self, p: Param, *, words: Words, longest: int, one_sided: bool
@@ -68,8 +69,8 @@ def outer_products(g: Array, like: Sides) -> Sides:
         g: a matrix.
         like: an array for each side, or `None`.
     """
-    rows = None if like[0] is None else exact_product(g, g.T)
-    columns = None if like[1] is None else exact_product(g.T, g)
+    rows = None if like[0] is None else exact_gram(g)
+    columns = None if like[1] is None else exact_gram(g.T)
     return rows, columns
 
 
@@ -81,8 +82,8 @@ def rotated(x: Array, bases: Sides) -> Array:
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
     left, right = bases
-    x = x if left is None else left.T @ x
-    return x if right is None else x @ right
+    x = x if left is None else quick_product(left.T, x)
+    return x if right is None else quick_product(x, right)
 
 
 def rotated_back(x: Array, bases: Sides) -> Array:
@@ -93,8 +94,8 @@ def rotated_back(x: Array, bases: Sides) -> Array:
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
     left, right = bases
-    x = x if left is None else left @ x
-    return x if right is None else x @ right.T
+    x = x if left is None else quick_product(left, x)
+    return x if right is None else quick_product(x, right.T)
 
 
 def new_factors(g: Array, factors: Sides, beta: Real) -> Sides:

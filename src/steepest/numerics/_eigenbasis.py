@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._precision import exact_product as times
+from ._precision import exact_gram as gram, exact_product as times, product_error
 
 Square: TypeAlias = Float[Array, "d d"]
 
@@ -43,7 +43,10 @@ def iterated_basis(a: Square, basis: Square) -> Square:
         basis: orthogonal.
     """
     x = times(_scaled(a), basis)
-    order = jnp.argsort(-_column_sums(basis * x))
+    sizes = _column_sums(basis * x)  # about the eigenvalues
+    # Directions with smaller eigenvalues than the rounding errors keep their place.
+    x = x + product_error(x) * jnp.max(sizes) * basis
+    order = jnp.argsort(-sizes)
     return orthonormal(x[:, order])[:, jnp.argsort(order)]
 
 
@@ -64,7 +67,7 @@ def orthonormal(x: Square) -> Square:
 
     def one_pass(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, _, passes = state
-        factor = inverse_cholesky(times(x.T, x) + shift * _eye(x))
+        factor = inverse_cholesky(gram(x.T) + shift * _eye(x))
         # The new `x^T x` is `I - shift factor factor^T`, but for rounding.
         error = shift * jnp.max(jnp.sum(factor * factor, axis=1))
         return times(x, factor.T), error, passes + 1
@@ -152,14 +155,10 @@ def _norm(k: Square) -> Float[Array, ""]:
 
 
 def _scaled(a: Square) -> Square:
-    """`a` over its mean eigenvalue, with a small multiple of the identity added.
-
-    The identity itself for zeros. Directions without eigenvalue keep their place.
-    """
+    """`a` over its mean eigenvalue; the identity if `a` is zero."""
     mean = jnp.trace(a) / max(len(a), 1)
     some = mean > 0
-    a = jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
-    return a + 4 * jnp.finfo(a.dtype).eps * _eye(a)
+    return jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
 
 
 def _normalized(x: Square) -> Square:

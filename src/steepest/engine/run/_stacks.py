@@ -132,7 +132,10 @@ def _apply(
     asked = names_of(part.function).arrays
     part = part._replace(memory=tuple(name for name in part.memory if name in asked))
     leaves = list(xs)
-    mine = {k: tuple(rows[k][name] for name in part.memory) for k in leaves}
+    mine = {
+        k: _viewed(tuple(rows[k][name] for name in part.memory), xs[k].shape, shapes[k])
+        for k in leaves
+    }
     kinds = [(dtypes[k], *_memory_kind(shapes[k], mine[k])) for k in leaves]
     arrays = [xs[k] for k in leaves]
     for group in stacks(arrays, kinds, [shapes[k] for k in leaves]):
@@ -141,7 +144,14 @@ def _apply(
         results = formula([xs[k] for k in ks], [mine[k] for k in ks], tuple(numbers))
         for k, (u, new) in zip(ks, results, strict=True):
             xs[k] = u
+            new = _viewed(new, shapes[k], u.shape)
             rows[k].update(zip(part.memory, new, strict=True))
+
+
+def _viewed(row: Row, shape: Shape, as_shape: Shape) -> Row:
+    """Memory of a leaf with more axes than a matrix: arrays of one shape as another."""
+    view = lambda y: y.reshape(as_shape) if y.shape == shape else y
+    return row if len(shape) == len(as_shape) else jax.tree.map(view, row)
 
 
 def _folded(rule: Rule, shape: Shape) -> Shape:
