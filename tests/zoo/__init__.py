@@ -13,6 +13,7 @@ from . import (
     _linesearch,
     _muons,
     _riders,
+    _shampoo,
     _wrappers,
 )
 from ._row import (
@@ -28,7 +29,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _muons, _riders]
+_FILES += [_linesearch, _muons, _riders, _shampoo]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

@@ -80,9 +80,13 @@ def new_kl(
     return KL(both, _means(factors, terms, beta), _means(eigenvalues, squares, beta))
 
 
-def _means(old: Sides, terms: tuple[Array, Array], beta: Real) -> tuple:
+def _means(
+    old: tuple[Array | None, Array | None], terms: tuple[Array, Array], beta: Real
+) -> tuple[Array | None, Array | None]:
+    """Running averages, of the sides that have one."""
     pairs = zip(old, terms, strict=True)
-    return tuple(None if a is None else ema(a, x, beta) for a, x in pairs)
+    rows, columns = (None if a is None else ema(a, x, beta) for a, x in pairs)
+    return rows, columns
 
 
 def inverse_roots(eigenvalues: Vectors, least: Real = 0.0) -> Vectors:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from ..core import gives, Param, Real
 from ..numerics import (
@@ -31,7 +31,8 @@ Square = Float[Array, "d d"]
 How = Literal["basis", "eigh", "newton"]
 # A root is `Q diag(x) Q^T` by its basis `Q` and `x`, or it is stored as a matrix.
 Tracked = tuple[Square, Float[Array, " d"]]
-Roots = tuple[Tracked | Square | None, Tracked | Square | None]
+# For rows and columns; `None` if the side has none.
+Roots = tuple[PyTree, PyTree]
 
 # The method whose step length is used.
 Graft = Literal["adam", "rmsprop", "adagrad", "sgd", "none"]
