@@ -153,19 +153,22 @@ def inlined(f: Callable[..., T]) -> Callable[..., T]:
     return partial(jax.jit, inline=True)(f)
 
 
-def most_in_stack(size: int) -> int:
+def most_in_stack(size: int, memory: int = 0) -> int:
     """The most matrices to put in one stack, if each has `size` bytes.
 
     XLA's CPU compiler compiles a loop for each matrix of a stack, and only once for
     stacks of equal size (JAX 0.10.2). On other devices, stacks of more than 8 are
     slower (7.0 ms against 2.8 for all of GPT-2 XL on an H200), unless the matrices are
     small, where larger stacks save kernel launches. Benchmarks: `matrices-.* muon`, and
-    muon on gpt2-xl of `python -m benchmarks.gpu`.
+    muon on gpt2-xl of `python -m benchmarks.gpu`. If the matrices have memory, stacks
+    of large ones cost more copies than they save: see soap there.
 
     Args:
         size: the bytes of one matrix, at least 1.
+        memory: the bytes of the memory that is stacked with one matrix.
     """
-    many = ON_CPU
+    many, size = ON_CPU, size + memory
     if jax.default_backend() != "cpu":
-        many = max(ELSEWHERE, min(SMALL_ONES, SMALL // size))
+        few = 1 if memory else ELSEWHERE
+        many = max(few, min(SMALL_ONES, SMALL // size))
     return max(1, min(many, MOST // size))
