@@ -153,22 +153,19 @@ def inlined(f: Callable[..., T]) -> Callable[..., T]:
     return partial(jax.jit, inline=True)(f)
 
 
-def most_in_stack(size: int, memory: int = 0) -> int:
+def most_in_stack(size: int) -> int:
     """The most matrices to put in one stack, if each has `size` bytes.
 
     XLA's CPU compiler compiles a loop for each matrix of a stack, and only once for
     stacks of equal size (JAX 0.10.2). On other devices, stacks of more than 8 are
     slower (7.0 ms against 2.8 for all of GPT-2 XL on an H200), unless the matrices are
     small, where larger stacks save kernel launches. Benchmarks: `matrices-.* muon`, and
-    muon on gpt2-xl of `python -m benchmarks.gpu`. If the matrices have memory, stacks
-    of large ones cost more copies than they save: see soap there.
+    muon on gpt2-xl of `python -m benchmarks.gpu`.
 
     Args:
         size: the bytes of one matrix, at least 1.
-        memory: the bytes of the memory that is stacked with one matrix.
     """
-    many, size = ON_CPU, size + memory
+    many = ON_CPU
     if jax.default_backend() != "cpu":
-        few = 1 if memory else ELSEWHERE
-        many = max(few, min(SMALL_ONES, SMALL // size))
+        many = max(ELSEWHERE, min(SMALL_ONES, SMALL // size))
     return max(1, min(many, MOST // size))

@@ -29,7 +29,6 @@ def stacks(
     arrays: Sequence[Leaf | None],
     kinds: Sequence[Hashable],
     shapes: Sequence[Shape] | None = None,
-    memory: Sequence[PyTree] | None = None,
 ) -> list[list[int]]:
     """The indices of the matrices in each stack.
 
@@ -38,12 +37,10 @@ def stacks(
             matrices can share a stack.
         kinds: for each array, what else must be equal in a stack.
         shapes: for each array, its shape as a stack of matrices; by default its own.
-        memory: for each array, the memory that is stacked with it.
     """
     if shapes is None:
         shapes = [() if x is None else x.shape for x in arrays]
-    sizes = [_bytes(x) for x in arrays]
-    kept = [0] * len(sizes) if memory is None else [_bytes(x) for x in memory]
+    sizes = [0 if x is None else x.size * x.dtype.itemsize for x in arrays]  # bytes
     rows: dict[Hashable, list[int]] = {}
     for k, (x, kind, shape) in enumerate(zip(arrays, kinds, shapes, strict=True)):
         if x is not None:
@@ -53,15 +50,11 @@ def stacks(
             rows.setdefault(key, []).append(k)
     groups: list[list[int]] = []
     for row in rows.values():
-        most = most_in_stack(max(1, *(sizes[k] for k in row)), kept[row[0]])
+        most = most_in_stack(max(1, *(sizes[k] for k in row)))
         for part in [row] if len(row) <= most else _by_shape(row, shapes):
             pieces = np.array_split(part, _parts(len(part), most))
             groups += [piece.tolist() for piece in pieces]
     return groups
-
-
-def _bytes(tree: PyTree) -> int:
-    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
 def _by_shape(row: Sequence[int], of: Sequence[Shape]) -> list[list[int]]:
@@ -142,8 +135,7 @@ def _apply(
     mine = {k: tuple(rows[k][name] for name in part.memory) for k in leaves}
     kinds = [(dtypes[k], *_memory_kind(shapes[k], mine[k])) for k in leaves]
     arrays = [xs[k] for k in leaves]
-    rows_of = list(mine.values())
-    for group in stacks(arrays, kinds, [shapes[k] for k in leaves], rows_of):
+    for group in stacks(arrays, kinds, [shapes[k] for k in leaves]):
         ks = [leaves[j] for j in group]
         formula = stacking(part, tuple(shapes[k] for k in ks), dtypes[ks[0]])
         results = formula([xs[k] for k in ks], [mine[k] for k in ks], tuple(numbers))
