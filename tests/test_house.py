@@ -247,6 +247,8 @@ OUTSIDE_THE_ZOO: set[str] = {
     "monitor",
     "per_example_global_norm_clip",
     "per_example_layer_norm_clip",
+    "scale_by_apollo",
+    "scale_by_fira",
     "scale_by_galore",
     "scale_by_muon",
     "scale_by_polar",

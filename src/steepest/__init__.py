@@ -149,8 +149,18 @@ if _typing.TYPE_CHECKING or not _lazy(
         squared_error as squared_error,
     )
     from .matrix import (
+        adam_mini as adam_mini,
+        apollo as apollo,
+        apollo_mini as apollo_mini,
+        fira as fira,
         muon as muon,
+        scale_by_adam_mini as scale_by_adam_mini,
+        scale_by_apollo as scale_by_apollo,
+        scale_by_fira as scale_by_fira,
         scale_by_polar as scale_by_polar,
+        ScaleByAdamMiniState as ScaleByAdamMiniState,
+        ScaleByApolloState as ScaleByApolloState,
+        ScaleByFiraState as ScaleByFiraState,
         ScaleByPolarState as ScaleByPolarState,
     )
     from .microbatching import microbatch as microbatch

@@ -28,7 +28,10 @@ _BEFORE = "the update reads state that the step overwrites, in an order XLA cann
 COPIES = {
     "acprop": _BEFORE,
     "adafactor": "XLA turns 0.5 m + 0.5 x into 0.5 (m + x), computed at every use",
+    "apollo": _STACKS,
+    "apollo_mini": _STACKS,
     "dadapt_adamw": "a sum over all leaves reads state that the step overwrites",
+    "fira": _STACKS,
     "galore": _STACKS,
     "lbfgs": _TRIES,
     "muon": _STACKS,

@@ -10,6 +10,7 @@ from . import (
     _contrib_shapes,
     _house,
     _layerwise,
+    _lean,
     _linesearch,
     _wrappers,
 )
@@ -26,7 +27,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch]
+_FILES += [_linesearch, _lean]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 
