@@ -1,9 +1,12 @@
 """Bad calls of optimizers with a small state."""
 
+from typing import Any
+
 import steepest
 
 from ._bad import Bad, params
 
+_ROW: Any = "row"
 _WORDS = (
     "a word for each of the last axes: 'in' for those that the layer sums over, 'out' "
     "for the others, 'head', or 'out/12' for an axis that holds 12 heads."
@@ -29,7 +32,7 @@ BAD = {
         "expected a multiple of 2.",
     ),
     "apollo": Bad(
-        lambda: steepest.apollo(0.01, scale_type="row"),
+        lambda: steepest.apollo(0.01, scale_type=_ROW),
         ValueError,
         "scale_by_apollo: scale_type is 'row', expected one of: channel, tensor.",
     ),
