@@ -274,6 +274,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         warmup_exponential_decay_schedule as warmup_exponential_decay_schedule,
         WrappedSchedule as WrappedSchedule,
         WrappedScheduleState as WrappedScheduleState,
+        wsd as wsd,
     )
     from .training import make_train_step as make_train_step
     from .transforms import (
