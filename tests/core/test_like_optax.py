@@ -39,6 +39,9 @@ def test_no_class_is_missing():
     assert [x for x in alone if x.endswith("State")] == [
         "GuardState",
         "NagState",
+        "ScaleByAdamMiniState",
+        "ScaleByApolloState",
+        "ScaleByFiraState",
         "ScaleByPolarState",
         "WatchedState",
     ]

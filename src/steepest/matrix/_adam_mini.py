@@ -4,6 +4,7 @@ Zhang et al., Adam-mini: use fewer learning rates to gain more, 2024, arXiv:2406
 """
 
 from collections.abc import Mapping
+from functools import partial
 from math import prod
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from ..numerics import (
     ema,
     first_moment,
     root,
+    sharded_like,
     wide_dtype,
     zero_count,
 )
@@ -53,9 +55,12 @@ def begin_nu(p: Param, *, words: Words) -> Array:
     if wrong is not None:
         raise ValueError(f"scale_by_adam_mini: a leaf {wrong}")
     shape, axes = averaged(p.shape, words)
+    dtype = wide_dtype([p])
+    if shape != p.shape:
+        small = [1 if axis in axes else n for axis, n in enumerate(shape)]
+        return jnp.zeros(small, dtype)
     # A sum gives it the same sharding as the mean of the gradients will have.
-    zeros = jnp.zeros_like(p, dtype=wide_dtype([p])).reshape(shape)
-    return jnp.sum(zeros, axes, keepdims=True)
+    return jnp.sum(jnp.zeros_like(p, dtype=dtype), axes, keepdims=True)
 
 
 def mini_formula(
@@ -71,14 +76,24 @@ def mini_formula(
     c2: Array,
 ) -> tuple[Array, Array, Array]:
     """One step of Adam-mini for one array, where `c = 1 - b^t`."""
-    shape, axes = averaged(g.shape, words)
-    size = max(prod(shape[axis] for axis in axes), 1)  # an axis may be empty
     g = bounded(g)
     mu = ema(mu, g, b1)
-    squares = jnp.sum(abs_sq(g).reshape(shape), axes, keepdims=True)
-    nu = ema(nu, squares / size, b2)
-    u = (mu / c1).reshape(shape) / (root(nu / c2) + eps)
-    return u.reshape(g.shape), mu, nu
+    nu = ema(nu, sharded_like(nu, partial(_mean_squares, words), g), b2)
+    sizes = root(nu / c2) + eps
+    return sharded_like(g, partial(_divided, words), mu / c1, sizes), mu, nu
+
+
+def _mean_squares(words: Words, g: Array) -> Array:
+    """The mean of `|g|^2` over the averaged axes."""
+    shape, axes = averaged(g.shape, words)
+    size = max(prod(shape[axis] for axis in axes), 1)  # an axis may be empty
+    return jnp.sum(abs_sq(g).reshape(shape), axes, keepdims=True) / size
+
+
+def _divided(words: Words, m: Array, sizes: Array) -> Array:
+    """`m`, divided by a number for each row."""
+    shape, _ = averaged(m.shape, words)
+    return (m.reshape(shape) / sizes).reshape(m.shape)
 
 
 @transformation

@@ -102,18 +102,19 @@ def adam_small(r: Array, mu: Array, nu: Array, b1: Real, b2: Real, eps: Real) ->
     return Scaled(mu / (root(nu) + eps), mu, nu)
 
 
-@gives("c", "turn")
+@gives("c", "turn", "due")
 def corrections(
     count: Int[Array, ""], *, b1: Real, b2: Real, update_proj_gap: Real
 ) -> tuple[dict[str, Array], Array]:
-    """The bias correction, and the number of projections before this one."""
+    """The bias correction, the number of projections before, whether one is due."""
     t = increment(count)
+    c = jnp.sqrt(debias(b2, t)) / debias(b1, t)
     turn = (count // update_proj_gap).astype(jnp.int32)
-    return {"c": jnp.sqrt(debias(b2, t)) / debias(b1, t), "turn": turn}, t
+    return {"c": c, "turn": turn, "due": count % update_proj_gap == 0}, t
 
 
 def is_wide(g: Array) -> bool:
-    """Whether the columns of a matrix are its shorter side."""
+    """Whether a matrix has at least as many columns as rows."""
     return g.shape[0] <= g.shape[1]
 
 
