@@ -12,6 +12,8 @@ from . import (
     _layerwise,
     _lean,
     _linesearch,
+    _muons,
+    _riders,
     _wrappers,
 )
 from ._row import (
@@ -27,7 +29,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _lean]
+_FILES += [_linesearch, _lean, _muons, _riders]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

@@ -113,27 +113,35 @@ class Measure(NamedTuple):
 
 
 class Every(NamedTuple):
-    """A change of a matrix formula's memory that happens only every k-th step.
+    """A change of memory that is too expensive for every step.
 
-    It happens in the first step, too. `formula` returns the new values of its memory,
-    and no update. The matrix formula runs after it, with the new values.
+    Either `k` or `due` says when it happens. Derivatives do not flow through it.
     """
 
-    k: str  # the name of the number k
-    formula: Callable[..., object]  # (g, *memory, *, numbers) -> memory
+    formula: Callable[..., object]  # (g, *memory, *, numbers) -> the values of `writes`
+    writes: tuple[str, ...]  # the names of the memory that it changes
+    # The name of a number k: the matrices take turns, so that each has its turn in
+    # every k-th step or more often, and all steps take about the same time.
+    k: str | None = None
+    due: str | None = None  # the name of a boolean: all matrices, in steps where it is
+    # The memory is a pair for each matrix, for its rows and its columns, and `formula`
+    # gets one of each pair, and no `g`. It is not called where a part is `None`.
+    sides: bool = False
 
 
 class Matrix(NamedTuple):
     """A formula for one matrix. Matrices of equal shape run through it as one stack.
 
     Its `g` is the result of the rule's other formula. A formula without memory must
-    commute with transposition, since tall and wide matrices share a stack.
+    commute with transposition, since tall and wide matrices share a stack. In a step,
+    `before` runs first, then `every`, then `formula`.
     """
 
     formula: Callable[..., object]  # (g, *memory, *, numbers) -> (u, *memory)
     # (shape, *, numbers) -> (*stack, m, n): a leaf with more axes as matrices
     fold: Callable[..., tuple[int, ...]] | None = None
     every: Every | None = None
+    before: Callable[..., object] | None = None  # of the kind of `formula`
 
 
 class At(NamedTuple):
@@ -248,7 +256,7 @@ class Rule:
         if self.measure is not None:
             functions += [self.measure.function, self.measure.before]
         if self.matrix is not None:
-            functions += [self.matrix.formula, self.matrix.every]
+            functions += [self.matrix.before, self.matrix.every, self.matrix.formula]
         # A `PerStep` has a function, and an `Every` a formula.
         parts = (getattr(f, "function", getattr(f, "formula", f)) for f in functions)
         return [f for f in parts if f is not None]
@@ -270,9 +278,10 @@ class Rule:
         if matrix is not None:
             arrays = ("g", *self.memory_names)
             self._check_function(matrix.formula, arrays, last)
+            self._check_function(matrix.before, arrays, last)
             self._check_function(matrix.fold, ("shape",), self.numbers)
             if matrix.every is not None:
-                self._check_every(matrix.every)
+                self._check_every(matrix.every, last)
                 self._check_function(matrix.every.formula, arrays, last)
 
     def _gives(self, title: str, per_step: object) -> tuple[str, ...]:
@@ -284,12 +293,16 @@ class Rule:
             )
         return () if per_step is None else per_step.gives
 
-    def _check_every(self, every: Every) -> None:
-        problem = None
-        if every.k not in self.numbers:
-            problem = f"there is no number `{every.k}`. Pass it in `numbers`"
-        elif "count" not in self.shared:
+    def _check_every(self, every: Every, numbers: Collection[str]) -> None:
+        problem, when = None, every.k or every.due
+        if when is None or (every.k and every.due):
+            problem = "expected either `k` or `due`"
+        elif when not in numbers:
+            problem = f"there is no number `{when}`. Pass it in `numbers`"
+        elif every.k and "count" not in self.shared:
             problem = "there is no count. Pass `shared` with a `count`"
+        elif not set(every.writes) <= set(names_of(every.formula).arrays):
+            problem = f"`writes` is {every.writes}, expected arguments of its formula"
         if problem is not None:
             raise TypeError(f"{self.name}: every: {problem}.")
 

@@ -249,7 +249,7 @@ def _scale_by_fira(
             numbers={**small.checked(name), "words": words},
             per_step=corrections,
             matrix=Matrix(
-                fira_formula, folded, Every("update_proj_gap", basis_formula)
+                fira_formula, folded, Every(basis_formula, ("basis",), due="due")
             ),
             check_leaf=NotMatrix(len(words), "fira"),
         )

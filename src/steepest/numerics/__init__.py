@@ -20,11 +20,19 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._devices import (
         any_over as any_over,
         by_split as by_split,
+        max_over as max_over,
         parts_over as parts_over,
         split_over as split_over,
         sum_of_leaves as sum_of_leaves,
         sum_over as sum_over,
         varying as varying,
+    )
+    from ._eigenbasis import (
+        eigenbasis as eigenbasis,
+        inverse_cholesky as inverse_cholesky,
+        iterated_basis as iterated_basis,
+        orthonormal as orthonormal,
+        rotated_basis as rotated_basis,
     )
     from ._gram import (
         gram_newton_schulz as gram_newton_schulz,
@@ -40,7 +48,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
     from ._keys import key_from as key_from
-    from ._lengths import length as length, rms as rms, squares as squares
+    from ._lengths import (
+        length as length,
+        norms as norms,
+        rms as rms,
+        squares as squares,
+    )
     from ._moments import (
         abs_sq as abs_sq,
         before as before,
@@ -75,7 +88,15 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         polynomials as polynomials,
     )
     from ._power_iteration import power_iteration as power_iteration
-    from ._precision import is_inexact as is_inexact, wide_dtype as wide_dtype
+    from ._precision import (
+        exact_gram as exact_gram,
+        exact_product as exact_product,
+        is_inexact as is_inexact,
+        limited as limited,
+        product_error as product_error,
+        quick_product as quick_product,
+        wide_dtype as wide_dtype,
+    )
     from ._products import inner as inner, quotient as quotient
     from ._rounding import rounded as rounded
     from ._safe import (

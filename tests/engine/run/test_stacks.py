@@ -145,7 +145,11 @@ def _shampoo(refreshed, seen=None, **options):
     def refresh(g, left, right, roots, *, eps):
         jax.debug.callback(refreshed.append, jnp.sum(g))
         inverse = lambda x: jnp.linalg.inv(x + eps * jnp.eye(len(x)))
-        return left, right, [inverse(left + g @ g.T), inverse(right + g.T @ g)]
+        return ([inverse(left + g @ g.T), inverse(right + g.T @ g)],)
+
+    @gives("due")
+    def numbers(count, *, k):
+        return {"due": count % k == 0}, count + 1
 
     return Rule(
         "shampoo",
@@ -154,7 +158,8 @@ def _shampoo(refreshed, seen=None, **options):
         memory={"left": _square(-2), "right": _square(-1), "roots": _two_squares},
         shared={"count": zero_count},
         numbers={"k": 3, "eps": 1.0},
-        matrix=Matrix(matrix, every=Every("k", refresh)),
+        per_step=numbers,
+        matrix=Matrix(matrix, every=Every(refresh, ("roots",), due="due")),
         **options,
     )
 
@@ -278,15 +283,36 @@ def test_memory_on_a_mesh_with_explicit_axes():
     np.testing.assert_allclose(new.left["w"], kept.left["w"], rtol=1e-4, atol=1e-5)
 
 
-def test_every_needs_a_count_and_its_number():
+@pytest.mark.parametrize(
+    "every, message",
+    [
+        ({"due": None}, "expected either `k` or `due`"),
+        ({"k": "k"}, "expected either `k` or `due`"),
+        ({"due": "today"}, "there is no number `today`"),
+        ({"writes": ("mu",)}, "`writes` is \\('mu',\\), expected arguments"),
+    ],
+)
+def test_every_needs_its_names(every, message):
     rule = _shampoo([])
-    every = Every("period", rule.matrix.every.formula)
-    matrix = rule.matrix._replace(every=every)
-    with pytest.raises(TypeError, match="shampoo: every: there is no number `period`"):
+    matrix = rule.matrix._replace(every=rule.matrix.every._replace(**every))
+    with pytest.raises(TypeError, match=f"shampoo: every: {message}"):
         replace(rule, matrix=matrix)
-    three = NamedTuple("Three", [(k, object) for k in rule.memory])
-    with pytest.raises(TypeError, match="shampoo: every: there is no count"):
-        replace(rule, State=three, shared={})
+
+
+def test_turns_need_a_count():
+    class State(NamedTuple):
+        m: Any
+
+    every = Every(lambda m: m, ("m",), k="k")
+    with pytest.raises(TypeError, match="x: every: there is no count"):
+        Rule(
+            "x",
+            lambda g: g,
+            State,
+            {"m": jnp.zeros_like},
+            numbers={"k": 3},
+            matrix=Matrix(lambda g: g, every=every),
+        )
 
 
 def test_a_matrix_formula_does_not_see_the_param():

@@ -4,7 +4,7 @@ A formula with twenty products compiles to twenty products for a stack of a hund
 matrices, and the stack keeps an accelerator busy, which one small matrix would not.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import prod
 
@@ -14,9 +14,10 @@ import numpy as np
 from jax.sharding import AxisType
 from jaxtyping import Array, PyTree
 
-from ...core import names_of, Rule
+from ...core import names_of, Real, Rule
 from ...numerics import most_in_stack, sharded_like, wide_dtype
 from ..leaves import alike, Leaf, mixing, restore, widen
+from ._every import run_every
 from ._formula import COMPILED, Numbers, Part, part_of, result, Row
 from ._memory import Memory
 from ._per_step import Step
@@ -79,7 +80,7 @@ def run_stacks(
     on: Sequence[bool],
     eager: bool,
 ) -> None:
-    """Apply the matrix formula of the last rule of a pass, in place.
+    """Apply the matrix formulas of the last rule of a pass, in place.
 
     Args:
         step: the last rule of the pass, with its numbers.
@@ -91,41 +92,56 @@ def run_stacks(
     """
     rule, matrix = step.rule, step.rule.matrix
     assert matrix is not None
-    part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
-    every, more, due = None, [], None
-    asked = names_of(matrix.formula).arrays
-    if matrix.every is not None:
-        refresh = matrix.every.formula
-        every, more = part_of(rule, refresh, step.numbers, operands=eager)
-        due = step.begun["count"] % step.numbers[matrix.every.k] == 0
-        asked += names_of(refresh).arrays
-    # Memory that only the other formula of the rule uses is not stacked.
+    pairs = enumerate(zip(updates, on, strict=True))
+    xs = {k: x for k, (x, selected) in pairs if selected and x is not None}
+    shapes = {k: _folded(rule, x.shape) for k, x in xs.items()}
     names = rule.memory_names
-    used = tuple(name for name in names if name in asked)
-    part = part._replace(memory=used)
-    mine = [x if selected else None for x, selected in zip(updates, on, strict=True)]
-    shapes = [() if x is None else _folded(rule, x.shape) for x in mine]
-    columns = [k - len(names) for k, name in enumerate(names) if name in used]
-    rows = [tuple(row[c] for c in columns) for row in memory.rows]
-    kinds = [
-        None if x is None else (dtype, *_memory_kind(shape, row))
-        for x, dtype, shape, row in zip(mine, dtypes, shapes, rows, strict=True)
-    ]
-    for group in stacks(mine, kinds, shapes):
-        group_shapes = tuple(shapes[k] for k in group)
-        formula = stacking(part, every, group_shapes, dtypes[group[0]])
-        results = formula(
-            [mine[k] for k in group],
-            [rows[k] for k in group],
-            tuple(numbers),
-            tuple(more),
-            due,
-        )
-        for k, (u, new) in zip(group, results, strict=True):
-            updates[k], kept = u, list(memory.rows[k])
-            for c, x in zip(columns, new, strict=True):
-                kept[c] = x
-            memory.rows[k] = tuple(kept)
+    start = len(memory.rows[0]) - len(names) if memory.rows else 0
+    rows = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in xs}
+    if matrix.before is not None:
+        part, numbers = part_of(rule, matrix.before, step.numbers, operands=eager)
+        _apply(part, numbers, xs, rows, shapes, dict.fromkeys(xs))
+    if matrix.every is not None:
+        run_every(step, matrix.every, xs, rows, shapes, eager)
+    part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
+    _apply(part, numbers, xs, rows, shapes, {k: dtypes[k] for k in xs})
+    for k, x in xs.items():
+        updates[k] = x
+        memory.rows[k] = (*memory.rows[k][:start], *rows[k].values())
+
+
+def _apply(
+    part: Part,
+    numbers: Sequence[Real],
+    xs: dict[int, Leaf],
+    rows: dict[int, dict[str, PyTree]],
+    shapes: Mapping[int, Shape],
+    dtypes: Mapping[int, np.dtype | None],
+) -> None:
+    """Run a matrix formula over stacks of the leaves, in place.
+
+    Args:
+        part: the formula.
+        numbers: its arguments.
+        xs: the leaves.
+        rows: for each leaf, its memory by name.
+        shapes: the shape of each leaf as a stack of matrices.
+        dtypes: the dtype of each result; `None` to leave it in float32 or wider.
+    """
+    # Memory that the formula does not use is not stacked.
+    asked = names_of(part.function).arrays
+    part = part._replace(memory=tuple(name for name in part.memory if name in asked))
+    leaves = list(xs)
+    mine = {k: tuple(rows[k][name] for name in part.memory) for k in leaves}
+    kinds = [(dtypes[k], *_memory_kind(shapes[k], mine[k])) for k in leaves]
+    arrays = [xs[k] for k in leaves]
+    for group in stacks(arrays, kinds, [shapes[k] for k in leaves]):
+        ks = [leaves[j] for j in group]
+        formula = stacking(part, tuple(shapes[k] for k in ks), dtypes[ks[0]])
+        results = formula([xs[k] for k in ks], [mine[k] for k in ks], tuple(numbers))
+        for k, (u, new) in zip(ks, results, strict=True):
+            xs[k] = u
+            rows[k].update(zip(part.memory, new, strict=True))
 
 
 def _folded(rule: Rule, shape: Shape) -> Shape:
@@ -145,38 +161,37 @@ def _memory_kind(shape: Shape, row: Row) -> tuple[Hashable, ...]:
 
 @lru_cache(maxsize=COMPILED)
 def stacking(
-    part: Part, every: Part | None, shapes: tuple[Shape, ...], dtype: np.dtype | None
+    part: Part, shapes: tuple[Shape, ...], dtype: np.dtype | None
 ) -> Callable[..., list[tuple[Array, Row]]]:
     """A compiled matrix formula, for arrays that `stacks` has grouped.
 
-        ([x, ...], [row, ...], numbers, more, due) -> [(u, row), ...]
+        ([x, ...], [row, ...], numbers) -> [(u, row), ...]
 
     Args:
         part: the matrix formula.
-        every: the formula that changes the memory in some steps, before `part`.
         shapes: the shape of each array as a stack of matrices: (*stack, m, n).
         dtype: the dtype of the results; `None` to leave them in float32 or wider.
     """
-    one, stack = partial(_one_matrix, part, every), _Stack(shapes)
+    one, stack = partial(_one_matrix, part), _Stack(shapes)
 
     def all_at_once(
-        xs: Sequence[Array], rows: Sequence[Row], *rest: PyTree
+        xs: Sequence[Array], rows: Sequence[Row], numbers: Numbers
     ) -> list[tuple[Array, Row]]:
         if stack.is_one_matrix:
-            u, row = one(xs[0].reshape(stack.matrix), rows[0], *rest)
+            u, row = one(xs[0].reshape(stack.matrix), rows[0], numbers)
             return [(u.reshape(xs[0].shape), row)]
-        many = jax.vmap(one, (0, 0, None, None, None))
-        results = many(stack.joined(xs), stack.joined_memory(rows), *rest)
+        many = jax.vmap(one, (0, 0, None))
+        results = many(stack.joined(xs), stack.joined_memory(rows), numbers)
         return stack.split(results, xs, rows)
 
     def run(
-        xs: Sequence[Array], rows: Sequence[Row], *rest: PyTree
+        xs: Sequence[Array], rows: Sequence[Row], numbers: Numbers
     ) -> list[tuple[Array, Row]]:
         if len(xs) > 1:
-            results = all_at_once(xs, rows, *rest)
+            results = all_at_once(xs, rows, numbers)
         else:
             like = list(zip(xs, rows, strict=True))
-            results = sharded_like(like, all_at_once, xs, rows, *rest)
+            results = sharded_like(like, all_at_once, xs, rows, numbers)
         if dtype is None:
             return results
         return [(restore(u, dtype), row) for u, row in results]
@@ -241,38 +256,21 @@ class _Stack:
         return x if shape[-2:] == self.matrix else x.mT
 
 
-def _one_matrix(
-    part: Part,
-    every: Part | None,
-    x: Array,
-    row: Row,
-    numbers: Numbers,
-    more: Numbers,
-    due: Array | None,
-) -> tuple[Array, Row]:
-    """The matrix formula for one matrix, after `every` if it is due.
+def _one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array, Row]:
+    """The matrix formula for one matrix.
 
     Args:
-        part, every: as for `stacking`.
+        part: the matrix formula.
         x: the matrix.
         row: its memory.
         numbers: the arguments of `part`.
-        more: the arguments of `every`.
-        due: whether `every` changes the memory in this step.
     """
     real = wide_dtype(jax.tree.leaves((x, row)))
     wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
-    old = kept = dict(zip(part.memory, row, strict=True))
-
-    def refreshed() -> dict[str, PyTree]:
-        assert every is not None
-        return every.renewed(old, result(every({"g": x, **wide(old)}, wide(more))))
-
+    old = dict(zip(part.memory, row, strict=True))
     with mixing([x]):
-        if every is not None:
-            kept = jax.lax.cond(due, refreshed, lambda: old)
-        u, *new = result(part({"g": x, **wide(kept)}, wide(numbers)))
-    return u, tuple(part.renewed(kept, new).values())
+        u, *new = result(part({"g": x, **wide(old)}, wide(numbers)))
+    return u, tuple(part.renewed(old, new).values())
 
 
 def _wide_shape(shape: Shape) -> tuple[int, int]:

@@ -1,0 +1,116 @@
+"""Memory for the two sides of a matrix: a square array for the rows, and one for the
+columns.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from ..core import Param, Real
+from ..numerics import (
+    eigenbasis,
+    ema,
+    exact_gram,
+    iterated_basis,
+    quick_product,
+    rotated_basis,
+    wide_dtype,
+)
+from ._groups import Words
+from ._recipe import folded
+
+# For rows and columns: a square array, or `None` if the side has none.
+Sides = tuple[Float[Array, "m m"] | None, Float[Array, "n n"] | None]
+Basis = Literal["qr", "rotation"]  # how a basis is corrected
+LONGEST = 10_000  # a longer side has no square array
+
+
+@dataclass(frozen=True)
+class PerSide:
+    """An initial value: for each side of length d, an array of shape (d, d).
+
+    In float32 or wider, whatever `memory_dtype` says: sums of outer products in half
+    precision have no small eigenvalues, and bases are not orthogonal.
+    """
+
+    first: Callable[[int], Array]  # d -> the initial value
+    keeps_dtype: ClassVar[bool] = True
+
+    def __call__(
+        self, p: Param, *, words: Words, longest: int, one_sided: bool
+    ) -> Sides:
+        *stack, m, n = folded(p.shape, words=words)
+        rows, columns = (self._square(p, stack, d, longest) for d in (m, n))
+        if one_sided and m != n:
+            return (rows, None) if m < n else (None, columns)
+        return rows, columns
+
+    def _square(self, p: Param, stack: list[int], d: int, longest: int) -> Array | None:
+        if d > longest:
+            return None
+        square = self.first(d).astype(wide_dtype([p]))
+        return jnp.broadcast_to(square, (*stack, d, d))
+
+
+zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
+first_bases = PerSide(jnp.eye)
+
+
+def outer_products(g: Array, like: Sides) -> Sides:
+    """`g g^T` and `g^T g`, for the sides that `like` has.
+
+    Args:
+        g: a matrix.
+        like: an array for each side, or `None`.
+    """
+    rows = None if like[0] is None else exact_gram(g)
+    columns = None if like[1] is None else exact_gram(g.T)
+    return rows, columns
+
+
+def rotated(x: Array, bases: Sides) -> Array:
+    """The coordinates of a matrix in these bases: `left^T x right`.
+
+    Args:
+        x: a matrix.
+        bases: orthogonal matrices for rows and columns; `None` for the identity.
+    """
+    left, right = bases
+    x = x if left is None else quick_product(left.T, x)
+    return x if right is None else quick_product(x, right)
+
+
+def rotated_back(x: Array, bases: Sides) -> Array:
+    """The matrix with these coordinates: `left x right^T`.
+
+    Args:
+        x: the coordinates.
+        bases: orthogonal matrices for rows and columns; `None` for the identity.
+    """
+    left, right = bases
+    x = x if left is None else quick_product(left, x)
+    return x if right is None else quick_product(x, right.T)
+
+
+def new_factors(g: Array, factors: Sides, beta: Real) -> Sides:
+    """Running averages of `g g^T` and `g^T g`."""
+    return jax.tree.map(
+        lambda a, x: ema(a, x, beta), factors, outer_products(g, factors)
+    )
+
+
+def next_basis(factors: Array, bases: Array, *, basis: Basis) -> Array:
+    """The basis of one side, corrected towards the eigenvectors of its factor."""
+    return (rotated_basis if basis == "rotation" else iterated_basis)(factors, bases)
+
+
+def first_or_next_basis(
+    factors: Array, bases: Array, *, basis: Basis, start: Bool[Array, ""]
+) -> Array:
+    """The eigenvectors from scratch at the start, and corrections later."""
+    later = lambda: next_basis(factors, bases, basis=basis)
+    return jax.lax.cond(start, lambda: eigenbasis(factors), later)

@@ -1,0 +1,173 @@
+"""Bases of eigenvectors that follow a slowly changing symmetric matrix.
+
+A decomposition from scratch is slow on accelerators, and the last basis is almost right
+already. So a basis is corrected: by one step of orthogonal iteration, or by rotations.
+Both consist of matrix products and Cholesky factorizations, which run on whole stacks.
+
+Golub and van Loan, Matrix computations, 2013, sections 8.2 and 8.4
+Fukaya et al., Shifted Cholesky QR for computing the QR factorization of ill-conditioned
+matrices, 2020, doi:10.1137/18M1218212
+"""
+
+from typing import TypeAlias
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ._precision import exact_gram as gram, exact_product as times, product_error
+
+Square: TypeAlias = Float[Array, "d d"]
+
+
+def eigenbasis(a: Square) -> Square:
+    """The eigenvectors of `a`, from scratch. Those of large eigenvalues come first.
+
+    Args:
+        a: symmetric and positive semidefinite. For zeros, the result is the identity.
+    """
+    _, vectors = jnp.linalg.eigh(_scaled(a))
+    # `eigh` sorts upwards. The identity for zeros, where any basis would do.
+    return jnp.where(jnp.trace(a) > 0, vectors[:, ::-1], _eye(a))
+
+
+def iterated_basis(a: Square, basis: Square) -> Square:
+    """One step of orthogonal iteration: the Q of the QR decomposition of `a basis`.
+
+    The directions are orthogonalized in the order of their eigenvalues, largest first.
+    The columns of the result have the order of the columns of `basis`, so that memory
+    in the coordinates of `basis` still fits.
+
+    Args:
+        a: symmetric and positive semidefinite.
+        basis: orthogonal.
+    """
+    x = times(_scaled(a), basis)
+    sizes = _column_sums(basis * x)  # about the eigenvalues
+    # Directions with smaller eigenvalues than the rounding errors keep their place.
+    x = x + product_error(x) * jnp.max(sizes) * basis
+    order = jnp.argsort(-sizes)
+    return orthonormal(x[:, order])[:, jnp.argsort(order)]
+
+
+def orthonormal(x: Square) -> Square:
+    """The Q of the QR decomposition of `x`, with a positive diagonal of R.
+
+        x <- x C^-T           C C^T = x^T x + s I,           until x^T x is about I
+
+    The Cholesky factor `C` of a matrix of squares loses half of the digits. The shift
+    `s` keeps it real, and another pass recovers the digits. A basis that follows a
+    matrix needs one pass, or two if eigenvalues differ by more than 1000 times.
+
+    Args:
+        x: a matrix. Columns may be almost parallel, and have any length but zero.
+    """
+    eps = float(jnp.finfo(x.dtype).eps)
+    shift, enough = 100 * eps, eps**0.5
+
+    def one_pass(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, _, passes = state
+        factor = inverse_cholesky(gram(x.T) + shift * _eye(x))
+        # The new `x^T x` is `I - shift factor factor^T`, but for rounding.
+        error = shift * jnp.max(jnp.sum(factor * factor, axis=1))
+        return times(x, factor.T), error, passes + 1
+
+    def is_rough(state: tuple[Array, Array, Array]) -> Array:
+        _, error, passes = state
+        return (error > enough) & (passes < _MOST_PASSES)
+
+    start = (_normalized(x), jnp.ones((), x.dtype), jnp.zeros((), jnp.int32))
+    return _normalized(jax.lax.while_loop(is_rough, one_pass, start)[0])
+
+
+_MOST_PASSES = 5
+# Below this side, the library's triangular solve is faster than products of blocks.
+_BLOCK = 256
+
+
+def inverse_cholesky(a: Square) -> Square:
+    """`C^-1`, where `C C^T = a` and `C` is lower triangular.
+
+    Halves of `a` at a time, so that almost all work is in matrix products.
+
+    Args:
+        a: symmetric and positive definite.
+    """
+    n = len(a)
+    if n <= _BLOCK:
+        c = jnp.linalg.cholesky(a)
+        return jax.scipy.linalg.solve_triangular(c, _eye(a), lower=True)
+    half = -(-n // (2 * _BLOCK)) * _BLOCK
+    top = inverse_cholesky(a[:half, :half])
+    corner = times(a[half:, :half], top.T)
+    bottom = inverse_cholesky(a[half:, half:] - times(corner, corner.T))
+    corner = -times(bottom, times(corner, top))
+    above = jnp.zeros((half, n - half), a.dtype)
+    return jnp.block([[top, above], [corner, bottom]])
+
+
+def rotated_basis(a: Square, basis: Square) -> Square:
+    """Rotate each pair of directions towards eigenvectors of `a`, all pairs at once.
+
+        B = basis^T a basis                        tan(2 K_ij) = 2 B_ij / (B_jj - B_ii)
+        basis <- basis (I + K) (I - K^2)^(-1/2)    K scaled to a norm of at most 1
+
+    This is the first-order correction of eigenvectors. It only consists of products. If
+    `a` changes little between two steps, it is closer to the eigenvectors than
+    `iterated_basis`; after large changes it is further.
+
+    Args:
+        a: symmetric and positive semidefinite.
+        basis: orthogonal, and not far from eigenvectors of `a`.
+    """
+    b = times(basis.T, times(_scaled(a), basis))
+    d = jnp.diagonal(b)
+    gap = d[None, :] - d[:, None]
+    angle = jnp.arctan2(2 * jnp.abs(b), jnp.abs(gap)) / 2
+    # Antisymmetric also where two eigenvalues are equal: the order decides.
+    later = jnp.arange(len(d))[None, :] < jnp.arange(len(d))[:, None]
+    sign = jnp.where((gap > 0) | ((gap == 0) & later), 1, -1)
+    k = jnp.where(_eye(b) > 0, 0, jnp.sign(b) * sign * angle)
+    return _polished(times(basis, _rotation(k)))
+
+
+def _rotation(k: Square) -> Square:
+    """`(I + K) (I - K^2)^(-1/2)` for an antisymmetric `K`, scaled to a norm of 1."""
+    k = k / jnp.maximum(1, _norm(k))
+    square = -times(k, k)  # eigenvalues from 0 to 1
+    # A polynomial for (1 + s)^(-1/2), at most 0.5% off for s in [0, 1.1].
+    root = _eye(k) - 0.441876 * square + 0.148494 * times(square, square)
+    return root + times(k, root)
+
+
+def _polished(q: Square) -> Square:
+    """One step of Newton-Schulz towards orthogonal columns: squares the error."""
+    return 1.5 * q - 0.5 * times(q, times(q.T, q))
+
+
+def _norm(k: Square) -> Float[Array, ""]:
+    """About the largest singular value, by a few steps of the power method."""
+    x = jnp.ones((len(k), 1), k.dtype)
+    for _ in range(6):
+        x = k.T @ (k @ x)
+        x = x / jnp.maximum(jnp.sqrt(jnp.sum(x * x)), jnp.finfo(k.dtype).tiny)
+    return 1.05 * jnp.sqrt(jnp.sum(jnp.square(k @ x)))
+
+
+def _scaled(a: Square) -> Square:
+    """`a` over its mean eigenvalue; the identity if `a` is zero."""
+    mean = jnp.trace(a) / max(len(a), 1)
+    some = mean > 0
+    return jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
+
+
+def _normalized(x: Square) -> Square:
+    return x / jnp.sqrt(_column_sums(x * x))
+
+
+def _column_sums(x: Square) -> Float[Array, " d"]:
+    return jnp.sum(x, axis=0)
+
+
+def _eye(a: Square) -> Square:
+    return jnp.eye(len(a), dtype=a.dtype)

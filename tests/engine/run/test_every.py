@@ -1,0 +1,151 @@
+"""Expensive changes of memory: the matrices take turns, or all change in one step."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.core import Every, Matrix, Rule
+from steepest.engine import lift
+from steepest.engine.run._every import Turns
+from steepest.numerics import zero_count
+
+SHAPES = {"a": (3, 5), "b": (5, 3), "layers": (4, 3, 5), "square": (3, 3)}
+
+
+class State(NamedTuple):
+    """What the tests look at."""
+
+    count: Any
+    sums: Any  # (rows, columns): sums of outer products
+    copies: Any  # (rows, columns): the sums when it was last their turn
+
+
+def _pair(p):
+    *stack, m, n = p.shape
+    columns = None if n > 4 else jnp.zeros((*stack, n, n))
+    return jnp.zeros((*stack, m, m)), columns
+
+
+def _rule(**every):
+    def before(g, sums):
+        rows, columns = sums
+        return g, (rows + g @ g.T, None if columns is None else columns + g.T @ g)
+
+    def copy(sums, copies):
+        del copies
+        return sums
+
+    return Rule(
+        "copy",
+        lambda g: g,
+        State,
+        memory={"sums": _pair, "copies": _pair},
+        shared={"count": zero_count},
+        numbers={"k": 4},
+        matrix=Matrix(
+            lambda g: g,
+            every=Every(copy, ("copies",), sides=True, **every),
+            before=before,
+        ),
+    )
+
+
+def _run(tx, steps, compiled):
+    """The copies after each step."""
+    g = {name: jnp.ones(shape) for name, shape in SHAPES.items()}
+    state, seen = tx.init(g), []
+    update = jax.jit(tx.update) if compiled else tx.update
+    for _ in range(steps):
+        u, new = update(g, state)
+        assert jax.tree.structure(new) == jax.tree.structure(state)
+        assert jax.tree.all(jax.tree.map(jnp.array_equal, u, g))
+        state = new
+        seen.append(state.copies)
+    return seen
+
+
+def _ages(seen, name, side):
+    """For each step and each matrix, the step in which it last had its turn."""
+    n = SHAPES[name][-1 - side]  # each step adds n to every element of the sums
+    return np.array([np.asarray(x[name][side])[..., 0, 0].ravel() / n for x in seen])
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+def test_each_matrix_has_its_turn(compiled):
+    """Eight sides of length 3, in four turns of two; a side without memory is left."""
+    seen = _run(lift(_rule(k="k")), 9, compiled)
+    ages = np.concatenate(
+        [_ages(seen, "a", 0), _ages(seen, "b", 1), _ages(seen, "layers", 0)]
+        + [_ages(seen, "square", side) for side in (0, 1)],
+        axis=1,
+    )
+    assert ages.shape == (9, 8)
+    changed = np.diff(np.concatenate([np.zeros((1, 8)), ages]), axis=0) > 0
+    assert (changed.sum(axis=1) == 2).all()  # all steps do the same work
+    assert (ages.max(axis=1) == np.arange(1, 10)).all()
+    for t in range(3, 9):
+        assert (ages[t] > t - 3).all()  # every fourth step or more often
+    assert seen[-1]["a"][1] is None
+
+
+def test_fewer_matrices_than_steps():
+    """The only side of length 5: one step in four."""
+    ages = _ages(_run(lift(_rule(k="k")), 9, True), "b", 0)[:, 0]
+    assert ages.tolist() == [1, 1, 1, 1, 5, 5, 5, 5, 9]
+
+
+@pytest.mark.parametrize(
+    "sizes, k, width, count, period",
+    [
+        ((1,) * 60, 10, 6, 10, 10),
+        ((12, 12), 10, 3, 8, 8),
+        ((12,), 10, 2, 6, 6),
+        ((1,), 10, 1, 1, 10),
+        ((3, 2), 1, 5, 1, 1),
+        ((3, 4), 3, 3, 3, 3),
+    ],
+)
+def test_turns(sizes, k, width, count, period):
+    turns = Turns(sizes, k)
+    assert (turns.width, turns.count, turns.period) == (width, count, period)
+    members = set()
+    for window in turns.windows:
+        assert sum(b - a for _, a, b in window) == width
+        members |= {(j, i) for j, a, b in window for i in range(a, b)}
+    assert members == {(j, i) for j, size in enumerate(sizes) for i in range(size)}
+
+
+def test_a_wrong_number_of_results():
+    rule = _rule(k="k")
+    every = rule.matrix.every._replace(formula=lambda sums, copies: (sums, copies))
+    rule = Rule(
+        "copy",
+        rule.formula,
+        State,
+        rule.memory,
+        rule.shared,
+        rule.numbers,
+        matrix=rule.matrix._replace(every=every),
+    )
+    tx, g = lift(rule), jnp.ones((3, 3))
+    with pytest.raises(TypeError, match="copy: <lambda> returns 2 arrays, expected 1"):
+        tx.update(g, tx.init(g))
+
+
+def test_vmap_over_states():
+    """Each member of a batch is at another step."""
+    tx, g = lift(_rule(k="k")), jnp.ones((3, 3))
+    state = tx.init(g)
+    states = [state]
+    for _ in range(3):
+        states.append(tx.update(g, states[-1])[1])
+    batch = jax.tree.map(lambda *xs: jnp.stack(xs), *states)
+    _, new = jax.vmap(lambda state: tx.update(g, state))(batch)
+    for k, state in enumerate(states):
+        want = tx.update(g, state)[1]
+        assert jax.tree.all(
+            jax.tree.map(lambda x, y, k=k: jnp.array_equal(x[k], y), new, want)
+        )

@@ -1,0 +1,1 @@
+"""Runs of other packages, stored as numbers, and ours beside them."""
