@@ -155,20 +155,30 @@ if _typing.TYPE_CHECKING or not _lazy(
     )
     from .matrix import (
         adam_h as adam_h,
+        adam_mini as adam_mini,
         adamuon as adamuon,
+        apollo as apollo,
+        apollo_mini as apollo_mini,
         dion2 as dion2,
+        fira as fira,
         muon as muon,
         muon_h as muon_h,
         normuon as normuon,
         qk_clip as qk_clip,
+        scale_by_adam_mini as scale_by_adam_mini,
         scale_by_adamuon as scale_by_adamuon,
+        scale_by_apollo as scale_by_apollo,
         scale_by_dion2 as scale_by_dion2,
+        scale_by_fira as scale_by_fira,
         scale_by_lmo as scale_by_lmo,
         scale_by_normuon as scale_by_normuon,
         scale_by_polar as scale_by_polar,
         scale_by_soap as scale_by_soap,
+        ScaleByAdamMiniState as ScaleByAdamMiniState,
         ScaleByAdaMuonState as ScaleByAdaMuonState,
+        ScaleByApolloState as ScaleByApolloState,
         ScaleByDion2State as ScaleByDion2State,
+        ScaleByFiraState as ScaleByFiraState,
         ScaleByLmoState as ScaleByLmoState,
         ScaleByNorMuonState as ScaleByNorMuonState,
         ScaleByPolarState as ScaleByPolarState,
@@ -287,6 +297,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         warmup_exponential_decay_schedule as warmup_exponential_decay_schedule,
         WrappedSchedule as WrappedSchedule,
         WrappedScheduleState as WrappedScheduleState,
+        wsd as wsd,
     )
     from .training import make_train_step as make_train_step
     from .transforms import (
