@@ -27,6 +27,11 @@ OPTIMIZERS = {
     **{one.name: one.name for one in optimizers()},
     "adam_h": "adam_h(routes={'': 'adam_h'})",  # a 2 x 1 matrix is a vector otherwise
     "cautious": "cautious(adam)",
+    # By their own rules, a matrix with a side of one goes to AdamW.
+    "adam_mini": "adam_mini(routes={'': 'in out'})",
+    "apollo": "apollo(routes={'': 'apollo'})",
+    "apollo_mini": "apollo_mini(routes={'': 'apollo_mini'})",
+    "fira": "fira(routes={'': 'fira'})",
     "galore": "galore(rank=1, update_proj_gap=5)",  # its own gap is 200 steps
     "lookahead": "lookahead(sgd)",
     "mars": "mars(adam)",
@@ -38,9 +43,13 @@ OPTIMIZERS = {
 # They have another formula for matrices: there the params are a 2 x 1 matrix.
 MATRICES = {
     "adam_h",
+    "adam_mini",
     "adamuon",
+    "apollo",
+    "apollo_mini",
     "contrib.muon",
     "dion2",
+    "fira",
     "galore",
     "muon",
     "muon_h",

@@ -15,6 +15,7 @@ _FILES = (
     "_contrib",
     "_decoupled",
     "_engine",
+    "_lean",
     "_losses",
     "_muons",
     "_optimizers",

@@ -67,6 +67,8 @@ _DION = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
 _KL = {"factors": "kl", "b1": 0.9, "b2": 0.95, "rolled": False}
 _KL |= after_first(0.02, 0.1)
+_SMALL: dict[str, Any] = {"b2": 0.99, "adam_b2": 0.99, "adam_eps": 1e-15}
+_SMALL |= {"weight_decay_mask": ALL, **late(0.02, 0.1)}
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
@@ -106,6 +108,12 @@ OURS: dict[str, Callable[[], Any]] = {
         constrained=False,
         routes={"embed": "colnorm", "query": "rownorm", "mlp/kernel": "colnorm/in"},
     ),
+    "adam_mini": lambda: steepest.adam_mini(
+        0.02, b2=0.99, weight_decay=0.1, routes={"query": "in out/4"}
+    ),
+    "fira": lambda: steepest.fira(rank=4, update_proj_gap=40, **_SMALL),
+    "apollo": lambda: steepest.apollo(rank=4, update_proj_gap=20, **_SMALL),
+    "apollo_mini": lambda: steepest.apollo_mini(update_proj_gap=20, **_SMALL),
     "dion2": lambda: steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION),
     "dion2_rms": lambda: steepest.dion2(
         0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION
@@ -160,10 +168,6 @@ WAITING: dict[str, str] = {
         "steepest.chain(steepest.mars(steepest.scale_by_lion(0.95, 0.95)), "
         "steepest.add_decayed_weights(0.1), steepest.scale_by_learning_rate(0.02))"
     ),
-    "adam_mini": (
-        "steepest.adam_mini(0.02, 0.9, 0.99, weight_decay=0.1, "
-        "routes={'query': 'in out/4'})"
-    ),
     "splus": "splus(0.2, 0.9, 0.99, weight_decay=0), a refresh after 10 steps",
     "splus_decay": "the same with **late(0.2 / 16, 0.1), learning_rate times 16",
     "cautious_adamw": (
@@ -171,19 +175,7 @@ WAITING: dict[str, str] = {
         "descent=False), steepest.add_decayed_weights(0.1), "
         "steepest.scale_by_learning_rate(0.02))"
     ),
-    "fira": (
-        "steepest.fira(rank=4, b2=0.99, weight_decay_mask=ALL, update_proj_gap=40, "
-        "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
-    ),
-    "fira_alpha": "the same with alpha=0.25, if there is such an option",
-    "apollo": (
-        "steepest.apollo(rank=4, b2=0.99, weight_decay_mask=ALL, update_proj_gap=20, "
-        "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
-    ),
-    "apollo_mini": (
-        "steepest.apollo_mini(b2=0.99, weight_decay_mask=ALL, update_proj_gap=20, "
-        "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
-    ),
+    "fira_alpha": "none: there is no option like alpha",
     "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
     "psgd_momentum": "inverse-free PSGD; replace its norm by the exact one",
     "psgd_gradient": "the same, whitens gradients, max_skew=4",

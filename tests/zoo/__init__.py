@@ -10,6 +10,7 @@ from . import (
     _contrib_shapes,
     _house,
     _layerwise,
+    _lean,
     _linesearch,
     _muons,
     _riders,
@@ -29,7 +30,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _muons, _riders, _shampoo]
+_FILES += [_linesearch, _lean, _muons, _riders, _shampoo]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

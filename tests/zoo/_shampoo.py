@@ -2,7 +2,7 @@
 
 import steepest
 
-from ._row import OURS, Row
+from ._row import Row
 
 SHAMPOO = {
     "learning_rate": 0.05,
@@ -20,7 +20,7 @@ OPTIMIZERS = [
         SHAMPOO,
         {"frequency": 2},
         still=False,
-        of_complex=OURS,
+        complex=False,
         sharded=False,
         rounding=50,
     ),
@@ -30,7 +30,7 @@ OPTIMIZERS = [
         {"root": "newton", "graft": "adagrad", "rolled": False, "frequency": 2},
         "newton",
         still=False,
-        of_complex=OURS,
+        complex=False,
         sharded=False,
         rounding=50,
     ),
@@ -40,7 +40,7 @@ OPTIMIZERS = [
         {"factors": "kl", "frequency": 2},
         "kl",
         still=False,
-        of_complex=OURS,
+        complex=False,
         sharded=False,
         rounding=50,
     ),

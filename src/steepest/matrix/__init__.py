@@ -5,15 +5,31 @@ import typing as _typing
 from ..core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._adam_mini import (
+        adam_mini as adam_mini,
+        scale_by_adam_mini as scale_by_adam_mini,
+        ScaleByAdamMiniState as ScaleByAdamMiniState,
+    )
     from ._adamuon import (
         adamuon as adamuon,
         scale_by_adamuon as scale_by_adamuon,
         ScaleByAdaMuonState as ScaleByAdaMuonState,
     )
+    from ._apollo import (
+        apollo as apollo,
+        apollo_mini as apollo_mini,
+        scale_by_apollo as scale_by_apollo,
+        ScaleByApolloState as ScaleByApolloState,
+    )
     from ._dion2 import (
         dion2 as dion2,
         scale_by_dion2 as scale_by_dion2,
         ScaleByDion2State as ScaleByDion2State,
+    )
+    from ._fira import (
+        fira as fira,
+        scale_by_fira as scale_by_fira,
+        ScaleByFiraState as ScaleByFiraState,
     )
     from ._hyperball import adam_h as adam_h, muon_h as muon_h
     from ._lmo import (

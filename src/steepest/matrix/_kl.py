@@ -67,7 +67,7 @@ def new_kl(
     q_l, q_r = bases
     # A side without a basis has the identity as its factor.
     l = 1.0 if roots[0] is None else roots[0][:, None]
-    r = 1.0 if roots[1] is None else roots[1]
+    r = 1.0 if roots[1] is None else roots[1][None, :]
     right = g if q_r is None else exact_product(g, q_r)
     left = g if q_l is None else exact_product(q_l.T, g)
     both = right if q_l is None else exact_product(q_l.T, right)
@@ -228,7 +228,7 @@ def paper_kl(
 def divided(x: Array, bases: Sides, roots: Vectors, eps: Real) -> Array:
     """`Q_L [(Q_L^T x Q_R) s / (1 + eps s)] Q_R^T`, where `s = l r^T`."""
     l = 1.0 if roots[0] is None else roots[0][:, None]
-    r = 1.0 if roots[1] is None else roots[1]
+    r = 1.0 if roots[1] is None else roots[1][None, :]
     s = l * r
     return rotated_back(rotated(x, bases) * (s / (1 + eps * s)), bases)
 

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from ..core import gives, Param, Real
 from ..numerics import (
+    between_bases,
     debias,
     ema,
     exact_product,
@@ -111,12 +112,14 @@ def preconditioned(x: Array, roots: Roots) -> Array:
         roots: for rows and columns.
     """
     left, right = roots
-    if not isinstance(left, tuple) and not isinstance(right, tuple):
-        x = x if left is None else left @ x
-        return x if right is None else x @ right
-    q_l, l = left if isinstance(left, tuple) else (None, jnp.ones(()))
-    q_r, r = right if isinstance(right, tuple) else (None, jnp.ones(()))
-    return rotated_back(l[..., None] * rotated(x, (q_l, q_r)) * r, (q_l, q_r))
+    if not isinstance(right if left is None else left, tuple):
+        return between_bases(left, x, right)
+    q_l, l = (None, None) if left is None else left
+    q_r, r = (None, None) if right is None else right
+    x = rotated(x, (q_l, q_r))
+    x = x if l is None else l[:, None] * x
+    x = x if r is None else x * r[None, :]
+    return rotated_back(x, (q_l, q_r))
 
 
 def root_in_basis(
@@ -148,7 +151,8 @@ def root_by_eigh(
     del roots
     a, size = _scaled(factors / factor_c, trace)
     values, basis = jnp.linalg.eigh(a)
-    return exact_product(basis * _power(values, size, eps, exponent), basis.T)
+    powers = _power(values, size, eps, exponent)
+    return exact_product(basis * powers[None, :], basis.T)
 
 
 def root_by_newton(

@@ -215,7 +215,7 @@ def scale_by_shampoo(
                 {**shared, "basis": "qr"},
                 kl_shampoo_numbers,
                 matrix=Matrix(formula, folded, every),
-                check_leaf=NotMatrix(len(words), "shampoo"),
+                check_leaf=NotMatrix(len(words), "shampoo", real=True),
             )
         )
     graft = "adam" if graft is None else graft
@@ -241,7 +241,7 @@ def scale_by_shampoo(
             },
             shampoo_numbers,
             matrix=Matrix(shampoo_formula, folded, every, before=shampoo_factors),
-            check_leaf=NotMatrix(len(words), "shampoo"),
+            check_leaf=NotMatrix(len(words), "shampoo", real=True),
         )
     )
 

@@ -12,11 +12,11 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from ..core import Every, Param, Real
 from ..numerics import (
+    between_bases,
     eigenbasis,
     ema,
     exact_gram,
     iterated_basis,
-    quick_product,
     rotated_basis,
     wide_dtype,
 )
@@ -82,8 +82,7 @@ def rotated(x: Array, bases: Sides) -> Array:
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
     left, right = bases
-    x = x if left is None else quick_product(left.T, x)
-    return x if right is None else quick_product(x, right)
+    return between_bases(None if left is None else left.T, x, right)
 
 
 def rotated_back(x: Array, bases: Sides) -> Array:
@@ -94,8 +93,7 @@ def rotated_back(x: Array, bases: Sides) -> Array:
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
     left, right = bases
-    x = x if left is None else quick_product(left, x)
-    return x if right is None else quick_product(x, right.T)
+    return between_bases(left, x, None if right is None else right.T)
 
 
 def new_factors(g: Array, factors: Sides, beta: Real) -> Sides:

@@ -181,7 +181,7 @@ def scale_by_soap(
             },
             per_step=parts.per_step,
             matrix=parts.matrix,
-            check_leaf=NotMatrix(len(words), "soap"),
+            check_leaf=NotMatrix(len(words), "soap", real=True),
         )
     )
 

@@ -63,19 +63,26 @@ def exact_gram(x: Float[Array, "m n"]) -> Float[Array, "m m"]:
     return scale * scale * (_half_product(high, high.T) + cross + cross.T)
 
 
-def quick_product(
-    x: Float[Array, "m k"], y: Float[Array, "k n"]
-) -> Float[Array, "m n"]:
-    """`x y` in 11 bits of precision on a GPU: as precise as the default, and faster.
+def between_bases(
+    left: Float[Array, "k m"] | None,
+    x: Float[Array, "m n"],
+    right: Float[Array, "n l"] | None,
+) -> Float[Array, "k l"]:
+    """`left x right` in 11 bits of precision on a GPU: as by default, and faster.
 
     Args:
-        x: a real matrix.
-        y: a real matrix.
+        left: an orthogonal matrix; `None` for the identity.
+        x: a matrix.
+        right: an orthogonal matrix; `None` for the identity.
     """
-    if not (_is_rounded(x) and _is_rounded(y)) or jax.default_backend() != "gpu":
-        return x @ y
-    (x, a), (y, b) = _moderate(x), _moderate(y)
-    return a * b * _half_product(x.astype(jnp.float16), y.astype(jnp.float16))
+    if not _is_rounded(x) or jax.default_backend() != "gpu":
+        x = x if left is None else left @ x
+        return x if right is None else x @ right
+    half = lambda y: y.astype(jnp.float16)
+    # Orthogonal matrices do not change the size of `x`, so it is measured once.
+    x, scale = _moderate(x)
+    x = x if left is None else _half_product(half(left), half(x))
+    return scale * (x if right is None else _half_product(half(x), half(right)))
 
 
 _LOW = 2.0**11  # the second half of a number in float16 is smaller by this factor
