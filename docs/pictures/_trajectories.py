@@ -55,6 +55,7 @@ MATRICES = {
     "muon_h",
     "normuon",
     "scion",
+    "shampoo",
     "soap",
 }
 STYLE = """\

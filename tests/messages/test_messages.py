@@ -22,6 +22,7 @@ _FILES = (
     "_riders",
     "_route",
     "_schedules",
+    "_shampoo",
     "_side_rooms",
     "_training",
     "_transforms",

@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from ..core import gives, Param, Real
 from ..numerics import (
-    between_bases,
     debias,
     ema,
     exact_product,
@@ -113,7 +112,8 @@ def preconditioned(x: Array, roots: Roots) -> Array:
     """
     left, right = roots
     if not isinstance(right if left is None else left, tuple):
-        return between_bases(left, x, right)
+        x = x if left is None else left @ x
+        return x if right is None else x @ right
     q_l, l = (None, None) if left is None else left
     q_r, r = (None, None) if right is None else right
     x = rotated(x, (q_l, q_r))
