@@ -65,7 +65,7 @@ def shampoo(weight_decay: float = 0.0, frequency: int = 1, **options: Any) -> An
 
 _DION = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
-_KL = {"factors": "kl", "b1": 0.9, "b2": 0.95, "rolled": False}
+_KL: dict[str, Any] = {"factors": "kl", "b1": 0.9, "b2": 0.95, "rolled": False}
 _KL |= after_first(0.02, 0.1)
 _SMALL: dict[str, Any] = {"b2": 0.99, "adam_b2": 0.99, "adam_eps": 1e-15}
 _SMALL |= {"weight_decay_mask": ALL, **late(0.02, 0.1)}

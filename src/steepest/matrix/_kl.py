@@ -101,7 +101,7 @@ def inverse_roots(eigenvalues: Vectors, least: Real = 0.0) -> Vectors:
 def bounded(eigenvalues: Vectors) -> Vectors:
     """Eigenvalues whose inverse roots are at most the length of the side.
 
-    But at least 10, and at most 4000.
+    But at least 10, and at most 4000. This is the bound of the authors.
     """
     largest = lambda d: max(10, min(d, 4000))
     return jax.tree.map(lambda x: jnp.maximum(x, largest(len(x)) ** -2.0), eigenvalues)
@@ -124,11 +124,11 @@ def kl_soap_formula(
 ) -> tuple[Array, Array, Array, Sides, Sides, Vectors]:
     """Adam in the bases of the last steps; then `g` enters factors and eigenvalues."""
     g = limited(g)
-    roots = inverse_roots(eigenvalues)
+    roots = inverse_roots(eigenvalues, eps)
     new = new_kl(g, factors, bases, eigenvalues, roots, factor_beta)
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
     u, mu, nu = adam_in_bases(g, new.coordinates, mu, nu, bases, **numbers)
-    return u, mu, nu, new.factors, bases, bounded(new.eigenvalues)
+    return u, mu, nu, new.factors, bases, new.eigenvalues
 
 
 def kl_soap_paper_formula(
@@ -166,13 +166,16 @@ def kl_shampoo_formula(
     eps: Real,
     factor_beta: Real,
 ) -> tuple[Array, Array, Sides, Sides, Vectors]:
-    """Divide by the roots of the factors; then `g` enters factors and eigenvalues."""
+    """Let `g` enter factors and eigenvalues; then divide by the roots of the latter.
+
+    In this order a large gradient after many small ones makes no large step.
+    """
     g = limited(g)
     mu = ema(mu, g, b1)
-    roots = inverse_roots(eigenvalues)
-    u = divided(mu, bases, roots, eps)
+    roots = inverse_roots(eigenvalues, eps)
     new = new_kl(g, factors, bases, eigenvalues, roots, factor_beta)
-    return u, mu, new.factors, bases, bounded(new.eigenvalues)
+    u = divided(mu, bases, inverse_roots(new.eigenvalues, eps), eps)
+    return u, mu, new.factors, bases, new.eigenvalues
 
 
 def kl_shampoo_paper_formula(
@@ -187,7 +190,7 @@ def kl_shampoo_paper_formula(
     factor_beta: Real,
     first: Bool[Array, ""],
 ) -> tuple[Array, Array, Sides, Sides, Vectors]:
-    """`kl_shampoo_formula`, but the first step only begins the factors."""
+    """Divide first; the first step only begins the factors."""
     g = limited(g)
     mean = ema(mu, g, b1)
     u = divided(mean, bases, inverse_roots(eigenvalues), eps)

@@ -127,7 +127,7 @@ def scale_by_shampoo(
     Here `Q` are the eigenvectors of `L` and `R`, `R^-1` is `Q_R lambda_R^-1 Q_R^T`, and
     `lambda_R` the running averages of the squares of the columns of
     `lambda_L^(-1/2) Q_L^T g Q_R`; `L^-1` and `lambda_L` likewise. All `lambda` begin at
-    0.1. There is no bias correction and no grafting.
+    0.1, and count as at least `eps`. There is no bias correction and no grafting.
 
     For a square matrix in float32, the state has 24 bytes per element: `mu`, `nu`, two
     factors, and two roots. Without `nu`, also with `factors="kl"`, it has 20.
@@ -150,8 +150,10 @@ def scale_by_shampoo(
             `u` is the step of `graft`.
         rolled: whether the matrices take turns, so that all steps take about as long.
             If `False`, all roots are computed in the same step, from step `start` on.
-            With `factors="kl"`, the bases are then computed from scratch in the first
-            step, by `eigh`, and this step makes no update, as in the paper.
+            With `factors="kl"`, it is then as in the paper: the first step computes the
+            bases from scratch, by `eigh`, and makes no update; `g` enters `lambda` only
+            after the update; and `lambda^(-1/2)` is at most the length of the side, but
+            at least 10 and at most 4000.
         root: how the roots are computed: `basis`, by one step of orthogonal iteration
             for the eigenvectors; `eigh`, by all eigenvectors, which is slow on
             accelerators; or `newton`, by coupled Newton steps, if `1 / exponent` is a

@@ -130,12 +130,14 @@ def scale_by_soap(
             The bases then begin with the identity. If `False`, all bases change in the
             same step, as in the paper: the first step computes them from scratch, by
             `eigh`, and makes no update. With `factors="kl"`, the bias of `mu` and `nu`
-            is then not corrected.
+            is then not corrected, and `lambda^(-1/2)` is at most the length of the
+            side, but at least 10 and at most 4000; otherwise `lambda` counts as at
+            least `eps`.
         fresh: whether `g` enters `L` and `R` before the bases change and are used, with
             bias correction of `factor_beta`, as in newer implementations. No step is
             skipped, and `eps` is added after the bias correction of `nu`. With
-            `factors="kl"`, the eigenvalues are then those of the factors when a basis
-            changed last, and at least `eps`.
+            `factors="kl"`, `lambda` are then the eigenvalues of the factors when a
+            basis changed last.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, by first-order rotations, which is faster on accelerators, and
             more precise if `frequency` is 1, but worse if it is above 2.
