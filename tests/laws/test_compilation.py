@@ -49,6 +49,7 @@ COPIES = {
     "optimistic_gradient_descent": _BEFORE,
     "rprop": _BEFORE,
     "scion": _STACKS,
+    "soap": _STACKS,
     "sophia": "the curvature is computed in its own branch",
 }
 assert set(COPIES) <= {row.maker.__name__ for row in ZOO}

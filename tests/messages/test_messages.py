@@ -23,6 +23,7 @@ _FILES = (
     "_route",
     "_schedules",
     "_side_rooms",
+    "_soap",
     "_training",
     "_transforms",
     "_tree",

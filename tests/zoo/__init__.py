@@ -14,6 +14,7 @@ from . import (
     _linesearch,
     _muons,
     _riders,
+    _soap,
     _wrappers,
 )
 from ._row import (
@@ -29,7 +30,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _lean, _muons, _riders]
+_FILES += [_linesearch, _lean, _muons, _riders, _soap]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from .. import check
@@ -143,11 +144,17 @@ class NotMatrix(NamedTuple):
 
     ndim: int
     recipe: str  # the optimizer that passes other leaves to AdamW
+    real: bool = False  # whether to refuse complex leaves, too
 
     def __call__(self, g: Param) -> str | None:
-        if g.ndim >= self.ndim:
-            return None
-        return (
-            f"has shape {g.shape}, expected a matrix. Use `{self.recipe}`, which "
-            "passes other leaves to AdamW."
-        )
+        if g.ndim < self.ndim:
+            return (
+                f"has shape {g.shape}, expected a matrix. Use `{self.recipe}`, which "
+                "passes other leaves to AdamW."
+            )
+        if self.real and jnp.issubdtype(g.dtype, jnp.complexfloating):
+            return (
+                f"is {g.dtype}, expected a real matrix. Put "
+                "`contrib.split_real_and_imaginary` around the optimizer."
+            )
+        return None

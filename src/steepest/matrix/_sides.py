@@ -42,7 +42,7 @@ class PerSide:
 
     def __call__(
         self, p: Param, *, words: Words, longest: int, one_sided: bool
-    ) -> Sides:
+    ) -> tuple[Array | None, Array | None]:
         *stack, m, n = folded(p.shape, words=words)
         rows, columns = (self._square(p, stack, d, longest) for d in (m, n))
         if one_sided and m != n:
