@@ -95,7 +95,9 @@ def test_rotations_of_a_basis_that_is_almost_right(name):
     start = vectors @ _rotation(2, angle=1e-3)
     basis = rotated_basis(_float32(a), _float32(start))
     _is_orthogonal(basis, 1e-4)
-    assert _off(a, basis) < max(0.5 * _off(a, start), 1e-5)
+    # Without eigenvalues any rotation will do, and large ones slow down the others.
+    least = 0.9 if name == "singular" else 0.5
+    assert _off(a, basis) < max(least * _off(a, start), 1e-5)
 
 
 @spectra
