@@ -257,6 +257,7 @@ OUTSIDE_THE_ZOO: set[str] = {
     "scale_by_normuon",
     "scale_by_polar",
     "scale_by_shampoo",
+    "scale_by_soap",
     "schedule_free_eval_params",
     "selective_transform",
     "snapshot",

@@ -50,6 +50,7 @@ COPIES = {
     "rprop": _BEFORE,
     "scion": _STACKS,
     "shampoo": _STACKS,
+    "soap": _STACKS,
     "sophia": "the curvature is computed in its own branch",
 }
 assert set(COPIES) <= {row.maker.__name__ for row in ZOO}

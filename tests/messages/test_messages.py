@@ -24,6 +24,7 @@ _FILES = (
     "_schedules",
     "_shampoo",
     "_side_rooms",
+    "_soap",
     "_training",
     "_transforms",
     "_tree",

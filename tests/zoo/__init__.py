@@ -15,6 +15,7 @@ from . import (
     _muons,
     _riders,
     _shampoo,
+    _soap,
     _wrappers,
 )
 from ._row import (
@@ -30,7 +31,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _lean, _muons, _riders, _shampoo]
+_FILES += [_linesearch, _lean, _muons, _riders, _shampoo, _soap]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

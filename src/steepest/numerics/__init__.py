@@ -54,6 +54,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         rms as rms,
         squares as squares,
     )
+    from ._matmul import (
+        between_bases as between_bases,
+        exact_gram as exact_gram,
+        exact_product as exact_product,
+        product_error as product_error,
+    )
     from ._moments import (
         abs_sq as abs_sq,
         before as before,
@@ -89,12 +95,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._power_iteration import power_iteration as power_iteration
     from ._precision import (
-        between_bases as between_bases,
-        exact_gram as exact_gram,
-        exact_product as exact_product,
         is_inexact as is_inexact,
         limited as limited,
-        product_error as product_error,
         wide_dtype as wide_dtype,
     )
     from ._products import inner as inner, quotient as quotient
