@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ._difficult import DTYPES, stays_finite
 from ._reference import matrix, run, updates
 from ._runs import after_bad_gradients, BAD_GRADIENTS, spread, steps_to_solve
 
@@ -118,6 +119,12 @@ def test_no_gradient_makes_it_infinite(name, options, bad):
     tx = MAKERS[name](frequency=2, **options)
     for x in jax.tree.leaves(after_bad_gradients(tx, bad)):
         assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("options", OPTIONS + SOAP, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equal_gradients_in_every_dtype(options, dtype):
+    stays_finite(steepest.soap(0.1, factors="kl", frequency=2, **options), dtype)
 
 
 @everyone

@@ -7,6 +7,7 @@ import pytest
 
 import steepest
 
+from ._difficult import DTYPES, stays_finite
 from ._reference import matrix, run, updates
 from ._runs import after_bad_gradients, BAD_GRADIENTS, spread, steps_to_solve
 
@@ -200,6 +201,12 @@ def test_no_gradient_makes_it_infinite(name, bad):
     tx = steepest.scale_by_shampoo(frequency=2, **RUNS[name])
     for x in jax.tree.leaves(after_bad_gradients(tx, bad)):
         assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_equal_gradients_in_every_dtype(name, dtype):
+    stays_finite(steepest.shampoo(0.1, frequency=2, **RUNS[name]), dtype)
 
 
 @pytest.mark.parametrize(

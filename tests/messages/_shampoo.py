@@ -27,7 +27,7 @@ BAD = {
         ("leaf ['b'] is complex", "expected a real matrix."),
     ),
     "shampoo": Bad(
-        lambda: steepest.shampoo(1e-3, graft="lion"),
+        lambda: steepest.shampoo(1e-3, **{"graft": "lion"}),
         ValueError,
         "shampoo: graft is 'lion', expected one of: adam, rmsprop, adagrad, sgd, none.",
     ),

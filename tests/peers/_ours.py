@@ -39,12 +39,15 @@ def column(grafts: bool, **options: Any) -> Any:
         # With another method's length, that of ours does not matter.
         return 1 if grafts else jnp.sqrt(factors[1][0, 0] + 1e-8)
 
-    def update(g: Any, state: Any, p: Any = None) -> Any:
-        u, state = tx.update(tall(g), state, tall(p))
+    def init(params: Any) -> Any:
+        return tx.init(tall(params))
+
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
+        u, state = tx.update(tall(updates), state, tall(params))
         flat = lambda x, factors: x[:, 0] * length(factors)
         return jax.tree.map(flat, u, state.factors), state
 
-    return steepest.GradientTransformation(lambda p: tx.init(tall(p)), update)
+    return steepest.GradientTransformation(init, update)
 
 
 def shampoo(weight_decay: float = 0.0, frequency: int = 1, **options: Any) -> Any:
@@ -63,7 +66,7 @@ def shampoo(weight_decay: float = 0.0, frequency: int = 1, **options: Any) -> An
     )
 
 
-_DION = {"weight_decay_mask": ALL, "coefficients": "standard"}
+_DION: dict[str, Any] = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
 _KL: dict[str, Any] = {"factors": "kl", "b1": 0.9, "b2": 0.95, "rolled": False}
 _KL |= after_first(0.02, 0.1)
