@@ -230,3 +230,26 @@ def test_a_kronecker_quadratic_takes_a_tenth_of_adams_steps(options, rate):
     mine = steps_to_solve(lambda r: steepest.shampoo(r, **options), [rate], 2000)
     adam = steps_to_solve(steepest.adam, [0.03, 0.1, 0.3, 1.0], 10 * mine)
     assert mine < 500 and adam >= 10 * mine
+
+
+BAD = [
+    ({"graft": "lion"}, "graft is 'lion', expected one of: adam, rmsprop, adagrad"),
+    ({"root": "svd"}, "root is 'svd', expected one of: basis, eigh, newton"),
+    ({"factors": "soap"}, "factors is 'soap', expected one of: shampoo, kl"),
+    ({"exponent": 0.0}, "exponent is 0.0, expected a number above 0"),
+    ({"exponent": 0.4, "root": "newton"}, "exponent is 0.4, expected 1/p"),
+    ({"start": 0}, "start is 0, expected a number that is whole and at least 1"),
+    ({"factors": "kl", "trace": True}, "factors is 'kl', expected no `graft`"),
+]
+
+
+@pytest.mark.parametrize("options, says", BAD, ids=str)
+def test_bad_options(options, says):
+    with pytest.raises(ValueError, match=f"shampoo: {says}"):
+        steepest.shampoo(1e-3, **options)
+
+
+def test_complex_matrices_are_refused():
+    tx, g = steepest.scale_by_shampoo(), jnp.ones((2, 2), complex)
+    with pytest.raises(ValueError, match=r"is complex\d+, expected a real matrix"):
+        tx.update(g, tx.init(jnp.ones((2, 2))))

@@ -25,3 +25,5 @@ BAD = {
         "scale_by_soap: basis is 'svd', expected one of: qr, rotation.",
     ),
 }
+
+TAKES_ANYTHING: dict[str, str] = {}
