@@ -244,7 +244,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("options, says", BAD, ids=str)
-def test_bad_options(options, says):
+def test_bad_options(options, says, as_users_do):
     with pytest.raises(ValueError, match=f"shampoo: {says}"):
         steepest.shampoo(1e-3, **options)
 
