@@ -149,10 +149,16 @@ if _typing.TYPE_CHECKING or not _lazy(
         squared_error as squared_error,
     )
     from .matrix import (
+        kron as kron,
         muon as muon,
+        psgd as psgd,
+        scale_by_kron as scale_by_kron,
         scale_by_polar as scale_by_polar,
+        scale_by_psgd as scale_by_psgd,
         scale_by_soap as scale_by_soap,
+        ScaleByKronState as ScaleByKronState,
         ScaleByPolarState as ScaleByPolarState,
+        ScaleByPsgdState as ScaleByPsgdState,
         ScaleBySoapState as ScaleBySoapState,
         soap as soap,
     )
