@@ -30,6 +30,7 @@ COPIES = {
     "adafactor": "XLA turns 0.5 m + 0.5 x into 0.5 (m + x), computed at every use",
     "dadapt_adamw": "a sum over all leaves reads state that the step overwrites",
     "galore": _STACKS,
+    "kron": _STACKS,
     "lbfgs": _TRIES,
     "muon": _STACKS,
     "nag": _BEFORE,
@@ -37,6 +38,7 @@ COPIES = {
     "optimistic_adam": _BEFORE,
     "optimistic_adam_v2": _BEFORE,
     "optimistic_gradient_descent": _BEFORE,
+    "psgd": _STACKS,
     "rprop": _BEFORE,
     "sophia": "the curvature is computed in its own branch",
 }

@@ -17,6 +17,7 @@ _FILES = (
     "_engine",
     "_losses",
     "_optimizers",
+    "_psgd",
     "_route",
     "_schedules",
     "_side_rooms",

@@ -213,7 +213,8 @@ def scale_by_psgd(
         whiten: what the factors are fitted to: `momentum`, which is `mu`; or
             `gradient`, which is `g`. Then `u` is smaller, the noisier `g` is.
         frequency: number of steps between two fits of a factor. Neighbouring values of
-            `mu` are alike, so more fits than one in `1 / (1 - b1)` steps gain little.
+            `mu` are alike, so more fits than one in `1 / (1 - b1)` steps gain little,
+            except in short runs.
         rolled: whether the matrices take turns, so that all steps take about as long.
             If `False`, all are fitted in the same steps: in every step at first, and
             less and less often after 500, down to every `frequency`-th.
@@ -321,7 +322,8 @@ def psgd(
         mu_dtype: dtype of the mean; by default that of the params.
         whiten: what the factors are fitted to: the mean (`momentum`) or the gradients
             (`gradient`), which makes the updates smaller, the noisier they are.
-        frequency: number of steps between two fits of a factor.
+        frequency: number of steps between two fits of a factor. For a few hundred steps
+            in all, 1 is best.
         rolled: whether the matrices take turns, so that all steps take about as long.
             If `False`, all are fitted in the same steps: in every step at first, and
             less and less often after 500, down to every `frequency`-th.

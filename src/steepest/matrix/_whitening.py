@@ -10,6 +10,7 @@ from math import inf, log, prod
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..core import only_real, Param, Real
@@ -42,7 +43,7 @@ class NotReal(NamedTuple):
     ndim: int
     recipe: str  # the optimizer that passes other leaves to AdamW
 
-    def __call__(self, g: Array) -> str | None:
+    def __call__(self, g: Array | np.ndarray) -> str | None:
         few = NotMatrix(self.ndim, self.recipe)(g) if g.ndim > 1 else None
         return few or only_real(g)
 
@@ -63,7 +64,8 @@ class PerFactor:
         *stack, m, n = as_matrix(p.shape, words=words)
 
         def side(d: int, other: int) -> Array:
-            dense = 1 < d <= min(longest, max_skew * other if other else 0)
+            # One row says nothing about the covariance of its elements.
+            dense = other > 1 and 1 < d <= min(longest, max_skew * other)
             one = self.first(d, dense).astype(wide_dtype([p]))
             return jnp.broadcast_to(one, (*stack, *one.shape))
 
