@@ -24,7 +24,7 @@ import numpy as np
 
 import steepest
 
-from . import machine, peers
+from . import machine, matrix, peers
 from .measure import plain_copy, rates, stepping
 from .optimizers import donated, LIBRARIES, RATE, RECIPES, step_of
 from .rows import Bar, COPY, Record, Row
@@ -44,6 +44,7 @@ BARS = [
     Bar("many", "adamw, packed", "compile", "optax", 12.0),
     Bar("gpt2-xl", "muon", "step", "optax", 3.0),
     Bar("gpt2-xl", "muon", "step", "torch", 1.6),
+    Bar("gpt2 matrices", "soap, every step", "median", "pytorch_optimizer", 5.0),
 ]
 
 Make = Callable[[Any], Any]  # library -> transformation
@@ -171,6 +172,18 @@ def of_many(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
     yield from contest(tree, "adamw, packed", both(adamw, 65536, SHORT_ROW))
 
 
+def of_small(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
+    """All optimizers of matrices."""
+    del torch
+    yield from matrix.of_matrices(tree, list(matrix.OURS))
+
+
+def of_large(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
+    """Those that compile soon for a model of 1.5 billion params."""
+    del torch
+    yield from matrix.of_matrices(tree, list(matrix.LARGE))
+
+
 def singular_values(tree: Tree) -> str:
     """The range of singular values of an update, and the range without rounding.
 
@@ -201,6 +214,8 @@ PARTS = {
     "xl": (of_xl, "gpt2-xl", "adamw"),
     "muon": (of_muon, "gpt2-xl", "muon"),
     "many": (of_many, "many", ""),
+    "matrix": (of_small, "gpt2", ""),
+    "matrix-xl": (of_large, "gpt2-xl", ""),
 }
 
 

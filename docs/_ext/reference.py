@@ -86,6 +86,7 @@ ELSEWHERE = {
 }
 # Arguments of optimizers that have no default, and `key`, without which they warn.
 REQUIRED = {
+    "adam_learning_rate": 0.1,
     "alpha": 0.1,
     "key": 0,
     "l2_norm_clip": 1.0,

@@ -25,14 +25,40 @@ RATES = [float(f"{a}e{b}") for b in range(-4, 1) for a in (1, 2, 5)] + [10.0]
 # has none: it takes one gradient per example.
 OPTIMIZERS = {
     **{one.name: one.name for one in optimizers()},
+    "adam_h": "adam_h(routes={'': 'adam_h'})",  # a 2 x 1 matrix is a vector otherwise
+    "cautious": "cautious(adam)",
+    # By their own rules, a matrix with a side of one goes to AdamW.
+    "adam_mini": "adam_mini(routes={'': 'in out'})",
+    "apollo": "apollo(routes={'': 'apollo'})",
+    "apollo_mini": "apollo_mini(routes={'': 'apollo_mini'})",
+    "fira": "fira(routes={'': 'fira'})",
     "galore": "galore(rank=1, update_proj_gap=5)",  # its own gap is 200 steps
     "lookahead": "lookahead(sgd)",
+    "mars": "mars(adam)",
     "mechanize": "mechanize(adam, s_init=0.01)",
+    "muon_h": "muon_h(routes={'': 'muon_h'})",
     "sam": "sam(sgd)",
     "schedule_free": "schedule_free(sgd)",
 }
 # They have another formula for matrices: there the params are a 2 x 1 matrix.
-MATRICES = {"contrib.muon", "galore", "muon"}
+MATRICES = {
+    "adam_h",
+    "adam_mini",
+    "adamuon",
+    "apollo",
+    "apollo_mini",
+    "contrib.muon",
+    "dion2",
+    "fira",
+    "galore",
+    "kron",
+    "muon",
+    "muon_h",
+    "normuon",
+    "psgd",
+    "scion",
+    "soap",
+}
 STYLE = """\
 .levels { fill: currentColor; fill-opacity: .035; stroke: currentColor;
   stroke-opacity: .3; stroke-width: .7 }

@@ -38,8 +38,18 @@ def test_no_class_is_missing():
     alone = sorted(_OURS.keys() - _THEIRS.keys())
     assert [x for x in alone if x.endswith("State")] == [
         "GuardState",
+        "HyperballState",
+        "MarsState",
         "NagState",
+        "ScaleByAdaMuonState",
+        "ScaleByAdamMiniState",
+        "ScaleByApolloState",
+        "ScaleByDion2State",
+        "ScaleByFiraState",
+        "ScaleByLmoState",
+        "ScaleByNorMuonState",
         "ScaleByPolarState",
+        "ScaleBySoapState",
         "WatchedState",
     ]
 

@@ -25,21 +25,33 @@ from ..zoo import (
 _TRIES = "the search tries other points and needs the old params until it ends"
 _STACKS = "matrices are stacked"
 _BEFORE = "the update reads state that the step overwrites, in an order XLA cannot see"
+_KEEPS = "the state keeps the gradient, which is a copy"
 COPIES = {
     "acprop": _BEFORE,
+    "adamuon": _STACKS,
     "adafactor": "XLA turns 0.5 m + 0.5 x into 0.5 (m + x), computed at every use",
+    "apollo": _STACKS,
+    "apollo_mini": _STACKS,
     "dadapt_adamw": "a sum over all leaves reads state that the step overwrites",
+    "dion2": _STACKS,
+    "fira": _STACKS,
     "galore": _STACKS,
     "kron": _STACKS,
     "lbfgs": _TRIES,
+    "_mars_adamw": _KEEPS,
+    "mars": _KEEPS,
     "muon": _STACKS,
+    "muon_h": _STACKS,
     "nag": _BEFORE,
+    "normuon": _STACKS,
     "noisy_sgd": "random bits are made in place, from copied input",
     "optimistic_adam": _BEFORE,
     "optimistic_adam_v2": _BEFORE,
     "optimistic_gradient_descent": _BEFORE,
     "psgd": _STACKS,
     "rprop": _BEFORE,
+    "scion": _STACKS,
+    "soap": _STACKS,
     "sophia": "the curvature is computed in its own branch",
 }
 assert set(COPIES) <= {row.maker.__name__ for row in ZOO}

@@ -72,7 +72,7 @@ def _agree(row):
     tx = row.make()
     update = jax.jit(tx.update)
     if not row.complex:
-        with pytest.raises(ValueError, match="complex numbers have no order"):
+        with pytest.raises(ValueError, match=r"is complex\d+, expected a real"):
             _run(row, tx, update)
         return
     found = _run(row, tx, update)

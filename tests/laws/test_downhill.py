@@ -46,6 +46,10 @@ def test_on_a_quadratic(row: Row, dtype):
     p = params(dtype) if dtype == "float32" else few_params(dtype)
     q = _minimise(row.make(), quadratic, p, 150)
     assert typeof(q) == typeof(p)
+    if row.confined:
+        size, wanted = (np.linalg.norm(x["w"].astype(float)) for x in (q, p))
+        np.testing.assert_allclose(size, wanted, rtol=1e-2)
+        p, q = {**p, "w": None}, {**q, "w": None}
     assert quadratic(q) < 0.1 * quadratic(p)
 
 

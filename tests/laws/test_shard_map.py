@@ -114,6 +114,19 @@ def unit_norms(axis_name=None):
     return steepest.stateless(lambda g, p: jax.tree.map(norm, g))
 
 
+def cautious(axis_name=None):
+    """Around updates that disagree with the gradient where it is small."""
+    shift = steepest.stateless(lambda g, p: jax.tree.map(lambda x: x - 0.3, g))
+    inner = steepest.chain(shift, steepest.scale(-0.1))
+    return steepest.cautious(inner, axis_name=axis_name)
+
+
+def hyperball(axis_name=None, **options):
+    """For matrices; the other leaves are unchanged."""
+    tx = steepest.hyperball(steepest.trace(0.9), 0.1, axis_name=axis_name, **options)
+    return steepest.masked(tx, {k: len(shape) > 1 for k, shape in SHAPES.items()})
+
+
 tree = steepest.tree
 clip_examples = steepest.per_example_global_norm_clip
 clip_layers = steepest.per_example_layer_norm_clip
@@ -147,6 +160,10 @@ ROWS = {
     "mechanize": (contrib.mechanize, dict(s_init=0.1)),
     "normalize": (contrib.normalize, {}),
     "watched": (steepest.watched, {}),
+    "cautious": (cautious, {}),
+    "mars": (steepest.mars, {}),
+    "hyperball": (hyperball, {}),
+    "hyperball_now": (hyperball, {"radius": "now"}),
     "guard": (steepest.guard, dict(window=2), valued),
     "scale_by_lbfgs": (steepest.scale_by_lbfgs, dict(memory_size=2)),
     "lbfgs": (steepest.lbfgs, dict(memory_size=2), fed),
@@ -201,9 +218,11 @@ OF_A_LEAF = {
     "lamb",
     "lars",
     "fromage",
+    "cautious",
+    "mars",
     *ALONG,
 }
-INNER = {"watched", "guard", "mechanize"}
+INNER = {"watched", "guard", "mechanize", "mars"}
 
 
 def made(name, axis_name=None):

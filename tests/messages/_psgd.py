@@ -16,8 +16,8 @@ BAD = {
     "psgd": Bad(
         lambda: _complex(steepest.psgd(1e-3)),
         ValueError,
-        "scale_by_psgd: leaf ['w'] is complex64, expected a real one: complex numbers "
-        "have no order.",
+        "scale_by_psgd: leaf ['w'] is complex64, expected a real matrix. Put "
+        "`contrib.split_real_and_imaginary` around the optimizer.",
     ),
     "scale_by_psgd": Bad(
         lambda: steepest.scale_by_psgd(whiten="mu"),

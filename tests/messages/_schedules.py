@@ -82,6 +82,12 @@ BAD = {
         "sgdr_schedule: cosine_kwargs[0]: missing a required argument: "
         "'warmup_steps'. Pass the arguments of `warmup_cosine_decay_schedule`.",
     ),
+    "wsd": Bad(
+        lambda: steepest.wsd(1e-3, 1000, 100, 950),
+        ValueError,
+        "wsd: warmup_steps is 100 and decay_steps is 950, expected at most total_steps "
+        "together, which is 1000.",
+    ),
     "join_schedules": Bad(
         lambda: steepest.join_schedules([0.1, 0.01], [100]),
         TypeError,

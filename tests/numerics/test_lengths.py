@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from steepest.numerics import length, rms, sqrt_or_zero, squares
+from steepest.numerics import length, norms, rms, sqrt_or_zero, squares
 
 X = jnp.array([[3.0, 0.0], [0.0, 4.0]])
 
@@ -34,3 +35,26 @@ def test_squares_are_wide_and_real():
     assert squares(jnp.array([300.0], jnp.float16)).tolist() == [90000.0]
     assert squares(jnp.array([3], jnp.int32)).dtype == jnp.float32
     assert squares(jnp.array([3.0 + 4.0j])).tolist() == [25.0]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3, 2), (2, 3, 2), (0, 3), (3, 0)])
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1.0, 1e30])
+def test_norms_over_the_last_axes_at_every_scale(shape, scale):
+    """Also for one element: XLA would multiply constant factors of a square first."""
+    x = scale * (1 + jnp.cos(jnp.arange(np.prod(shape, dtype=int))).reshape(shape))
+    for ndim in range(len(shape) + 1):
+        last = tuple(range(-ndim, 0))
+        y = np.asarray(x, float)
+        top = np.abs(y).max(initial=0) or 1
+        want = top * np.sqrt(((y / top) ** 2).sum(last, keepdims=True))
+        for f in (norms, jax.jit(norms, static_argnums=1)):
+            np.testing.assert_allclose(f(x, ndim), want, rtol=1e-5)
+
+
+def test_norms_have_finite_derivatives():
+    f = lambda x: jnp.sum(norms(x, 2))
+    np.testing.assert_array_equal(jax.grad(f)(jnp.zeros((2, 3, 2))), 0)
+    x = jnp.array([[[3.0, 4.0]]])
+    np.testing.assert_allclose(jax.grad(f)(x), x / 5, rtol=1e-6)
+    z = jnp.array([[3.0, 4j]])
+    np.testing.assert_allclose(norms(z, 2), [[5.0]], rtol=1e-6)

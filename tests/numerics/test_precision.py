@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.numerics import is_inexact, wide_dtype
+from steepest.numerics import is_inexact, limited, wide_dtype
 
 f16, bf16, f32, c64 = jnp.float16, jnp.bfloat16, jnp.float32, jnp.complex64
 f64, c128 = jnp.float64, jnp.complex128
@@ -46,3 +46,11 @@ def test_inexact_are_floats_and_complex_numbers(dtype):
 )
 def test_inexact_is_nothing_else(x):
     assert not is_inexact(x)
+
+
+def test_limited():
+    x = jnp.array([1e30, -1e30, 3.0])
+    assert jnp.isfinite(jnp.sum(limited(x) ** 2))
+    assert limited(x)[2] == 3
+    z = jnp.array([1e30 + 2j])
+    assert jnp.isfinite(jnp.sum(jnp.abs(limited(z)) ** 2)) and limited(z)[0].imag == 2

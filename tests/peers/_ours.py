@@ -24,6 +24,8 @@ def late(rate: float, decay: float) -> dict[str, float]:
 
 _DION = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
+_SMALL: dict[str, Any] = {"b2": 0.99, "adam_b2": 0.99, "adam_eps": 1e-15}
+_SMALL |= {"weight_decay_mask": ALL, **late(0.02, 0.1)}
 
 
 def _psgd(decay: float, **options: Any) -> Any:
@@ -38,6 +40,32 @@ def _psgd(decay: float, **options: Any) -> Any:
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
+    "normuon": lambda: steepest.normuon(0.02, eps=1e-7, scale="original", **_MUON),
+    "normuon_paper": lambda: steepest.normuon(
+        0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON
+    ),
+    "adamuon_paper": lambda: steepest.adamuon(
+        0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON
+    ),
+    "scion": lambda: steepest.scion(0.02, 0.1, 3.0, eps=1e-7, coefficients="standard"),
+    "scion_unconstrained": lambda: steepest.scion(
+        0.02,
+        0.1,
+        1.0,
+        10.0,
+        constrained=False,
+        routes={"embed": "colnorm", "query": "rownorm", "mlp/kernel": "colnorm/in"},
+    ),
+    "adam_mini": lambda: steepest.adam_mini(
+        0.02, b2=0.99, weight_decay=0.1, routes={"query": "in out/4"}
+    ),
+    "fira": lambda: steepest.fira(rank=4, update_proj_gap=40, **_SMALL),
+    "apollo": lambda: steepest.apollo(rank=4, update_proj_gap=20, **_SMALL),
+    "apollo_mini": lambda: steepest.apollo_mini(update_proj_gap=20, **_SMALL),
+    "dion2": lambda: steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION),
+    "dion2_rms": lambda: steepest.dion2(
+        0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION
+    ),
     "psgd_momentum": lambda: _psgd(0.1, fit_rate=0.5),
     "psgd_gradient": lambda: _psgd(
         0.0, fit_rate=0.1, first_fit_rate=0.1, whiten="gradient", max_skew=4.0
@@ -87,19 +115,7 @@ WAITING: dict[str, str] = {
         "rate 0.9 with bias correction, a refresh at every step, the first by eigh"
     ),
     "kl_soap_fresh": "the same for kl_soap, eigenvalues of the factors >= eps",
-    "normuon": 'steepest.normuon(0.02, eps=1e-10, scale="original", **_MUON)',
-    "normuon_paper": (
-        "steepest.normuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
-    ),
     "adamuon": "none: the peer takes no signs, and corrects the bias",
-    "adamuon_paper": (
-        "steepest.adamuon(0.02, b2=0.9, eps=1e-10, nesterov=False, **_MUON)"
-    ),
-    "scion": ("steepest.scion(0.02, 0.1, 3.0, eps=1e-7, coefficients='standard')"),
-    "scion_unconstrained": (
-        "steepest.scion(0.02, 0.1, 1.0, 10.0, constrained=False, routes={'embed': "
-        "'colnorm', 'query': 'rownorm', 'mlp/kernel': 'colnorm/in'})"
-    ),
     "mars": "none: the peer starts with a gradient of zero",
     "mars_first": (
         "steepest.chain(steepest.mars(steepest.scale_by_adam(0.95, 0.99)), "
@@ -108,10 +124,6 @@ WAITING: dict[str, str] = {
     "mars_lion": (
         "steepest.chain(steepest.mars(steepest.scale_by_lion(0.95, 0.95)), "
         "steepest.add_decayed_weights(0.1), steepest.scale_by_learning_rate(0.02))"
-    ),
-    "adam_mini": (
-        "steepest.adam_mini(0.02, 0.9, 0.99, weight_decay=0.1, "
-        "routes={'query': 'in out/4'})"
     ),
     "splus": "splus(0.2, 0.9, 0.99, weight_decay=0), a refresh after 10 steps",
     "splus_decay": "the same with **late(0.2 / 16, 0.1), learning_rate times 16",
@@ -124,26 +136,10 @@ WAITING: dict[str, str] = {
     "kl_shampoo_f5": "the same, a refresh after 5 steps",
     "kl_soap_f1": "kl_soap(b1=0.9, b2=0.95, **late(0.02, 0.1)), every step",
     "kl_soap_f5": "the same, a refresh after 5 steps",
-    "fira": (
-        "steepest.fira(rank=4, b2=0.99, weight_decay_mask=ALL, update_proj_gap=40, "
-        "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
-    ),
-    "fira_alpha": "the same with alpha=0.25, if there is such an option",
-    "apollo": (
-        "steepest.apollo(rank=4, b2=0.99, weight_decay_mask=ALL, update_proj_gap=20, "
-        "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
-    ),
-    "apollo_mini": (
-        "steepest.apollo_mini(b2=0.99, weight_decay_mask=ALL, update_proj_gap=20, "
-        "adam_b2=0.99, adam_eps=1e-15, **late(0.02, 0.1))"
-    ),
+    "fira_alpha": "none: there is no option like alpha",
     "shampoo_eigh": "shampoo(0.02, 0.9, 0.95), eps=1e-8, Adam's norm, roots by eigh",
     "shampoo_newton": "the same, roots by coupled Newton",
     "shampoo_late": "weight_decay=0.1, roots after 5, 10, ... steps, Adam before that",
     "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
     "shampoo_sum": "as shampoo_eigh, factors are sums (b2=1), no other norm",
-    "dion2": "steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, **_DION)",
-    "dion2_rms": (
-        'steepest.dion2(0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION)'
-    ),
 }

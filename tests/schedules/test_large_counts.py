@@ -58,6 +58,8 @@ SCHEDULES = {
         ),
         0.25,
     ),
+    "wsd": (lambda s: s.wsd(1.0, 20, 5, 5, end_value=0.25), 0.25),
+    "wsd, long": (lambda s: s.wsd(1.0, 2**32, 9, 2**32 - 9, shape="linear"), 0.5),
     "linear, long": (lambda s: s.linear_schedule(1.0, 0.0, 2**32), 0.5),
     "cosine, long": (lambda s: s.cosine_decay_schedule(1.0, 2**32), 0.5),
     "exponential, long": (lambda s: s.exponential_decay(1.0, TOO_MANY, 0.25), 0.25),

@@ -123,3 +123,85 @@ def test_a_decay_that_the_learning_rate_does_not_multiply():
         )
         u, _ = tx.update(g, tx.init(p), p)
         np.testing.assert_allclose(u, [-1.0])
+
+
+# Cautious weight decay.
+
+G = jnp.array([1.0, -1.0, 0.0, 1.0, -1e-30])
+X = jnp.array([5.0, 5.0, 5.0, 0.0, 1e-30])
+WANTED = np.array([1.5, -1.0, 0.5, 1.0, -1e-30])  # decays where g x >= 0
+
+
+def _cautious(tx, steps=1):
+    tree, state = {"w": X, "b": X}, tx.init({"w": X, "b": X})
+    for _ in range(steps):
+        u, state = jax.jit(tx.update)({"w": G, "b": G}, state, tree)
+    return u
+
+
+@pytest.mark.parametrize("mask", [None, {"w": True, "b": False}, "w"])
+@pytest.mark.parametrize(
+    "decay",
+    [
+        0.1,
+        np.float32(0.1),
+        jnp.array(0.1),
+        lambda t: 0.1,
+        lambda t: jnp.array(0.1),
+        steepest.constant_schedule(0.1),
+    ],
+    ids=["float", "numpy", "jax", "schedule", "of arrays", "ours"],
+)
+def test_cautious_decay_for_every_kind_of_number_and_mask(decay, mask):
+    """No kind of number turns the caution off: dion once lost it for a tensor."""
+    u = _cautious(steepest.add_cautious_weight_decay(decay, mask), 2)
+    np.testing.assert_allclose(u["w"], WANTED, rtol=1e-6)
+    np.testing.assert_allclose(u["b"], WANTED if mask is None else G, rtol=1e-6)
+
+
+def test_a_traced_cautious_decay():
+    step = lambda decay: _cautious(steepest.add_cautious_weight_decay(decay))["w"]
+    found = jax.vmap(step)(jnp.array([0.0, 0.1]))
+    np.testing.assert_allclose(found, [G, WANTED], rtol=1e-6)
+
+
+def test_a_cautious_schedule_moves_on():
+    tx = steepest.add_cautious_weight_decay(lambda t: 0.1 * t.astype(float), "w")
+    for t in range(3):
+        u = _cautious(tx, t + 1)
+        np.testing.assert_allclose(u["w"], G + t * (WANTED - G), rtol=1e-6)
+
+
+def test_cautious_adamw_against_the_paper():
+    """`x <- x - rate (u + decay 1[u x >= 0] x)`, in float64."""
+    tx = steepest.chain(
+        steepest.scale_by_adam(),
+        steepest.add_cautious_weight_decay(0.3),
+        steepest.scale_by_learning_rate(0.05),
+    )
+    q = jnp.cos(jnp.arange(12.0))
+    state, want = tx.init(q), np.asarray(q, float)
+    m = v = 0 * want
+    for t in range(1, 8):
+        g = jnp.sin(3 * q + t)
+        u, state = tx.update(g, state, q)
+        q = steepest.apply_updates(q, u)
+        h = np.sin(3 * want + t)
+        m, v = 0.9 * m + 0.1 * h, 0.999 * v + 0.001 * h * h
+        step = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        want = want - 0.05 * (step + 0.3 * (step * want >= 0) * want)
+    np.testing.assert_allclose(q, want, rtol=1e-4, atol=1e-5)
+
+
+def test_complex_weights_decay_if_the_angle_is_at_most_90_degrees():
+    tx = steepest.add_cautious_weight_decay(0.5)
+    x = jnp.array([2.0, 2j, 2.0]).astype("complex64")
+    g = jnp.array([1 + 1j, 1j, -1 + 1j]).astype("complex64")
+    u, _ = tx.update(g, tx.init(x), x)
+    np.testing.assert_allclose(u, [2 + 1j, 2j, -1 + 1j])
+
+
+def test_without_cautious_decay_the_params_are_not_read():
+    tx = steepest.add_cautious_weight_decay(0.0)
+    u, _ = tx.update(G, tx.init(G), X * jnp.inf)
+    np.testing.assert_array_equal(u, G)

@@ -10,8 +10,12 @@ from . import (
     _contrib_shapes,
     _house,
     _layerwise,
+    _lean,
     _linesearch,
+    _muons,
     _psgd,
+    _riders,
+    _soap,
     _wrappers,
 )
 from ._row import (
@@ -27,7 +31,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _psgd]
+_FILES += [_linesearch, _lean, _muons, _psgd, _riders, _soap]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

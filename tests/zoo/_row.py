@@ -47,6 +47,7 @@ class Row:
     steep: Mapping[str, float] = field(
         default_factory=dict
     )  # hyperparameters for a steep valley
+    confined: bool = False  # matrices keep their norm, and may not reach a minimum
     wants: tuple[str, ...] = ()  # which of value, grad, value_fn, obj_fn to pass
 
     random: bool = False  # stores a key; the laws see its integers

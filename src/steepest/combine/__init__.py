@@ -5,6 +5,7 @@ import typing as _typing
 from ..core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._cautious import cautious as cautious
     from ._chain import chain as chain, named_chain as named_chain
     from ._conditions import (
         apply_if_finite as apply_if_finite,
@@ -18,11 +19,13 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._describe import describe as describe, Description as Description
     from ._flatten import flatten as flatten
     from ._guard import guard as guard, GuardState as GuardState
+    from ._hyperball import hyperball as hyperball, HyperballState as HyperballState
     from ._lookahead import (
         lookahead as lookahead,
         LookaheadParams as LookaheadParams,
         LookaheadState as LookaheadState,
     )
+    from ._mars import mars as mars, MarsState as MarsState
     from ._masked import masked as masked
     from ._metrics import metrics as metrics
     from ._multi_steps import (

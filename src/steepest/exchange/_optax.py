@@ -10,7 +10,17 @@ from typing import Any, overload, TypeGuard
 import jax
 from jaxtyping import PyTree
 
-from .. import check, combine, contrib, core, engine, optimizers, schedules, transforms
+from .. import (
+    check,
+    combine,
+    contrib,
+    core,
+    engine,
+    matrix,
+    optimizers,
+    schedules,
+    transforms,
+)
 from ..core import (
     AnyTransformation,
     as_inner,
@@ -171,7 +181,7 @@ def _is_of(x: object, library: str) -> bool:
 
 @cache
 def _ours() -> Mapping[str, type]:
-    rooms = core, engine, combine, schedules, transforms, optimizers, contrib
+    rooms = core, engine, combine, schedules, transforms, optimizers, matrix, contrib
     values = [x for room in rooms for _, x in inspect.getmembers(room)]
     return {x.__name__: x for x in values if _is_state(x)}
 

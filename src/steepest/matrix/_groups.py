@@ -40,7 +40,7 @@ _NAMES = [
 ]
 # 50257 x 768 is the shape of a vocabulary; 28672 x 8192 is not.
 _LONG, _TIMES = 10_000, 10
-_TREES = 256  # number of trees to cache
+TREES = 256  # number of trees to cache
 
 
 class Place(NamedTuple):
@@ -49,6 +49,7 @@ class Place(NamedTuple):
     label: str  # label of the group
     decays: bool
     why: str
+    what: str = ""  # what its path names, such as "a head"
 
 
 class Sorting:
@@ -75,7 +76,7 @@ class Sorting:
         self._patterns = as_patterns(name, list(self._routes))
         self._stacked = as_patterns(name, [] if stacked is None else [stacked])
         self._words = [_words(name, *item) for item in self._routes.items()]
-        self._known: Recent[list[Place]] = Recent(_TREES)
+        self._known: Recent[list[Place]] = Recent(TREES)
 
     @property
     def sides(self) -> dict[str, Words]:
@@ -119,7 +120,7 @@ class Sorting:
             match = pattern.search(path)
             if match and len(shape) > 1:
                 text = match[0].strip("/_")
-                return Place(ADAM, decays, f"{what}: {text!r} in its path")
+                return Place(ADAM, decays, f"{what}: {text!r} in its path", what)
         is_matrix, why = _of_shape(shape)
         if stack and is_matrix:
             why += " in each layer"
@@ -149,9 +150,8 @@ def _words(name: str, pattern: str, route: object) -> Words:
         return ()
     if route == name:
         return PLAIN
-    words = tuple(route.split()) if isinstance(route, str) else ()
-    turns = [a for a, b in pairwise(words) if a != b]
-    if set(words) != {"in", "out"} or len(turns) != 1:
+    words = words_of(route)
+    if not words:
         raise ValueError(
             f"{name}: routes[{pattern!r}] is {route!r}, expected {name!r}, 'adam', or "
             "a word for each of the last axes: 'in' for those that the layer sums over "
@@ -159,3 +159,14 @@ def _words(name: str, pattern: str, route: object) -> Words:
             "'in in in out'."
         )
     return words
+
+
+def words_of(route: object) -> Words:
+    """The words for the axes in a text such as "in in in out"; empty if it is wrong.
+
+    Args:
+        route: the text.
+    """
+    words = tuple(route.split()) if isinstance(route, str) else ()
+    turns = [a for a, b in pairwise(words) if a != b]
+    return words if set(words) == {"in", "out"} and len(turns) == 1 else ()

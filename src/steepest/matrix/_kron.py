@@ -27,7 +27,14 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import debias, exact_product, first_moment, increment, zero_count
+from ..numerics import (
+    debias,
+    exact_gram,
+    exact_product,
+    first_moment,
+    increment,
+    zero_count,
+)
 from ..transforms import scale
 from ._groups import PLAIN, Words
 from ._recipe import grouped, Rest
@@ -123,7 +130,7 @@ def _side_fit(a: Array, b: Array, q: Factor, rate: Real) -> Factor:
         found, wanted = (jnp.sum(jnp.square(x), axis=1) for x in (a, b))
         norm = jnp.max(found + wanted)
         return q - rate * ((found - wanted) / norm) * q
-    found, wanted = exact_product(a, a.T), exact_product(b, b.T)
+    found, wanted = exact_gram(a), exact_gram(b)
     norm = _lower_bound(found + wanted)
     return q - rate * exact_product(jnp.triu(found - wanted) / norm, q)
 

@@ -7,8 +7,8 @@ Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.
 (`scale="spectral"`)
 """
 
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import DTypeLike
@@ -36,8 +36,7 @@ from ..numerics import (
 )
 from ._groups import PLAIN, Words
 from ._recipe import folded, grouped, NotMatrix, Rest
-
-Scale = Literal["rms", "original", "spectral"]
+from ._sizes import Scale, SCALES, shape_factor
 
 
 class ScaleByPolarState(NamedTuple):
@@ -102,7 +101,11 @@ def scale_by_polar(
         dtype: dtype of the polynomials. By default float16 on a GPU, bfloat16 on a TPU
             and float32 elsewhere; float64 and complex matrices keep their dtype.
     """
-    return _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype)
+    name = "scale_by_polar"
+    formula = momentum(name, nesterov)
+    return polar_of(
+        name, "muon", formula, beta, eps, mu_dtype, coefficients, steps, dtype
+    )
 
 
 @optimizer
@@ -210,12 +213,15 @@ def muon(
     """
     name = "muon"
     (rms,) = check.amount(name, rms=rms)
-    check.choice(name, ("rms", "original", "spectral"), scale=scale)
+    check.choice(name, SCALES, scale=scale)
+    polar = "scale_by_polar"
+    formula = momentum(polar, nesterov)
 
     def matrices(words: Words) -> list[GradientTransformationExtraArgs]:
+        numbers = beta, eps, mu_dtype, coefficients, steps, dtype, words
         return [
-            _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words),
-            _scale_by_shape(scale, rms, words),
+            polar_of(polar, name, formula, *numbers),
+            scale_by_shape(scale, rms, words),
         ]
 
     rest = Rest(adam_learning_rate, adam_b1, adam_b2, adam_eps, adam_weight_decay)
@@ -232,26 +238,45 @@ def muon(
     )
 
 
-def _polar(
+def momentum(name: str, nesterov: bool) -> Callable[..., object]:
+    """The formula of the mean of the gradients.
+
+    Args:
+        name: name used in error messages.
+        nesterov: whether to use Nesterov momentum.
+    """
+    check.flag(name, nesterov=nesterov)
+    return nesterov_formula if nesterov else mean_formula
+
+
+def polar_of(
+    name: str,
+    recipe: str,
+    formula: Callable[..., object],
     beta: Real,
     eps: Real,
     mu_dtype: DTypeLike | None,
-    nesterov: bool,
     coefficients: Coefficients,
     steps: int | None,
     dtype: DTypeLike | None,
     words: Words = PLAIN,
 ) -> GradientTransformationExtraArgs:
-    """`scale_by_polar` for tensors whose last axes have these words."""
-    name = "scale_by_polar"
+    """The polar factor of what `formula` returns.
+
+    Args:
+        name: name used in error messages.
+        recipe: the optimizer that passes other leaves to AdamW.
+        formula: `(g, mu, *, beta) -> (m, mu)`.
+        beta, eps, mu_dtype, coefficients, steps, dtype: as for `scale_by_polar`.
+        words: the words for the last axes of the leaves.
+    """
     (beta,) = check.fraction(name, beta=beta)
     (eps,) = check.nonnegative(name, eps=eps)
     check.dtype(name, mu_dtype=mu_dtype, dtype=dtype)
-    check.flag(name, nesterov=nesterov)
     return lift(
         Rule(
             name,
-            nesterov_formula if nesterov else mean_formula,
+            formula,
             ScaleByPolarState,
             memory={"mu": first_moment(mu_dtype)},
             numbers={
@@ -262,24 +287,25 @@ def _polar(
                 "words": words,
             },
             matrix=Matrix(polar_formula, fold=folded),
-            check_leaf=NotMatrix(len(words), "muon"),
+            check_leaf=NotMatrix(len(words), recipe),
         )
     )
 
 
 def shape_formula(g: Array, *, scale: str, rms: Real, words: Words) -> Array:
     """`u = c g`, where `c` depends on the shape of the matrices; see `muon`."""
-    rows, columns = folded(g.shape, words=words)[-2:]
-    if scale == "rms":
-        return rms * max(rows, columns) ** 0.5 * g
-    fan_in, fan_out = (rows, columns) if words[0] == "in" else (columns, rows)
-    c = (fan_out / max(fan_in, 1)) ** 0.5
-    return (max(1, c) if scale == "original" else c) * g
+    return shape_factor(g.shape, words, scale, rms) * g
 
 
-def _scale_by_shape(
+def scale_by_shape(
     scale: str, rms: Real, words: Words
 ) -> GradientTransformationExtraArgs:
-    """Give matrices of all shapes steps of the same size; see `muon`."""
+    """Give matrices of all shapes steps of the same size; see `muon`.
+
+    Args:
+        scale: `rms`, `original` or `spectral`.
+        rms: root mean square of the result, for `scale="rms"`.
+        words: the words for the last axes of the leaves.
+    """
     numbers = {"scale": scale, "rms": rms, "words": words}
     return lift(Rule("scale_by_shape", shape_formula, numbers=numbers, kind="whole"))

@@ -28,6 +28,7 @@ from ..core import (
 from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     ema,
+    exact_gram,
     exact_product,
     first_moment,
     increment,
@@ -125,7 +126,7 @@ def _side_fit(
         norm = jnp.max(found, initial=0.0)
     else:
         y = jnp.concatenate([x, noise * p], axis=1)
-        found = exact_product(y, y.T)
+        found = exact_gram(y)
         norm = spectral_norm(found)
     bound = jnp.maximum(ema(bound, norm + wanted, _BOUND_DECAY), norm + wanted)
     found, wanted = found / bound, wanted / bound
@@ -139,7 +140,7 @@ def _squared(q: Factor) -> Factor:
     """`q^T q`."""
     if q is None:
         return None
-    return jnp.square(q) if q.ndim == 1 else exact_product(q.T, q)
+    return jnp.square(q) if q.ndim == 1 else exact_gram(q.T)
 
 
 def _size(p: Factor) -> Real:

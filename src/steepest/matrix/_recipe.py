@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from .. import check
@@ -60,15 +61,7 @@ def grouped(
         routes: maps a pattern to `name`, "adam", or a word for each axis.
         rest: the numbers of AdamW.
     """
-    check.fraction(name, adam_b1=rest.b1, adam_b2=rest.b2)
-    check.nonnegative(name, adam_eps=rest.eps)
-    adams = {
-        "adam_learning_rate": rest.learning_rate,
-        "adam_weight_decay": rest.weight_decay,
-    }
-    for key, x in adams.items():
-        if not callable(x) and x is not None:
-            check.finite(name, **{key: x})
+    check_rest(name, rest)
     sorting = Sorting(name, stacked, routes)
     decays = sorting.decaying if weight_decay_mask is None else weight_decay_mask
     parts = {
@@ -79,13 +72,56 @@ def grouped(
         )
         for label, words in sorting.sides.items()
     }
+    rate = learning_rate if rest.learning_rate is None else rest.learning_rate
+    decay = weight_decay if rest.weight_decay is None else rest.weight_decay
+    return beside_adamw(sorting, parts, rate, decay, decays, mu_dtype, rest)
+
+
+def check_rest(name: str, rest: Rest) -> None:
+    """Check the numbers of AdamW.
+
+    Args:
+        name: name used in error messages.
+        rest: the numbers.
+    """
+    check.fraction(name, adam_b1=rest.b1, adam_b2=rest.b2)
+    check.nonnegative(name, adam_eps=rest.eps)
+    adams = {
+        "adam_learning_rate": rest.learning_rate,
+        "adam_weight_decay": rest.weight_decay,
+    }
+    for key, x in adams.items():
+        if not callable(x) and x is not None:
+            check.finite(name, **{key: x})
+
+
+def beside_adamw(
+    sorting: Sorting,
+    parts: Mapping[str, GradientTransformationExtraArgs],
+    learning_rate: ScalarOrSchedule,
+    weight_decay: ScalarOrSchedule,
+    decays: MaskOrFn,
+    mu_dtype: DTypeLike | None,
+    rest: Rest,
+) -> GradientTransformationExtraArgs:
+    """Complete optimizers for the groups of matrices, and AdamW for all other leaves.
+
+    Args:
+        sorting: assigns each leaf to a group.
+        parts: the optimizer of each group of matrices, by label.
+        learning_rate: learning rate of AdamW.
+        weight_decay: weight decay of AdamW.
+        decays: the leaves that AdamW decays.
+        mu_dtype: dtype of AdamW's mean.
+        rest: the other numbers of AdamW.
+    """
     others = adamw(
-        learning_rate if rest.learning_rate is None else rest.learning_rate,
+        learning_rate,
         rest.b1,
         rest.b2,
         rest.eps,
         mu_dtype=mu_dtype,
-        weight_decay=weight_decay if rest.weight_decay is None else rest.weight_decay,
+        weight_decay=weight_decay,
         mask=decays,
     )
     return partition({**parts, ADAM: others}, sorting)
@@ -108,11 +144,17 @@ class NotMatrix(NamedTuple):
 
     ndim: int
     recipe: str  # the optimizer that passes other leaves to AdamW
+    real: bool = False  # whether to refuse complex leaves, too
 
     def __call__(self, g: Param) -> str | None:
-        if g.ndim >= self.ndim:
-            return None
-        return (
-            f"has shape {g.shape}, expected a matrix. Use `{self.recipe}`, which "
-            "passes other leaves to AdamW."
-        )
+        if g.ndim < self.ndim:
+            return (
+                f"has shape {g.shape}, expected a matrix. Use `{self.recipe}`, which "
+                "passes other leaves to AdamW."
+            )
+        if self.real and jnp.issubdtype(g.dtype, jnp.complexfloating):
+            return (
+                f"is {g.dtype}, expected a real matrix. Put "
+                "`contrib.split_real_and_imaginary` around the optimizer."
+            )
+        return None

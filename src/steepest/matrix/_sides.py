@@ -4,7 +4,7 @@ columns.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,10 @@ from jaxtyping import Array, Bool, Float
 
 from ..core import Param, Real
 from ..numerics import (
+    between_bases,
     eigenbasis,
     ema,
-    exact_product,
+    exact_gram,
     iterated_basis,
     rotated_basis,
     wide_dtype,
@@ -37,11 +38,11 @@ class PerSide:
     """
 
     first: Callable[[int], Array]  # d -> the initial value
-    dtype: str = "at least float32"
+    keeps_dtype: ClassVar[bool] = True
 
     def __call__(
         self, p: Param, *, words: Words, longest: int, one_sided: bool
-    ) -> Sides:
+    ) -> tuple[Array | None, Array | None]:
         *stack, m, n = folded(p.shape, words=words)
         rows, columns = (self._square(p, stack, d, longest) for d in (m, n))
         if one_sided and m != n:
@@ -66,8 +67,8 @@ def outer_products(g: Array, like: Sides) -> Sides:
         g: a matrix.
         like: an array for each side, or `None`.
     """
-    rows = None if like[0] is None else exact_product(g, g.T)
-    columns = None if like[1] is None else exact_product(g.T, g)
+    rows = None if like[0] is None else exact_gram(g)
+    columns = None if like[1] is None else exact_gram(g.T)
     return rows, columns
 
 
@@ -79,8 +80,7 @@ def rotated(x: Array, bases: Sides) -> Array:
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
     left, right = bases
-    x = x if left is None else left.T @ x
-    return x if right is None else x @ right
+    return between_bases(None if left is None else left.T, x, right)
 
 
 def rotated_back(x: Array, bases: Sides) -> Array:
@@ -91,8 +91,7 @@ def rotated_back(x: Array, bases: Sides) -> Array:
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
     left, right = bases
-    x = x if left is None else left @ x
-    return x if right is None else x @ right.T
+    return between_bases(left, x, None if right is None else right.T)
 
 
 def new_factors(g: Array, factors: Sides, beta: Real) -> Sides:

@@ -277,7 +277,7 @@ def scale_by_soap(
             },
             per_step=per_step,
             matrix=matrix,
-            check_leaf=NotMatrix(len(words), "soap"),
+            check_leaf=NotMatrix(len(words), "soap", real=True),
         )
     )
 

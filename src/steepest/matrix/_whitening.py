@@ -10,10 +10,9 @@ from math import inf, log, prod
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from ..core import only_real, Param, Real
+from ..core import Param, Real
 from ..numerics import ema, limited, rms, wide_dtype
 from ._groups import Words
 from ._recipe import folded, NotMatrix
@@ -38,14 +37,13 @@ def as_matrix(shape: tuple[int, ...], *, words: Words) -> tuple[int, ...]:
 
 
 class NotReal(NamedTuple):
-    """A `check_leaf` that refuses complex leaves, and those with too few axes."""
+    """A `check_leaf` that refuses complex leaves, and tensors with too few axes."""
 
     ndim: int
     recipe: str  # the optimizer that passes other leaves to AdamW
 
-    def __call__(self, g: Array | np.ndarray) -> str | None:
-        few = NotMatrix(self.ndim, self.recipe)(g) if g.ndim > 1 else None
-        return few or only_real(g)
+    def __call__(self, g: Param) -> str | None:
+        return NotMatrix(self.ndim if g.ndim > 1 else 0, self.recipe, real=True)(g)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._devices import (
         any_over as any_over,
         by_split as by_split,
+        max_over as max_over,
         parts_over as parts_over,
         split_over as split_over,
         sum_of_leaves as sum_of_leaves,
@@ -47,7 +48,18 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
     from ._keys import key_from as key_from
-    from ._lengths import length as length, rms as rms, squares as squares
+    from ._lengths import (
+        length as length,
+        norms as norms,
+        rms as rms,
+        squares as squares,
+    )
+    from ._matmul import (
+        between_bases as between_bases,
+        exact_gram as exact_gram,
+        exact_product as exact_product,
+        product_error as product_error,
+    )
     from ._moments import (
         abs_sq as abs_sq,
         before as before,
@@ -83,7 +95,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._power_iteration import power_iteration as power_iteration
     from ._precision import (
-        exact_product as exact_product,
         is_inexact as is_inexact,
         limited as limited,
         wide_dtype as wide_dtype,

@@ -49,6 +49,11 @@ def sum_over(where: Sequence[str], x: T) -> T:
     return jax.lax.psum(x, tuple(where)) if where else x
 
 
+def max_over(where: Sequence[str], x: Array) -> Array:
+    """The largest value over these mesh axes; `x` itself if there are none."""
+    return jax.lax.pmax(x, tuple(where)) if where else x
+
+
 def any_over(where: Sequence[str], yes: Array) -> Array:
     """Whether `yes` holds on any device along these mesh axes."""
     return jax.lax.psum(yes.astype(jnp.int32), tuple(where)) > 0 if where else yes

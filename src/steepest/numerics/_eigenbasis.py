@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._precision import exact_product as times
+from ._matmul import exact_gram as gram, exact_product as times, product_error
 
 Square: TypeAlias = Float[Array, "d d"]
 
@@ -42,32 +42,45 @@ def iterated_basis(a: Square, basis: Square) -> Square:
         a: symmetric and positive semidefinite.
         basis: orthogonal.
     """
-    x = times(_scaled(a), basis)
-    order = jnp.argsort(-_column_sums(basis * x))
-    return orthonormal(x[:, order])[:, jnp.argsort(order)]
+    # Transposed, so that a direction is a row: a permutation of rows is cheaper.
+    x = times(basis.T, _scaled(a))
+    sizes = jnp.sum(basis.T * x, axis=1)  # about the eigenvalues
+    # Directions with smaller eigenvalues than the rounding errors keep their place.
+    x = x + product_error(x) * jnp.max(sizes) * basis.T
+    order = jnp.argsort(-sizes)
+    return orthonormal_rows(x[order])[jnp.argsort(order)].T
 
 
 def orthonormal(x: Square) -> Square:
     """The Q of the QR decomposition of `x`, with a positive diagonal of R.
 
-        x <- x C^-T           C C^T = x^T x + s I,           until x^T x is about I
+    Args:
+        x: a matrix. Columns may be almost parallel, and have any length but zero.
+    """
+    return orthonormal_rows(x.T).T
+
+
+def orthonormal_rows(x: Square) -> Square:
+    """The rows of `x`, orthogonalized one after the other.
+
+        x <- C^-1 x           C C^T = x x^T + s I,           until x x^T is about I
 
     The Cholesky factor `C` of a matrix of squares loses half of the digits. The shift
     `s` keeps it real, and another pass recovers the digits. A basis that follows a
     matrix needs one pass, or two if eigenvalues differ by more than 1000 times.
 
     Args:
-        x: a matrix. Columns may be almost parallel, and have any length but zero.
+        x: a matrix. Rows may be almost parallel, and have any length but zero.
     """
     eps = float(jnp.finfo(x.dtype).eps)
     shift, enough = 100 * eps, eps**0.5
 
     def one_pass(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, _, passes = state
-        factor = inverse_cholesky(times(x.T, x) + shift * _eye(x))
-        # The new `x^T x` is `I - shift factor factor^T`, but for rounding.
+        factor = inverse_cholesky(gram(x) + shift * _eye(x))
+        # The new `x x^T` is `I - shift factor factor^T`, but for rounding.
         error = shift * jnp.max(jnp.sum(factor * factor, axis=1))
-        return times(x, factor.T), error, passes + 1
+        return times(factor, x), error, passes + 1
 
     def is_rough(state: tuple[Array, Array, Array]) -> Array:
         _, error, passes = state
@@ -124,7 +137,9 @@ def rotated_basis(a: Square, basis: Square) -> Square:
     # Antisymmetric also where two eigenvalues are equal: the order decides.
     later = jnp.arange(len(d))[None, :] < jnp.arange(len(d))[:, None]
     sign = jnp.where((gap > 0) | ((gap == 0) & later), 1, -1)
-    k = jnp.where(_eye(b) > 0, 0, jnp.sign(b) * sign * angle)
+    # Rounding errors must not rotate directions with equal eigenvalues.
+    some = (jnp.abs(b) > product_error(b) * jnp.max(d)) & (_eye(b) == 0)
+    k = jnp.where(some, jnp.sign(b) * sign * angle, 0)
     return _polished(times(basis, _rotation(k)))
 
 
@@ -152,22 +167,15 @@ def _norm(k: Square) -> Float[Array, ""]:
 
 
 def _scaled(a: Square) -> Square:
-    """`a` over its mean eigenvalue, with a small multiple of the identity added.
-
-    The identity itself for zeros. Directions without eigenvalue keep their place.
-    """
+    """`a` over its mean eigenvalue; the identity if `a` is zero."""
     mean = jnp.trace(a) / max(len(a), 1)
     some = mean > 0
-    a = jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
-    return a + 4 * jnp.finfo(a.dtype).eps * _eye(a)
+    return jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
 
 
 def _normalized(x: Square) -> Square:
-    return x / jnp.sqrt(_column_sums(x * x))
-
-
-def _column_sums(x: Square) -> Float[Array, " d"]:
-    return jnp.sum(x, axis=0)
+    """`x` with rows of length 1."""
+    return x / jnp.sqrt(jnp.sum(x * x, axis=1, keepdims=True))
 
 
 def _eye(a: Square) -> Square:

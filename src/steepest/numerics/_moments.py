@@ -43,8 +43,9 @@ def second_moment(dtype: DTypeLike | None = None) -> Zeros:
 
 
 def is_chosen(begin: Callable[..., object]) -> bool:
-    """Whether the dtype of this memory is chosen, by the user or by its formula."""
-    return getattr(begin, "dtype", None) is not None
+    """Whether the user chose the dtype of this memory, or its formula demands it."""
+    chosen = isinstance(begin, Zeros) and begin.dtype is not None
+    return chosen or getattr(begin, "keeps_dtype", False)
 
 
 def _own_or_wide(p: Param) -> np.dtype:

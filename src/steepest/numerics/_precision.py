@@ -20,23 +20,6 @@ def wide_dtype(arrays: Sequence[Any]) -> np.dtype:
     return jnp.dtype(jnp.float64 if 64 in bits else jnp.float32)
 
 
-def exact_product(x: Inexact[Array, "m k"], y: Inexact[Array, "k n"]) -> Array:
-    """`x y` with 16 bits of precision or more, for sums of squares and for bases.
-
-    By default, GPUs and TPUs round both factors to 11 or 8 bits, and small eigenvalues
-    are lost. On them, this is the sum of three products of halves: on an H200 the error
-    is 1e-5 instead of 3e-4, in a third of the time of float32 (JAX 0.11.2).
-
-    Args:
-        x: a matrix.
-        y: a matrix.
-    """
-    single = x.dtype == y.dtype == jnp.float32
-    if single and jax.default_backend() != "cpu":
-        return jnp.matmul(x, y, precision=jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X3)
-    return jnp.matmul(x, y, precision=jax.lax.Precision.HIGHEST)
-
-
 def limited(x: Inexact[Array, "..."]) -> Inexact[Array, "..."]:
     """`x`, with elements so large that sums of squares would overflow cut off.
 

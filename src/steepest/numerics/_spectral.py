@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._precision import exact_product as times
+from ._matmul import exact_product as times
 
 Square: TypeAlias = Float[Array, "d d"]
 

@@ -38,3 +38,4 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         WrappedSchedule as WrappedSchedule,
         WrappedScheduleState as WrappedScheduleState,
     )
+    from ._wsd import wsd as wsd

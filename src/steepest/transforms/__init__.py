@@ -74,6 +74,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._trace import trace as trace, TraceState as TraceState
     from ._trust_ratio import scale_by_trust_ratio as scale_by_trust_ratio
     from ._weight_decay import (
+        add_cautious_weight_decay as add_cautious_weight_decay,
         add_decayed_weights as add_decayed_weights,
         WeightDecaySchedule as WeightDecaySchedule,
     )

@@ -41,8 +41,10 @@ _LEFT_OUT = {
 # Values for arguments without a default, as in the papers, and defaults that a race
 # replaces.
 _USUAL: dict[str, dict[str, object]] = {
+    "adam_h": {"adam_learning_rate": 1e-3},
     "add_noise": {"key": 0},
     "lookahead": {"sync_period": 5, "slow_step_size": 0.5},
+    "muon_h": {"adam_learning_rate": 1e-3},
     "noisy_sgd": {"key": 0},  # the library's own default warns
     "sam": {
         "adv_optimizer": steepest.chain(contrib.normalize(), steepest.sgd(0.05)),

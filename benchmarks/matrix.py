@@ -1,0 +1,218 @@
+"""Optimizers of matrices on one GPU: `python -m benchmarks.gpu matrix`.
+
+Only the matrices of the layers, since the rest is AdamW's in every library. Each step
+is called and waited for, 100 times or for `SECONDS`, with gradients that change. The
+rows give the median and the worst step. A step in training is a little faster, since it
+is not waited for. The time of the device alone, from JAX's profiler, is in the notes.
+
+Peers are torch's and pytorch_optimizer's optimizers of the same name, not compiled, and
+Optax's AdamW.
+"""
+
+import gc
+import glob
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import cycle
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+
+import steepest
+
+from . import peers
+from .optimizers import RATE
+from .rows import Row
+from .trees import Tree
+
+STEPS, SECONDS, GRADIENTS, WARMUPS = 100, 12.0, 4, 12
+
+OURS: dict[str, Callable[[], Any]] = {
+    "muon": lambda: steepest.muon(RATE),
+    "normuon": lambda: steepest.normuon(RATE),
+    "soap": lambda: steepest.soap(RATE),
+    "soap, one-sided": lambda: steepest.soap(RATE, one_sided=True),
+    "soap, every step": lambda: steepest.soap(RATE, frequency=1),
+    "shampoo": lambda: steepest.shampoo(RATE, frequency=10),
+    "psgd": lambda: steepest.psgd(RATE),
+    "soap_muon": lambda: steepest.soap_muon(RATE, frequency=10),
+}
+LARGE = ("muon", "normuon", "soap, one-sided")  # what fits, and compiles, for XL
+
+
+def hidden(tree: Tree) -> Tree:
+    """The matrices of the layers: all that Muon takes."""
+    lines = steepest.describe(steepest.muon(RATE), tree.shapes).lines
+    pairs = zip(lines, jax.tree.leaves(tree.shapes), strict=True)
+    shapes = [x for line, x in pairs if "muon" in line.groups]
+    return Tree(f"{tree.name} matrices", f"{tree.says}, matrices only", shapes)
+
+
+def of_matrices(tree: Tree, names: list[str]) -> Iterator[Row]:
+    """The median and the worst step of each optimizer.
+
+    Args:
+        tree: the model.
+        names: which of `OURS`.
+    """
+    tree = hidden(tree)
+    adamw, _ = of_jax(optax.adamw(RATE), tree, optax.apply_updates)
+    for name in names:
+        tx = OURS[name]()
+        ours, note = of_jax(tx, tree, steepest.apply_updates)
+        times = {"steepest": ours, "optax adamw": adamw, **of_torch(name, tree)}
+        for quantity, number in (("median", median), ("worst", max)):
+            row = {who: [number(xs)] for who, xs in times.items()}
+            shown = {who: f"{1e3 * xs[0]:.2f} ms" for who, xs in row.items()}
+            print(tree.name, name, quantity, shown, note, flush=True)
+            yield Row("matrix", tree.name, name, quantity, "s", row, note)
+
+
+def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float], str]:
+    """The seconds of each step, and a note with the time to compile and on the device.
+
+    Args:
+        tx: the optimizer.
+        tree: the params.
+        apply: adds the updates to the params.
+    """
+
+    def step(params: Any, state: Any, grads: Any) -> Any:
+        updates, state = tx.update(grads, state, params)
+        return apply(params, updates), state
+
+    params = tree.fill(0, 0.02)
+    grads = cycle([tree.fill(k + 1, 0.001) for k in range(GRADIENTS)])
+    state = jax.jit(tx.init)(params)
+    start = perf_counter()
+    lowered = jax.jit(step, donate_argnums=(0, 1)).lower(params, state, next(grads))
+    compiled = lowered.compile()
+    note = f"compiled in {perf_counter() - start:.0f} s"
+    kept = [params, state]
+    del params, state
+
+    def one() -> None:
+        kept[:] = compiled(*kept, next(grads))
+        jax.block_until_ready(kept)
+
+    seconds = timed(one)
+    device = device_seconds(one)
+    if device is not None:
+        note += f", {1e3 * device:.2f} ms on the device"
+    return seconds, note
+
+
+def of_torch(name: str, tree: Tree) -> dict[str, list[float]]:
+    """The seconds of each step of the peers of the same name.
+
+    Args:
+        name: one of `OURS`.
+        tree: the params.
+    """
+    if find_spec("torch") is None:
+        return {}
+    torch: Any = import_module("torch")
+    makers: dict[str, Callable[[list[Any]], Any]] = {}
+    if name == "muon" and hasattr(torch.optim, "Muon"):
+        makers["torch"] = partial(
+            torch.optim.Muon, lr=RATE, adjust_lr_fn="match_rms_adamw"
+        )
+    if find_spec("pytorch_optimizer") is not None:
+        makers |= _pytorch_optimizer(import_module("pytorch_optimizer"), name)
+    found = {}
+    for who, make in makers.items():
+        found[who] = _torch_steps(torch, make, tree)
+        gc.collect()
+        peers.clear()
+    return found
+
+
+def _pytorch_optimizer(lib: Any, name: str) -> dict[str, Any]:
+    muon = lambda kind: lambda ps: kind([{"params": ps, "use_muon": True}], lr=RATE)
+    makers = {
+        "muon": muon(lib.Muon),
+        "normuon": muon(lib.NorMuon),
+        "soap": partial(lib.SOAP, lr=RATE),
+        "soap, every step": partial(lib.SOAP, lr=RATE, precondition_frequency=1),
+        "psgd": partial(lib.Kron, lr=RATE),
+    }
+    return {"pytorch_optimizer": makers[name]} if name in makers else {}
+
+
+def _torch_steps(
+    torch: Any, make: Callable[[list[Any]], Any], tree: Tree
+) -> list[float]:
+    cuda = torch.cuda.is_available()
+    wait = torch.cuda.synchronize if cuda else lambda: None
+    normal = partial(torch.randn, device="cuda" if cuda else "cpu")
+    leaves = jax.tree.leaves(tree.shapes)
+    params = [(0.02 * normal(x.shape)).requires_grad_() for x in leaves]
+    grads = cycle([[0.001 * normal(x.shape) for x in leaves] for _ in range(GRADIENTS)])
+    optimizer = make(params)
+
+    def one() -> None:
+        for p, g in zip(params, next(grads), strict=True):
+            p.grad = g.clone()
+        wait()
+
+    def step() -> None:
+        optimizer.step()
+        wait()
+
+    return timed(step, one)
+
+
+def timed(
+    step: Callable[[], None], before: Callable[[], None] | None = None
+) -> list[float]:
+    """The seconds of each of some steps, after a few that do not count.
+
+    Args:
+        step: makes one step, and waits for it.
+        before: called before each step, without being timed.
+    """
+    seconds: list[float] = []
+    begun = perf_counter()
+    for k in range(-WARMUPS, STEPS):
+        if before is not None:
+            before()
+        start = perf_counter()
+        step()
+        if k >= 0 or perf_counter() - begun > SECONDS:
+            seconds.append(perf_counter() - start)
+        if len(seconds) >= 10 and perf_counter() - begun > SECONDS:
+            break
+    return seconds
+
+
+def device_seconds(step: Callable[[], None], steps: int = 10) -> float | None:
+    """The time that kernels run in one step; `None` without a GPU.
+
+    Args:
+        step: makes one step, and waits for it.
+        steps: the number of steps to average over.
+    """
+    if jax.default_backend() != "gpu":
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            for _ in range(steps):
+                step()
+        (file,) = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)
+        profile = jax.profiler.ProfileData.from_file(file)
+        spent = [
+            event.duration_ns
+            for plane in profile.planes
+            if "GPU" in plane.name
+            for line in plane.lines
+            if "Stream" in line.name
+            for event in line.events
+        ]
+    return float(np.sum(spent)) / 1e9 / steps

@@ -1,0 +1,266 @@
+"""AdaMuon: Muon on the signs of the momentum, divided by its root mean square.
+
+Si et al., AdaMuon: adaptive Muon optimizer, 2025, arXiv:2507.11005
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import DTypeLike
+from jaxtyping import Array
+
+from .. import check
+from ..combine import chain
+from ..core import (
+    GradientTransformationExtraArgs,
+    Real,
+    Rule,
+    ScalarOrSchedule,
+    transformation,
+    Updates,
+)
+from ..engine import lift, MaskOrFn, optimizer
+from ..numerics import abs_sq, Coefficients, ema, root, second_moment
+from ._groups import PLAIN, Words
+from ._muon import mean_formula, nesterov_formula, polar_of
+from ._recipe import grouped, Rest
+from ._sizes import resized, Scale, SCALES
+
+
+class ScaleByAdaMuonState(NamedTuple):
+    """The second part of AdaMuon's state: one array per leaf."""
+
+    nu: Updates  # mean of |o|^2, where `o` is the polar factor
+
+
+def sign_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
+    """The signs of the mean of the gradients."""
+    m, mu = mean_formula(g, mu, beta=beta)
+    return jnp.sign(m), mu
+
+
+def nesterov_sign_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
+    """The signs of the mean of the gradients, with Nesterov momentum."""
+    m, mu = nesterov_formula(g, mu, beta=beta)
+    return jnp.sign(m), mu
+
+
+def elements_formula(
+    g: Array,
+    nu: Array,
+    *,
+    b2: Real,
+    eps: Real,
+    words: Words,
+    scale: str | None,
+    rms: Real,
+) -> tuple[Array, Array]:
+    """`u = g / sqrt(nu)`, with the norm of `g` or another one; see `adamuon`."""
+    nu = ema(nu, abs_sq(g), b2)
+    x = g / (root(nu) + eps)
+    return resized(x, g, words=words, scale=scale, rms=rms, eps=eps), nu
+
+
+@transformation
+def scale_by_adamuon(
+    beta: Real = 0.95,
+    b2: Real = 0.95,
+    eps: Real = 1e-8,
+    mu_dtype: DTypeLike | None = None,
+    *,
+    nesterov: bool = True,
+    coefficients: Coefficients = "polar_express",
+    steps: int | None = None,
+    dtype: DTypeLike | None = None,
+) -> GradientTransformationExtraArgs:
+    """Orthogonalize the signs of the momentum, and divide by the root mean square.
+
+        mu  <- beta mu + (1 - beta) g
+        m    = beta mu + (1 - beta) g       with `nesterov`, else m = mu
+        o    = U V^T                        where sign(m) = U S V^T
+        nu  <- b2 nu + (1 - b2) |o|^2       for each element
+        x    = o / (sqrt(nu) + eps)
+        u    = x |o| / (|x| + eps)          |.| is the Frobenius norm
+
+    `o` is computed as in `scale_by_polar`.
+
+    Args:
+        beta: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
+        eps: as above; also added to the Frobenius norm of `sign(m)`, which it is
+            divided by first.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
+            `standard` (the original ones) or `deepseek` (ten steps, closest to 1); or
+            one triple `(a, b, c)` for all steps; or one triple for each step.
+        steps: the number of steps; by default the number of polynomials. Extra steps
+            bring the singular values closer to 1.
+        dtype: dtype of the polynomials. By default float16 on a GPU, bfloat16 on a TPU
+            and float32 elsewhere; float64 and complex matrices keep their dtype.
+    """
+    parts = _adamuon(
+        beta, b2, eps, mu_dtype, nesterov, coefficients, steps, dtype, None, 0.0, PLAIN
+    )
+    return chain(*parts)
+
+
+@optimizer
+def adamuon(
+    learning_rate: ScalarOrSchedule,
+    beta: Real = 0.95,
+    b2: Real = 0.95,
+    weight_decay: ScalarOrSchedule = 0.1,
+    weight_decay_mask: MaskOrFn | None = None,
+    mu_dtype: DTypeLike | None = None,
+    *,
+    nesterov: bool = True,
+    eps: Real = 1e-8,
+    coefficients: Coefficients = "polar_express",
+    steps: int | None = None,
+    dtype: DTypeLike | None = None,
+    scale: Scale = "rms",
+    rms: Real = 0.2,
+    stacked: str | None = None,
+    routes: Mapping[str, str] | None = None,
+    adam_learning_rate: ScalarOrSchedule | None = None,
+    adam_b1: Real = 0.9,
+    adam_b2: Real = 0.95,
+    adam_eps: Real = 1e-8,
+    adam_weight_decay: ScalarOrSchedule | None = None,
+    memory_dtype: DTypeLike | None = None,
+    keep_count: bool = False,
+) -> GradientTransformationExtraArgs:
+    """AdaMuon for the matrices of hidden layers, AdamW for all other leaves.
+
+        o    = U V^T                        where sign(m) = U S V^T, `m` as for `muon`
+        nu  <- b2 nu + (1 - b2) |o|^2       for each element
+        x    = o / (sqrt(nu) + eps)
+        p   <- p - learning_rate (rms sqrt(in out) x / (|x| + eps) + weight_decay p)
+
+    The root mean square of the step is `rms` for every shape, about the same as that of
+    AdamW, so a learning rate and weight decay tuned for AdamW carry over. The state is
+    as large as that of AdamW.
+
+    A leaf goes to AdamW if it has fewer than two axes, if its path names a norm, bias,
+    embedding, head or router, or if one of its axes is as long as a vocabulary.
+    `print(steepest.describe(tx, params))` shows the group of each leaf and the reason.
+    Leaves with more than two axes go to AdamW by default. To use AdaMuon for them, say
+    what their axes are with `stacked` and `routes`.
+
+    Args:
+        learning_rate: a number, or a schedule (a function of the step count).
+        beta: decay rate of the mean of the gradients, in [0, 1).
+        b2: decay rate of `nu`, in [0, 1).
+        weight_decay: weight decay coefficient of the matrices, multiplied by the
+            learning rate.
+        weight_decay_mask: the leaves to decay: a tree of booleans, a function of the
+            params that returns one, or a regular expression for their paths; by
+            default all but vectors, norms and biases.
+        mu_dtype: dtype of the mean; by default that of the params.
+        nesterov: whether to use Nesterov momentum.
+        eps: as above; also added to the Frobenius norm of `sign(m)`, which it is
+            divided by first.
+        coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
+            `standard` (the original ones) or `deepseek` (ten steps, closest to 1); or
+            one triple `(a, b, c)` for all steps; or one triple for each step.
+        steps: the number of steps; by default the number of polynomials. Extra steps
+            bring the singular values closer to 1.
+        dtype: dtype of the polynomials. By default float16 on a GPU, bfloat16 on a TPU
+            and float32 elsewhere; float64 and complex matrices keep their dtype.
+        scale: the size of a step: `rms`, as above; or `original` or `spectral`, where
+            `x` gets the Frobenius norm of `o`, times `sqrt(max(1, out / in))` or
+            `sqrt(out / in)`.
+        rms: root mean square of a step with learning rate 1, for `scale="rms"`.
+        stacked: a regular expression for leaves whose first axis indexes layers.
+        routes: maps a pattern to `"adamuon"`, `"adam"`, or a word for each of the last
+            axes, such as `"in in in out"`: `in` for those that the layer sums over. The
+            axes before those index a stack of matrices. Patterns are regular
+            expressions that may match anywhere in a path, such as `encoder/0/kernel`;
+            the first that does decides, and overrides all rules above.
+        adam_learning_rate: learning rate of AdamW; by default `learning_rate`.
+        adam_b1: decay rate of AdamW's mean of the gradients, in [0, 1).
+        adam_b2: decay rate of AdamW's mean of their squares, in [0, 1).
+        adam_eps: `eps` of AdamW.
+        adam_weight_decay: weight decay of AdamW; by default `weight_decay`.
+        memory_dtype: dtype of the arrays in the state that have no option of their own,
+            such as `mu_dtype`, or where it is `None`; by default that of the params, or
+            wider.
+        keep_count: whether to count the steps even if the learning rate is a number, so
+            that a schedule can replace it later.
+
+    >>> import jax.numpy as jnp, steepest
+    >>> tx = steepest.adamuon(learning_rate=1e-3)
+    >>> params = {"kernel": jnp.ones((8, 32)), "bias": jnp.ones(32)}
+    >>> updates, _ = tx.update(params, tx.init(params), params)
+    >>> round(float(jnp.mean(updates["kernel"])), 5)  # -1e-3 (0.2 + weight_decay)
+    -0.0003
+    """
+    name = "adamuon"
+    (rms,) = check.amount(name, rms=rms)
+    check.choice(name, SCALES, scale=scale)
+
+    def matrices(words: Words) -> list[GradientTransformationExtraArgs]:
+        numbers = beta, b2, eps, mu_dtype, nesterov, coefficients, steps, dtype
+        return _adamuon(*numbers, scale, rms, words)
+
+    rest = Rest(adam_learning_rate, adam_b1, adam_b2, adam_eps, adam_weight_decay)
+    return grouped(
+        name,
+        matrices,
+        learning_rate,
+        weight_decay,
+        weight_decay_mask,
+        mu_dtype,
+        stacked,
+        routes,
+        rest,
+    )
+
+
+def _adamuon(
+    beta: Real,
+    b2: Real,
+    eps: Real,
+    mu_dtype: DTypeLike | None,
+    nesterov: bool,
+    coefficients: Coefficients,
+    steps: int | None,
+    dtype: DTypeLike | None,
+    scale: str | None,
+    rms: Real,
+    words: Words,
+) -> list[GradientTransformationExtraArgs]:
+    """The two rules of AdaMuon: the polar factor, and the division."""
+    name = "scale_by_adamuon"
+    (b2,) = check.fraction(name, b2=b2)
+    check.flag(name, nesterov=nesterov)
+    formula = nesterov_sign_formula if nesterov else sign_formula
+    polar = polar_of(
+        name,
+        "adamuon",
+        formula,
+        beta,
+        eps,
+        mu_dtype,
+        coefficients,
+        steps,
+        dtype,
+        words,
+    )
+    rule = Rule(
+        "normalize_elements",
+        elements_formula,
+        ScaleByAdaMuonState,
+        memory={"nu": second_moment()},
+        numbers={
+            "b2": b2,
+            "eps": check.number(eps),
+            "words": words,
+            "scale": scale,
+            "rms": rms,
+        },
+        kind="whole",
+    )
+    return [polar, lift(rule)]

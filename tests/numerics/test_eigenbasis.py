@@ -1,0 +1,163 @@
+"""Bases that follow a symmetric matrix, against LAPACK in float64."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.numerics import (
+    _eigenbasis,
+    eigenbasis,
+    inverse_cholesky,
+    iterated_basis,
+    orthonormal,
+    rotated_basis,
+)
+
+SPECTRA = {
+    "steep": np.logspace(0, -6, 48),
+    "moderate": np.logspace(0, -2, 48),
+    "power": 1 / np.arange(1, 49.0),
+    "two equal": np.repeat(np.logspace(0, -2, 24), 2),
+    "singular": np.r_[np.logspace(0, -2, 24), np.zeros(24)],
+}
+spectra = pytest.mark.parametrize("name", SPECTRA)
+
+
+def _rotation(seed, d=48, angle=None):
+    x = np.random.RandomState(seed).randn(d, d)
+    return np.linalg.qr(x if angle is None else np.eye(d) + angle * x)[0]
+
+
+def _problem(name):
+    """A symmetric matrix with this spectrum, and its eigenvectors."""
+    vectors = _rotation(0)
+    return (vectors * SPECTRA[name]) @ vectors.T, vectors
+
+
+def _starts(vectors):
+    return [np.eye(48), _rotation(1), vectors @ _rotation(2, angle=0.02)]
+
+
+def _off(a, basis):
+    b = np.float64(basis).T @ a @ np.float64(basis)
+    return np.linalg.norm(b - np.diag(np.diag(b))) / np.linalg.norm(b)
+
+
+def _float32(x):
+    return jnp.asarray(x, jnp.float32)
+
+
+def _qr(a, basis):
+    """One step of orthogonal iteration, in the order of the columns of `basis`."""
+    order = np.argsort(-np.diag(basis.T @ a @ basis))
+    q, r = np.linalg.qr((a @ basis)[:, order])
+    result = np.empty_like(q)
+    result[:, order] = q * np.sign(np.diag(r))
+    return result
+
+
+def _is_orthogonal(q, atol):
+    q = np.float64(q)
+    np.testing.assert_allclose(q.T @ q, np.eye(len(q)), atol=atol)
+
+
+@spectra
+def test_one_step_of_orthogonal_iteration(name):
+    a, vectors = _problem(name)
+    for start in _starts(vectors):
+        basis = iterated_basis(_float32(a), _float32(start))
+        _is_orthogonal(basis, 1e-4)
+        if name != "singular":
+            assert abs(_off(a, basis) - _off(a, _qr(a, start))) < 1e-3
+
+
+def test_in_float64_it_is_the_qr_decomposition():
+    a, vectors = _problem("power")
+    with jax.enable_x64(True):
+        for start in _starts(vectors):
+            basis = iterated_basis(jnp.asarray(a), jnp.asarray(start))
+            np.testing.assert_allclose(basis, _qr(a, start), atol=1e-7)
+
+
+def test_iterations_converge():
+    a, _ = _problem("power")
+    basis = jnp.eye(48)
+    for _ in range(200):
+        basis = iterated_basis(_float32(a), basis)
+    assert _off(a, basis) < 1e-3
+
+
+@spectra
+def test_rotations_of_a_basis_that_is_almost_right(name):
+    """Closer than orthogonal iteration, which is what they are for."""
+    a, vectors = _problem(name)
+    start = vectors @ _rotation(2, angle=1e-3)
+    basis = rotated_basis(_float32(a), _float32(start))
+    _is_orthogonal(basis, 1e-4)
+    # Without eigenvalues any rotation will do, and large ones slow down the others.
+    least = 0.9 if name == "singular" else 0.5
+    assert _off(a, basis) < max(least * _off(a, start), 1e-5)
+
+
+@spectra
+def test_rotations_stay_orthogonal(name):
+    a, vectors = _problem(name)
+    for start in _starts(vectors):
+        _is_orthogonal(rotated_basis(_float32(a), _float32(start)), 2e-4)
+
+
+@spectra
+def test_from_scratch(name):
+    a, _ = _problem(name)
+    basis = eigenbasis(_float32(a))
+    assert _off(a, basis) < 1e-5
+    sizes = np.diag(np.float64(basis).T @ a @ np.float64(basis))
+    assert (np.diff(sizes) < 1e-5).all()  # the largest first
+
+
+@pytest.mark.parametrize("follow", [iterated_basis, rotated_basis])
+def test_zeros_change_nothing(follow):
+    start = _float32(_rotation(1))
+    basis = follow(jnp.zeros((48, 48)), start)
+    np.testing.assert_allclose(basis, start, atol=1e-5)
+
+
+def test_zeros_from_scratch():
+    assert jnp.array_equal(eigenbasis(jnp.zeros((5, 5))), jnp.eye(5))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_the_scale_does_not_matter(scale):
+    a, vectors = _problem("moderate")
+    start = _float32(vectors @ _rotation(2, angle=0.02))
+    for follow in (iterated_basis, rotated_basis):
+        want = follow(_float32(a), start)
+        np.testing.assert_allclose(follow(_float32(scale * a), start), want, atol=1e-4)
+
+
+@pytest.mark.parametrize("block", [5, 16, 48])
+def test_the_inverse_of_the_cholesky_factor(block, monkeypatch):
+    monkeypatch.setattr(_eigenbasis, "_BLOCK", block)
+    a = np.cov(np.random.RandomState(0).randn(48, 200))
+    want = np.linalg.inv(np.linalg.cholesky(a))
+    np.testing.assert_allclose(inverse_cholesky(_float32(a)), want, atol=1e-4)
+
+
+def test_almost_parallel_columns():
+    """More than one pass is needed, and made."""
+    x = np.ones((32, 32)) + 1e-3 * np.random.RandomState(0).randn(32, 32)
+    _is_orthogonal(orthonormal(_float32(x)), 1e-3)
+
+
+def test_stacks():
+    """All functions can be mapped over a stack."""
+    many = [_problem(name)[0] for name in ("power", "moderate")]
+    starts = [_rotation(3), np.eye(48)]
+    for follow in (iterated_basis, rotated_basis):
+        together = jax.vmap(follow)(
+            _float32(np.stack(many)), _float32(np.stack(starts))
+        )
+        for k in range(2):
+            alone = follow(_float32(many[k]), _float32(starts[k]))
+            np.testing.assert_allclose(together[k], alone, atol=2e-4)
