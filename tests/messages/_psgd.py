@@ -20,9 +20,9 @@ BAD = {
         "`contrib.split_real_and_imaginary` around the optimizer.",
     ),
     "scale_by_psgd": Bad(
-        lambda: steepest.scale_by_psgd(whiten="mu"),
+        lambda: steepest.scale_by_psgd(max_skew=-1.0),
         ValueError,
-        "scale_by_psgd: whiten is 'mu', expected one of: momentum, gradient.",
+        "scale_by_psgd: max_skew is -1.0, expected a number of at least 0.",
     ),
     "kron": Bad(
         lambda: steepest.kron(1e-3, rms=float("inf")),
