@@ -48,6 +48,7 @@ from ._whitening import (
     is_due,
     mean_of,
     NotReal,
+    times,
     unchanged,
     whitened,
 )
@@ -80,7 +81,7 @@ def kron_fit(
     x = mu.reshape(g.shape) / c1
     x = x + (damping + _root_eps(x) * jnp.mean(jnp.abs(x))) * v
     rows, columns = factors
-    a = _times(columns, _times(rows, x).T).T  # Q_rows x Q_columns^T
+    a = times(columns, times(rows, x).T).T  # Q_rows x Q_columns^T
     b = _over(columns, _over(rows, v).T).T  # Q_rows^-T v Q_columns^-1
     a, b = a / excess(a, _LARGEST), b / excess(b, _LARGEST)
     rows = _side_fit(a, b, rows, fit_rate)
@@ -106,13 +107,6 @@ def probe(
 
 def _root_eps(x: Array) -> float:
     return float(jnp.finfo(x.dtype).eps) ** 0.5
-
-
-def _times(q: Factor, x: Array) -> Array:
-    """`q x`."""
-    if q is None:
-        return x
-    return q[:, None] * x if q.ndim == 1 else exact_product(q, x)
 
 
 def _over(q: Factor, x: Array) -> Array:

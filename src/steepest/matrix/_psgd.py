@@ -52,6 +52,7 @@ from ._whitening import (
     is_due,
     mean_of,
     NotReal,
+    times,
     unchanged,
     whitened,
 )
@@ -88,7 +89,7 @@ def psgd_fit(
     x = mu.reshape(g.shape) if whiten == "momentum" else g
     noise = damping + jnp.finfo(x.dtype).eps * rms_of(x)
     rows, columns = (_squared(q) for q in factors)
-    x = whitened(x, factors)
+    x = times(columns, times(rows, x).T).T
     # One spike would raise the bounds for hundreds of steps.
     extra = excess(x, _SPIKE)
     x, noise = x / extra, noise / extra

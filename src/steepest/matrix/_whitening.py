@@ -1,7 +1,7 @@
 """What the optimizers of PSGD share: a factor for each side of a matrix.
 
-P = Q^T Q        of the rows and of the columns, so that `P_rows g P_columns` has
-                 the identity as its covariance
+With `P = Q^T Q` of the rows and of the columns, the covariance of `P_rows g P_columns`
+is the identity.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..core import Param, Real
-from ..numerics import ema, limited, rms, wide_dtype
+from ..numerics import ema, exact_gram, exact_product, limited, rms, wide_dtype
 from ._groups import Words
 from ._recipe import folded, NotMatrix
 
@@ -94,12 +94,24 @@ def whitened(x: Array, factors: Factors) -> Array:
 
 
 def _whitened(x: Array, q: Factor) -> Array:
+    if q is None or q.ndim == 1:
+        return times(q, times(q, x))
+    # Where `x` is large, `P` is small, and the other way round: in 11 bits, rounding
+    # errors would be larger than the product of what is small in `x`.
+    few = len(q) <= x.shape[1]  # which of the two is cheaper
+    return times(exact_gram(q.T), x) if few else times(q.T, times(q, x))
+
+
+def times(q: Factor, x: Array) -> Array:
+    """`q x`.
+
+    Args:
+        q: a matrix, or its diagonal; `None` for the identity.
+        x: a matrix.
+    """
     if q is None:
         return x
-    if q.ndim == 1:
-        return jnp.square(q)[:, None] * x
-    few = len(q) <= x.shape[1]  # which of the two is cheaper
-    return (q.T @ q) @ x if few else q.T @ (q @ x)
+    return q[:, None] * x if q.ndim == 1 else exact_product(q, x)
 
 
 def excess(x: Array, most: float) -> Float[Array, ""]:
