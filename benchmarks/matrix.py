@@ -32,7 +32,7 @@ from .optimizers import RATE
 from .rows import Row
 from .trees import Tree
 
-STEPS, SECONDS, GRADIENTS, WARMUPS = 100, 12.0, 4, 12
+STEPS, SECONDS, GRADIENTS, WARMUPS = 100, 8.0, 4, 12
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(RATE),

@@ -7,6 +7,7 @@ import pytest
 
 from steepest import numerics
 from steepest.numerics import COEFFICIENTS, PRECONDITIONINGS
+from steepest.numerics._polar import frobenius
 
 names = pytest.mark.parametrize("name", list(PRECONDITIONINGS))
 polar = jax.jit(numerics.polar, static_argnums=(2, 3))
@@ -92,3 +93,10 @@ def test_how_many_steps():
 @names
 def test_no_elements(name):
     assert polar(jnp.zeros((0, 3)), DION, 5, name).shape == (0, 3)
+
+
+@pytest.mark.parametrize("size", [1e-20, 1.0, 1e30])
+def test_one_element(size):
+    """XLA may not reorder the product of a number and a scale with itself."""
+    x = jax.jit(lambda x: frobenius(x, 0.0)[0])(jnp.full((1, 1), size))
+    np.testing.assert_allclose(x, 1, rtol=1e-6)

@@ -129,6 +129,9 @@ def frobenius(x: Matrix, eps: Real) -> tuple[Matrix, None]:
     Fortran program to find the Euclidean norm of a vector, 1978,
     doi:10.1145/355769.355771): one of them neither overflows nor underflows.
     """
+    if x.size == 1:
+        # XLA would turn `(c x) (c x)` into `c^2 x^2`, and `c^2` is 0 or infinite.
+        return x / (_or_one(jnp.abs(x)) + eps).astype(x.dtype), None
     far = 2.0 ** (5 * jnp.finfo(x.dtype).maxexp // 8)
     sums = [sum_of_squares(x * c) for c in (1, far, 1 / far)]
     is_small, is_large = sums[0] <= 1 / far, ~jnp.isfinite(sums[0])
