@@ -20,6 +20,7 @@ _FILES = (
     "_muons",
     "_optimizers",
     "_riders",
+    "_psgd",
     "_route",
     "_schedules",
     "_shampoo",

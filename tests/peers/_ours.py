@@ -12,7 +12,7 @@ import numpy as np
 
 import steepest
 
-from ._cases import normals
+from ._cases import normals, STEPS
 
 ALL = "."  # decay every leaf, as most peers do
 
@@ -73,6 +73,16 @@ _KL |= after_first(0.02, 0.1)
 _SMALL: dict[str, Any] = {"b2": 0.99, "adam_b2": 0.99, "adam_eps": 1e-15}
 _SMALL |= {"weight_decay_mask": ALL, **late(0.02, 0.1)}
 
+
+def _psgd(decay: float, **options: Any) -> Any:
+    """PSGD for all leaves, and a fit in each step."""
+    return steepest.chain(
+        steepest.scale_by_psgd(frequency=1, **options),
+        steepest.add_decayed_weights(decay),
+        steepest.scale_by_learning_rate(0.02),
+    )
+
+
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
@@ -121,6 +131,13 @@ OURS: dict[str, Callable[[], Any]] = {
     "dion2_rms": lambda: steepest.dion2(
         0.02, weight_decay=0.1, eps=1e-7, scale="rms", **_DION
     ),
+    "psgd_momentum": lambda: _psgd(0.1, fit_rate=0.5),
+    "psgd_gradient": lambda: _psgd(
+        0.0, fit_rate=0.1, first_fit_rate=0.1, whiten="gradient", max_skew=4.0
+    ),
+    "kron": lambda: steepest.kron(
+        0.02, weight_decay=0.1, rolled=True, frequency=1, rms=1.0
+    ),
 }
 
 
@@ -131,11 +148,23 @@ def projection(size: int, rank: int, seed: int, turn: Any, dtype: Any) -> Any:
     return jnp.asarray(turns, dtype)[turn] / rank**0.5
 
 
+def probe(seed: int, t: Any, shape: tuple[int, int], dtype: Any) -> Any:
+    """Kron's random matrix, of the numbers that the peer got."""
+    del seed
+    n, m = shape  # the peer has the transpose
+    steps = np.stack([normals(m, n, k).T for k in range(STEPS)])
+    return jnp.asarray(steps, dtype)[t]
+
+
 # What ours gets instead of its random numbers: a name -> another value.
 GIVEN: dict[str, tuple[str, Any]] = {
     name: ("steepest.matrix._apollo.random_projection", projection)
     for name in ("apollo", "apollo_mini")
 }
+GIVEN["kron"] = "steepest.matrix._kron.probe", probe
+for name in ("psgd_momentum", "psgd_gradient"):
+    exact = lambda a: jnp.linalg.norm(a, 2)
+    GIVEN[name] = "steepest.numerics._spectral._power_method", exact
 
 
 def unsorted_basis(a: Any, basis: Any) -> Any:
@@ -180,7 +209,4 @@ WAITING: dict[str, str] = {
     ),
     "fira_alpha": "none: there is no option like alpha",
     "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
-    "psgd_momentum": "inverse-free PSGD; replace its norm by the exact one",
-    "psgd_gradient": "the same, whitens gradients, max_skew=4",
-    "kron": "classic PSGD; give it the probes `normals(out, in, step)`, transposed",
 }

@@ -13,6 +13,7 @@ from . import (
     _lean,
     _linesearch,
     _muons,
+    _psgd,
     _riders,
     _shampoo,
     _soap,
@@ -31,7 +32,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _lean, _muons, _riders, _shampoo, _soap]
+_FILES += [_linesearch, _lean, _muons, _psgd, _riders, _shampoo, _soap]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

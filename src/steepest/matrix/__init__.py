@@ -32,6 +32,11 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         ScaleByFiraState as ScaleByFiraState,
     )
     from ._hyperball import adam_h as adam_h, muon_h as muon_h
+    from ._kron import (
+        kron as kron,
+        scale_by_kron as scale_by_kron,
+        ScaleByKronState as ScaleByKronState,
+    )
     from ._lmo import (
         scale_by_lmo as scale_by_lmo,
         ScaleByLmoState as ScaleByLmoState,
@@ -45,6 +50,11 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         normuon as normuon,
         scale_by_normuon as scale_by_normuon,
         ScaleByNorMuonState as ScaleByNorMuonState,
+    )
+    from ._psgd import (
+        psgd as psgd,
+        scale_by_psgd as scale_by_psgd,
+        ScaleByPsgdState as ScaleByPsgdState,
     )
     from ._qk_clip import qk_clip as qk_clip
     from ._scion import scion as scion

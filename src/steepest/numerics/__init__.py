@@ -109,6 +109,10 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._sharding import sharded_like as sharded_like
     from ._simplex import simplex as simplex
+    from ._spectral import (
+        more_symmetric as more_symmetric,
+        spectral_norm as spectral_norm,
+    )
     from ._xla import (
         after as after,
         computed_once as computed_once,
