@@ -162,3 +162,17 @@ def test_complex_matrices_are_refused():
     p = {"kernel": jnp.ones((3, 3), jnp.complex64)}
     with pytest.raises(ValueError, match=r"'kernel'.* is complex64, expected a real"):
         tx.update(p, tx.init(p), p)
+
+
+def test_a_tensor_is_a_matrix():
+    """Also if the matrix is square, like its factors, and in a stack."""
+    gs = grads((6, 6), 5)
+    want, _ = run(steepest.scale_by_soap(frequency=2), gs)
+    words = ("in", "out", "out")
+    tx = steepest.scale_by_soap(frequency=2, words=words)
+    folded, state = run(tx, [g.reshape(6, 2, 3) for g in gs])
+    stacked, _ = run(tx, [np.stack([g, 2 * g]).reshape(2, 6, 2, 3) for g in gs])
+    assert state.mu.shape == (6, 2, 3) and state.factors[0].shape == (6, 6)
+    for u, x, y in zip(want, folded, stacked, strict=True):
+        np.testing.assert_allclose(x.reshape(6, 6), u, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(y[0].reshape(6, 6), u, rtol=1e-4, atol=1e-5)

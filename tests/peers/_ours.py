@@ -70,8 +70,16 @@ _DION: dict[str, Any] = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
 _KL: dict[str, Any] = {"factors": "kl", "b1": 0.9, "b2": 0.95, "rolled": False}
 _KL |= after_first(0.02, 0.1)
+_SOAP: dict[str, Any] = {"b1": 0.9, "b2": 0.95, "rolled": False}
 _SMALL: dict[str, Any] = {"b2": 0.99, "adam_b2": 0.99, "adam_eps": 1e-15}
 _SMALL |= {"weight_decay_mask": ALL, **late(0.02, 0.1)}
+
+
+def _decayed(tx: Any) -> Any:
+    """The optimizer of a transformation, with weight decay."""
+    return steepest.chain(
+        tx, steepest.add_decayed_weights(0.1), steepest.scale_by_learning_rate(0.02)
+    )
 
 
 def _psgd(decay: float, **options: Any) -> Any:
@@ -86,6 +94,29 @@ def _psgd(decay: float, **options: Any) -> Any:
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
+    "soap_f1": lambda: steepest.soap(0.02, frequency=1, weight_decay=0.0, **_SOAP),
+    "soap_f10": lambda: steepest.soap(0.02, weight_decay=0.0, **_SOAP),
+    "soap_decay": lambda: steepest.soap(**after_first(0.02, 0.1), **_SOAP),
+    "soap_shampoo_beta": lambda: steepest.soap(
+        0.02, frequency=2, factor_beta=0.8, eps=1e-3, weight_decay=0.0, **_SOAP
+    ),
+    "soap_one_sided": lambda: steepest.soap(
+        0.02, frequency=1, longest=8, weight_decay=0.0, **_SOAP
+    ),
+    "soap_fresh": lambda: steepest.soap(
+        0.02,
+        eps=1e-4,
+        weight_decay=0.1,
+        factor_beta=0.9,
+        frequency=1,
+        fresh=True,
+        **_SOAP,
+    ),
+    "mars_first": lambda: _decayed(steepest.mars(steepest.scale_by_adam(0.95, 0.99))),
+    "mars_lion": lambda: _decayed(steepest.mars(steepest.scale_by_lion(0.95, 0.95))),
+    "cautious_adamw": lambda: _decayed(
+        steepest.cautious(steepest.scale_by_adam(0.9, 0.99, 1e-15), descent=False)
+    ),
     "kl_shampoo_f1": lambda: steepest.shampoo(frequency=1, eps=1e-8, **_KL),
     "kl_shampoo_f5": lambda: steepest.shampoo(frequency=5, eps=1e-8, **_KL),
     "kl_soap_f1": lambda: steepest.soap(frequency=1, **_KL),
@@ -180,33 +211,11 @@ GIVEN["kl_soap_fresh"] = ("steepest.matrix._kl.FIRST", 1e-4)
 # The runs that no optimizer of ours is compared with yet -> what to write. Where it is
 # an expression, it was tried.
 WAITING: dict[str, str] = {
-    "soap_f1": "soap(0.02, 0.9, 0.95, weight_decay=0), a refresh at every step",
-    "soap_f10": "the same, a refresh after 10 steps",
-    "soap_vector": "the same; the peer's first step moves no vector either",
-    "soap_decay": "soap(b1=0.9, b2=0.95, **late(0.02, 0.1)), a refresh after 10 steps",
-    "soap_shampoo_beta": "a refresh after 2 steps, factors' decay rate 0.8, eps=1e-3",
-    "soap_one_sided": "as soap_f1, with no factor for an axis longer than 8",
-    "soap_fresh": (
-        "soap(0.02, 0.9, 0.95, eps=1e-4, weight_decay=0.1), factors first, their decay "
-        "rate 0.9 with bias correction, a refresh at every step, the first by eigh"
-    ),
+    "soap_vector": "none: its first step moves no vector either",
     "adamuon": "none: the peer takes no signs, and corrects the bias",
     "mars": "none: the peer starts with a gradient of zero",
-    "mars_first": (
-        "steepest.chain(steepest.mars(steepest.scale_by_adam(0.95, 0.99)), "
-        "steepest.add_decayed_weights(0.1), steepest.scale_by_learning_rate(0.02))"
-    ),
-    "mars_lion": (
-        "steepest.chain(steepest.mars(steepest.scale_by_lion(0.95, 0.95)), "
-        "steepest.add_decayed_weights(0.1), steepest.scale_by_learning_rate(0.02))"
-    ),
     "splus": "splus(0.2, 0.9, 0.99, weight_decay=0), a refresh after 10 steps",
     "splus_decay": "the same with **late(0.2 / 16, 0.1), learning_rate times 16",
-    "cautious_adamw": (
-        "steepest.chain(steepest.cautious(steepest.scale_by_adam(0.9, 0.99, 1e-15), "
-        "descent=False), steepest.add_decayed_weights(0.1), "
-        "steepest.scale_by_learning_rate(0.02))"
-    ),
     "fira_alpha": "none: there is no option like alpha",
     "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
 }

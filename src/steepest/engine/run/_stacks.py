@@ -144,14 +144,15 @@ def _apply(
         results = formula([xs[k] for k in ks], [mine[k] for k in ks], tuple(numbers))
         for k, (u, new) in zip(ks, results, strict=True):
             xs[k] = u
-            new = _viewed(new, shapes[k], u.shape)
+            old = tuple(rows[k][name] for name in part.memory)
+            new = jax.tree.map(lambda y, old: y.reshape(old.shape), new, old)
             rows[k].update(zip(part.memory, new, strict=True))
 
 
-def _viewed(row: Row, shape: Shape, as_shape: Shape) -> Row:
-    """Memory of a leaf with more axes than a matrix: arrays of one shape as another."""
-    view = lambda y: y.reshape(as_shape) if y.shape == shape else y
-    return row if len(shape) == len(as_shape) else jax.tree.map(view, row)
+def _viewed(row: Row, shape: Shape, folded: Shape) -> Row:
+    """Memory that looks like a leaf with more axes than a matrix, as matrices."""
+    view = lambda y: y.reshape(folded) if y.shape == shape else y
+    return jax.tree.map(view, row) if len(shape) > len(folded) else row
 
 
 def _folded(rule: Rule, shape: Shape) -> Shape:
