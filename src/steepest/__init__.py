@@ -152,9 +152,15 @@ if _typing.TYPE_CHECKING or not _lazy(
         muon as muon,
         scale_by_polar as scale_by_polar,
         scale_by_soap as scale_by_soap,
+        scale_by_soap_muon as scale_by_soap_muon,
+        scale_by_splus as scale_by_splus,
         ScaleByPolarState as ScaleByPolarState,
+        ScaleBySoapMuonState as ScaleBySoapMuonState,
         ScaleBySoapState as ScaleBySoapState,
+        ScaleBySplusState as ScaleBySplusState,
         soap as soap,
+        soap_muon as soap_muon,
+        splus as splus,
     )
     from .microbatching import microbatch as microbatch
     from .numerics import (
@@ -281,6 +287,9 @@ if _typing.TYPE_CHECKING or not _lazy(
         clip_by_block_rms as clip_by_block_rms,
         clip_by_global_norm as clip_by_global_norm,
         ema as ema,
+        ema_eval_params as ema_eval_params,
+        ema_params as ema_params,
+        EmaParamsState as EmaParamsState,
         EmaState as EmaState,
         freeze as freeze,
         identity as identity,

@@ -38,7 +38,9 @@ COPIES = {
     "optimistic_adam_v2": _BEFORE,
     "optimistic_gradient_descent": _BEFORE,
     "rprop": _BEFORE,
+    "soap_muon": _STACKS,
     "sophia": "the curvature is computed in its own branch",
+    "splus": _STACKS,
 }
 assert set(COPIES) <= {row.maker.__name__ for row in ZOO}
 

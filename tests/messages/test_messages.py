@@ -20,6 +20,7 @@ _FILES = (
     "_route",
     "_schedules",
     "_side_rooms",
+    "_splus",
     "_training",
     "_transforms",
     "_tree",

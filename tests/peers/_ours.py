@@ -24,10 +24,15 @@ def late(rate: float, decay: float) -> dict[str, float]:
 
 _DION = {"weight_decay_mask": ALL, "coefficients": "standard"}
 _MUON = {**_DION, "adam_eps": 1e-10}
+_SPLUS = {"b2": 0.99, "rolled": False, "frequency": 10, "others": "sign"}
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
+    "splus": lambda: steepest.splus(0.2, weight_decay=0.0, **_SPLUS),
+    "splus_decay": lambda: steepest.chain(
+        steepest.splus(**late(0.2 / 16, 0.1), **_SPLUS), steepest.scale(16.0)
+    ),
 }
 
 
@@ -84,8 +89,6 @@ WAITING: dict[str, str] = {
         "steepest.adam_mini(0.02, 0.9, 0.99, weight_decay=0.1, "
         "routes={'query': 'in out/4'})"
     ),
-    "splus": "splus(0.2, 0.9, 0.99, weight_decay=0), a refresh after 10 steps",
-    "splus_decay": "the same with **late(0.2 / 16, 0.1), learning_rate times 16",
     "cautious_adamw": (
         "steepest.chain(steepest.cautious(steepest.scale_by_adam(0.9, 0.99, 1e-15), "
         "descent=False), steepest.add_decayed_weights(0.1), "

@@ -11,6 +11,7 @@ from . import (
     _house,
     _layerwise,
     _linesearch,
+    _splus,
     _wrappers,
 )
 from ._row import (
@@ -26,7 +27,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch]
+_FILES += [_linesearch, _splus]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

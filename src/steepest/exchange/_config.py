@@ -29,6 +29,7 @@ from .. import (
     core,
     engine,
     experimental,
+    matrix,
     optimizers,
     schedules,
     transforms,
@@ -100,7 +101,7 @@ def from_config(config: Mapping[str, object]) -> GradientTransformationExtraArgs
 def _functions() -> dict[str, Callable[..., object]]:
     """All functions that a config may call, by public name."""
     named: dict[str, Callable[..., object]] = {}
-    rooms = (core, engine, combine, schedules, transforms, optimizers)
+    rooms = (core, engine, combine, schedules, transforms, optimizers, matrix)
     for prefix, room in [("", room) for room in rooms] + [
         ("contrib.", contrib),
         ("experimental.", experimental.aggregating),

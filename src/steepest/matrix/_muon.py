@@ -215,7 +215,7 @@ def muon(
     def matrices(words: Words) -> list[GradientTransformationExtraArgs]:
         return [
             _polar(beta, eps, mu_dtype, nesterov, coefficients, steps, dtype, words),
-            _scale_by_shape(scale, rms, words),
+            scale_by_shape(scale, rms, words),
         ]
 
     rest = Rest(adam_learning_rate, adam_b1, adam_b2, adam_eps, adam_weight_decay)
@@ -277,7 +277,7 @@ def shape_formula(g: Array, *, scale: str, rms: Real, words: Words) -> Array:
     return (max(1, c) if scale == "original" else c) * g
 
 
-def _scale_by_shape(
+def scale_by_shape(
     scale: str, rms: Real, words: Words
 ) -> GradientTransformationExtraArgs:
     """Give matrices of all shapes steps of the same size; see `muon`."""

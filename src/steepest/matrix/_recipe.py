@@ -14,7 +14,13 @@ from jax.typing import DTypeLike
 
 from .. import check
 from ..combine import chain, partition
-from ..core import GradientTransformationExtraArgs, Param, Real, ScalarOrSchedule
+from ..core import (
+    GradientTransformationExtraArgs,
+    only_real,
+    Param,
+    Real,
+    ScalarOrSchedule,
+)
 from ..engine import MaskOrFn
 from ..optimizers import adamw
 from ..transforms import add_decayed_weights, scale_by_learning_rate
@@ -31,6 +37,11 @@ class Rest(NamedTuple):
     weight_decay: ScalarOrSchedule | None  # by default that of the matrices
 
 
+def _nothing(words: Words) -> Sequence[GradientTransformationExtraArgs]:
+    """No transformations."""
+    return ()
+
+
 def grouped(
     name: str,
     matrices: Callable[[Words], Sequence[GradientTransformationExtraArgs]],
@@ -41,6 +52,8 @@ def grouped(
     stacked: str | None,
     routes: Mapping[str, str] | None,
     rest: Rest,
+    last: Callable[[Words], Sequence[GradientTransformationExtraArgs]] = _nothing,
+    others: Callable[[MaskOrFn], GradientTransformationExtraArgs] | None = None,
 ) -> GradientTransformationExtraArgs:
     """An optimizer for the matrices of hidden layers, and AdamW for all other leaves.
 
@@ -59,6 +72,9 @@ def grouped(
         stacked: a pattern for leaves whose first axis indexes layers.
         routes: maps a pattern to `name`, "adam", or a word for each axis.
         rest: the numbers of AdamW.
+        last: makes the transformations that follow weight decay, from the words.
+        others: makes the optimizer of all other leaves, instead of AdamW, from the mask
+            of weight decay.
     """
     check.fraction(name, adam_b1=rest.b1, adam_b2=rest.b2)
     check.nonnegative(name, adam_eps=rest.eps)
@@ -75,11 +91,14 @@ def grouped(
         label: chain(
             *matrices(words),
             add_decayed_weights(weight_decay, decays),
+            *last(words),
             scale_by_learning_rate(check.rate_given(name, learning_rate)),
         )
         for label, words in sorting.sides.items()
     }
-    others = adamw(
+    if others is not None:
+        return partition({**parts, ADAM: others(decays)}, sorting)
+    adam = adamw(
         learning_rate if rest.learning_rate is None else rest.learning_rate,
         rest.b1,
         rest.b2,
@@ -88,7 +107,7 @@ def grouped(
         weight_decay=weight_decay if rest.weight_decay is None else rest.weight_decay,
         mask=decays,
     )
-    return partition({**parts, ADAM: others}, sorting)
+    return partition({**parts, ADAM: adam}, sorting)
 
 
 def folded(shape: tuple[int, ...], *, words: Words) -> tuple[int, ...]:
@@ -108,10 +127,11 @@ class NotMatrix(NamedTuple):
 
     ndim: int
     recipe: str  # the optimizer that passes other leaves to AdamW
+    real: bool = False  # whether to refuse complex leaves, too
 
     def __call__(self, g: Param) -> str | None:
         if g.ndim >= self.ndim:
-            return None
+            return only_real(g) if self.real else None
         return (
             f"has shape {g.shape}, expected a matrix. Use `{self.recipe}`, which "
             "passes other leaves to AdamW."
