@@ -36,6 +36,7 @@ if _typing.TYPE_CHECKING or not _lazy(
     from .combine import (
         apply_if_finite as apply_if_finite,
         ApplyIfFiniteState as ApplyIfFiniteState,
+        blocked as blocked,
         chain as chain,
         conditionally_mask as conditionally_mask,
         conditionally_transform as conditionally_transform,

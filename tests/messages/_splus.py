@@ -14,6 +14,11 @@ def _complex() -> object:
 
 
 BAD = {
+    "blocked": Bad(
+        lambda: steepest.blocked(steepest.scale_by_polar(), 0),
+        ValueError,
+        "blocked: size is 0, expected",
+    ),
     "scale_by_splus": Bad(
         _complex,
         ValueError,

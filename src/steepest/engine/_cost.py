@@ -24,6 +24,7 @@ from ._inspect import wrapper_info
 from .leaves import Leaves, widen
 from .run import plan_of
 from .run._per_step import begin_step, end_step
+from .step import WrapperInfo
 
 Shape = jax.ShapeDtypeStruct
 Arrays = dict[str, PyTree]  # shapes and dtypes of the arrays of a leaf, by name
@@ -47,7 +48,7 @@ def flops(tx: AnyTransformation, params: Params) -> list[float | None]:
     for link in plan_of("flops", "tx", tx).links:
         body, view = link.body, link.view(leaves)
         info = None if isinstance(body, Rule) else wrapper_info(body)
-        inside = iter(() if info is None else flops(info.tx, view.hide(params)))
+        inside = iter(() if info is None else _inside(info, view.hide(params)))
         for k, p in enumerate(leaves.arrays):
             if not view.on[k]:
                 continue
@@ -63,6 +64,11 @@ def flops(tx: AnyTransformation, params: Params) -> list[float | None]:
             total = totals[k]
             totals[k] = None if mine is None or total is None else total + mine
     return totals
+
+
+def _inside(info: WrapperInfo, params: Params) -> list[float | None]:
+    """The operations of what is in a wrapper."""
+    return flops(info.tx, params if info.seen is None else info.seen(params))
 
 
 def _of_leaf(body: Rule | GradientTransformationExtraArgs, p: Shape) -> float | None:
