@@ -80,18 +80,19 @@ def _cut(size: int, x: Param) -> Array | Param:
         return x
     if isinstance(x, jax.ShapeDtypeStruct):
         return jax.eval_shape(partial(_cut, size), x)
-    *stack, m, n = x.shape
+    *stack, m, n = jnp.shape(x)
     rows, columns = min(size, m), min(size, n)
-    x = jnp.pad(x, [(0, 0)] * len(stack) + [(0, -m % rows), (0, -n % columns)])
-    i, j = x.shape[-2] // rows, x.shape[-1] // columns
-    return x.reshape(*stack, i, rows, j, columns).swapaxes(-3, -2)
+    ends = [(0, 0)] * len(stack) + [(0, -m % rows), (0, -n % columns)]
+    padded = jnp.pad(jnp.asarray(x), ends)
+    i, j = padded.shape[-2] // rows, padded.shape[-1] // columns
+    return padded.reshape(*stack, i, rows, j, columns).swapaxes(-3, -2)
 
 
 def _together(x: Param, blocks: Array) -> Array:
     """The inverse of `_cut`, in the shape of `x`."""
     if blocks.shape == x.shape:
         return blocks
-    *stack, m, n = x.shape
+    *stack, m, n = jnp.shape(x)
     i, j, rows, columns = blocks.shape[-4:]
     whole = blocks.swapaxes(-3, -2).reshape(*stack, i * rows, j * columns)
     return whole[..., :m, :n]
