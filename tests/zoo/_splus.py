@@ -47,7 +47,9 @@ OPTIMIZERS = [
     Row(
         steepest.splus,
         SPLUS,
-        {"rolled": False},
+        # The factor of the longer side has a zero eigenvalue in the first step, and
+        # its eigenvectors depend on rounding errors.
+        {"rolled": False, "longest": 2},
         "paper",
         elementwise=False,
         still=False,
