@@ -241,6 +241,7 @@ def _made_in(room: str) -> set[str]:
 OUTSIDE_THE_ZOO: set[str] = {
     "differentially_private_aggregate",
     "dpsgd",
+    "ema_eval_params",
     "freeze",
     "hutchinson_estimator_diag_hessian",
     "measure_with_ema",
@@ -258,6 +259,8 @@ OUTSIDE_THE_ZOO: set[str] = {
     "scale_by_polar",
     "scale_by_shampoo",
     "scale_by_soap",
+    "scale_by_soap_muon",
+    "scale_by_splus",
     "schedule_free_eval_params",
     "selective_transform",
     "snapshot",

@@ -36,6 +36,7 @@ if _typing.TYPE_CHECKING or not _lazy(
     from .combine import (
         apply_if_finite as apply_if_finite,
         ApplyIfFiniteState as ApplyIfFiniteState,
+        blocked as blocked,
         cautious as cautious,
         chain as chain,
         conditionally_mask as conditionally_mask,
@@ -179,6 +180,8 @@ if _typing.TYPE_CHECKING or not _lazy(
         scale_by_psgd as scale_by_psgd,
         scale_by_shampoo as scale_by_shampoo,
         scale_by_soap as scale_by_soap,
+        scale_by_soap_muon as scale_by_soap_muon,
+        scale_by_splus as scale_by_splus,
         ScaleByAdamMiniState as ScaleByAdamMiniState,
         ScaleByAdaMuonState as ScaleByAdaMuonState,
         ScaleByApolloState as ScaleByApolloState,
@@ -192,10 +195,14 @@ if _typing.TYPE_CHECKING or not _lazy(
         ScaleByPolarState as ScaleByPolarState,
         ScaleByPsgdState as ScaleByPsgdState,
         ScaleByShampooState as ScaleByShampooState,
+        ScaleBySoapMuonState as ScaleBySoapMuonState,
         ScaleBySoapState as ScaleBySoapState,
+        ScaleBySplusState as ScaleBySplusState,
         scion as scion,
         shampoo as shampoo,
         soap as soap,
+        soap_muon as soap_muon,
+        splus as splus,
     )
     from .microbatching import microbatch as microbatch
     from .numerics import (
@@ -324,6 +331,9 @@ if _typing.TYPE_CHECKING or not _lazy(
         clip_by_block_rms as clip_by_block_rms,
         clip_by_global_norm as clip_by_global_norm,
         ema as ema,
+        ema_eval_params as ema_eval_params,
+        ema_params as ema_params,
+        EmaParamsState as EmaParamsState,
         EmaState as EmaState,
         freeze as freeze,
         identity as identity,

@@ -101,13 +101,33 @@ def test_it_prints_as_a_table():
         "by",
         "memory",
         "bytes",
+        "per",
+        "step",
     ]
     assert set(line) == {"-"}
     assert row.split()[:3] == ["['w']", "512x512", "float32"]
-    assert row.endswith("2.0 MiB")
+    assert row.endswith("2.0 MiB  3.9 MFLOP")
+    assert total.endswith("3.9 MFLOP per step")
     assert "1.0 MiB of params, 2.0 MiB of state (2.00 times the params)" in total
 
 
 def test_the_count_does_not_belong_to_a_single_array():
     found = steepest.describe(steepest.adam(0.1), jnp.ones(3))
     assert (found.lines[0].bytes, found.shared_bytes) == (24, 4)
+
+
+def test_unknown_work_is_said():
+    tx = steepest.GradientTransformation(
+        lambda params: (), lambda g, state, p=None: 1 / 0
+    )
+    found = steepest.describe(tx, jnp.ones(3))
+    assert found.lines[0].flops is None and found.flops == 0
+    assert "unknown" in str(found)
+
+
+def test_work_is_shown_for_each_leaf():
+    found = steepest.describe(_routed(), P)
+    lines = {line.path: line.flops for line in found.lines}
+    assert lines["['embed']"] == 0
+    assert lines["['layers'][0]['kernel']"] > 64
+    assert found.flops == sum(lines.values())

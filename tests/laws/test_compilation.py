@@ -53,7 +53,9 @@ COPIES = {
     "scion": _STACKS,
     "shampoo": _STACKS,
     "soap": _STACKS,
+    "soap_muon": _STACKS,
     "sophia": "the curvature is computed in its own branch",
+    "splus": _STACKS,
 }
 assert set(COPIES) <= {row.maker.__name__ for row in ZOO}
 

@@ -26,6 +26,7 @@ _FILES = (
     "_shampoo",
     "_side_rooms",
     "_soap",
+    "_splus",
     "_training",
     "_transforms",
     "_tree",

@@ -91,6 +91,8 @@ def _psgd(decay: float, **options: Any) -> Any:
     )
 
 
+_SPLUS = {"b2": 0.99, "rolled": False, "frequency": 10, "others": "sign"}
+
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(0.02, eps=0.0, scale="original", **_MUON),
     "muon_rms": lambda: steepest.muon(0.02, eps=0.0, nesterov=False, **_MUON),
@@ -169,6 +171,10 @@ OURS: dict[str, Callable[[], Any]] = {
     "kron": lambda: steepest.kron(
         0.02, weight_decay=0.1, rolled=True, frequency=1, rms=1.0
     ),
+    "splus": lambda: steepest.splus(0.2, weight_decay=0.0, **_SPLUS),
+    "splus_decay": lambda: steepest.chain(
+        steepest.splus(**late(0.2 / 16, 0.1), **_SPLUS), steepest.scale(16.0)
+    ),
 }
 
 
@@ -208,14 +214,11 @@ for _name in ("kl_soap_f1", "kl_soap_f5", "kl_shampoo_f1", "kl_shampoo_f5"):
 # The peer begins with eigenvalues of eps.
 GIVEN["kl_soap_fresh"] = ("steepest.matrix._kl.FIRST", 1e-4)
 
-# The runs that no optimizer of ours is compared with yet -> what to write. Where it is
-# an expression, it was tried.
+# The runs that no optimizer of ours is compared with -> why.
 WAITING: dict[str, str] = {
-    "soap_vector": "none: its first step moves no vector either",
-    "adamuon": "none: the peer takes no signs, and corrects the bias",
-    "mars": "none: the peer starts with a gradient of zero",
-    "splus": "splus(0.2, 0.9, 0.99, weight_decay=0), a refresh after 10 steps",
-    "splus_decay": "the same with **late(0.2 / 16, 0.1), learning_rate times 16",
-    "fira_alpha": "none: there is no option like alpha",
-    "shampoo_blocks": "as shampoo_eigh, in blocks of 8",
+    "soap_vector": "its first step moves no vector either",
+    "adamuon": "the peer takes no signs, and corrects the bias",
+    "mars": "the peer starts with a gradient of zero",
+    "fira_alpha": "there is no option like alpha",
+    "shampoo_blocks": "its blocks share a step count; see `blocked`",
 }

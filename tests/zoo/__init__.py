@@ -17,6 +17,7 @@ from . import (
     _riders,
     _shampoo,
     _soap,
+    _splus,
     _wrappers,
 )
 from ._row import (
@@ -32,7 +33,7 @@ from ._row import (
 )
 
 _FILES = [_house, _adaptive, _wrappers, _contrib_rates, _contrib_shapes, _layerwise]
-_FILES += [_linesearch, _lean, _muons, _psgd, _riders, _shampoo, _soap]
+_FILES += [_linesearch, _lean, _muons, _psgd, _riders, _shampoo, _soap, _splus]
 ZOO = [row for file in _FILES for row in file.OPTIMIZERS]
 PARTS = [row for file in _FILES for row in file.PARTS]
 

@@ -5,6 +5,7 @@ import typing as _typing
 from ..core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._blocked import blocked as blocked
     from ._cautious import cautious as cautious
     from ._chain import chain as chain, named_chain as named_chain
     from ._conditions import (

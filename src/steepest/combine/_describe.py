@@ -1,4 +1,4 @@
-"""Which transformations handle each leaf, and how much memory they keep for it."""
+"""Which transformations handle each leaf, how much memory they keep, and their work."""
 
 from dataclasses import dataclass
 from math import prod
@@ -10,8 +10,10 @@ from jax.tree_util import KeyPath
 from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
-from ..engine import handlers, Leaves
+from ..engine import flops, handlers, Leaves
 from ._groups import groups_of
+
+_NUMBERS = 2  # the last columns of the table are aligned to the right
 
 
 class LeafDescription(NamedTuple):
@@ -25,6 +27,8 @@ class LeafDescription(NamedTuple):
     bytes: int  # the size of those arrays
     groups: tuple[str, ...] = ()  # the labels of its groups, outermost first
     why: str = ""  # why it is in the innermost group, if the optimizer chose that
+    # The floating-point operations for it in an average step; `None` if not known.
+    flops: float | None = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,11 @@ class Description:
         """The size of the whole state."""
         return sum(line.bytes for line in self.lines) + self.shared_bytes
 
+    @property
+    def flops(self) -> float:
+        """The floating-point operations for all leaves in an average step."""
+        return sum((line.flops or 0.0 for line in self.lines), 0.0)
+
     def __str__(self) -> str:
         head = (
             "leaf",
@@ -51,6 +60,7 @@ class Description:
             "handled by",
             "memory",
             "bytes",
+            "per step",
         )
         rows = _without_empty_columns([head, *map(_cells, self.lines)])
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -62,16 +72,19 @@ class Description:
                 *text,
                 f"{len(self.lines)} leaves, {_size(self.param_bytes)} of params, "
                 f"{_size(self.state_bytes)} of state ({per_byte:.2f} times the params),"
-                f" {_size(self.shared_bytes)} of it shared by all leaves",
+                f" {_size(self.shared_bytes)} of it shared by all leaves, "
+                f"{_work(self.flops)} per step",
                 self.optimizer,
             ]
         )
 
 
 def describe(tx: AnyTransformation, params: Params) -> Description:
-    """Show which transformations handle each leaf, and the size of the state.
+    """Show which transformations handle each leaf, their memory and their work.
 
-    No arrays are allocated.
+    No arrays are allocated, and nothing is run: floating-point operations are counted
+    in the traced formulas. The steps of a model are far more work: about 6 operations
+    for each param and token.
 
     Args:
         tx: any transformation.
@@ -83,6 +96,9 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     >>> description = steepest.describe(steepest.adamw(1e-3), shapes)
     >>> description.lines[0].memory, description.state_bytes
     (('bfloat16', 'float32'), 1572868)
+    >>> description = steepest.describe(steepest.muon(1e-3), shapes)
+    >>> print(description.lines[0].handled_by[0], round(description.flops / 512**3))
+    scale_by_polar 30
     """
     tx = as_inner("describe", "tx", tx)
     rows = jax.tree_util.tree_leaves_with_path(params)
@@ -97,8 +113,14 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
         else:
             kept[k].append(x)
     arrays = Leaves(params).arrays
-    known = zip(handlers(tx, params), groups_of(tx, params), arrays, strict=True)
-    handled = [(names, group) for names, group, p in known if p is not None]
+    known = zip(
+        handlers(tx, params),
+        groups_of(tx, params),
+        flops(tx, params),
+        arrays,
+        strict=True,
+    )
+    handled = [(by, group, work) for by, group, work, p in known if p is not None]
     lines = [
         LeafDescription(
             jax.tree_util.keystr(path) or "(the tree itself)",
@@ -108,8 +130,9 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
             tuple(sorted({str(x.dtype) for x in mine})),
             sum(map(_bytes, mine)),
             *group,
+            work,
         )
-        for (path, p), (by, group), mine in zip(rows, handled, kept, strict=True)
+        for (path, p), (by, group, work), mine in zip(rows, handled, kept, strict=True)
     ]
     size = sum(_bytes(p) for _, p in rows)
     return Description(tuple(lines), size, shared, repr(tx))
@@ -135,8 +158,8 @@ def _cells(line: LeafDescription) -> tuple[str, ...]:
     memory = ", ".join(line.memory) or "nothing"
     handled = ", ".join(line.handled_by) or "nothing"
     group = " > ".join(line.groups)
-    size = _size(line.bytes)
-    return line.path, shape, line.dtype, group, line.why, handled, memory, size
+    size, work = _size(line.bytes), _work(line.flops)
+    return line.path, shape, line.dtype, group, line.why, handled, memory, size, work
 
 
 def _without_empty_columns(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -146,8 +169,20 @@ def _without_empty_columns(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]
 
 
 def _aligned(row: tuple[str, ...], widths: list[int]) -> str:
-    *words, last = (x.ljust(n) for x, n in zip(row, widths, strict=True))
-    return "  ".join([*words, last.strip().rjust(widths[-1])])
+    pairs = list(zip(row, widths, strict=True))
+    words = [x.ljust(n) for x, n in pairs[:-_NUMBERS]]
+    return "  ".join([*words, *(x.rjust(n) for x, n in pairs[-_NUMBERS:])])
+
+
+def _work(flops: float | None) -> str:
+    """12_100_000_000 -> '12.1 GFLOP'."""
+    if flops is None:
+        return "unknown"
+    for unit in ("FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"):
+        if flops < 1000 or unit == "PFLOP":
+            break
+        flops /= 1000
+    return f"{flops:.0f} {unit}" if unit == "FLOP" else f"{flops:.1f} {unit}"
 
 
 def _size(count: int | float) -> str:

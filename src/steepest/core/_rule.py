@@ -29,13 +29,12 @@ from typing import Any, get_args, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, PyTree
 
 from ._mesh import MeshAxes
 from ._static import Static
 from ._transformation import EmptyState
-from ._types import Real, ScalarOrSchedule, Schedule
+from ._types import Param, Real, ScalarOrSchedule, Schedule
 
 T = TypeVar("T")
 
@@ -335,7 +334,7 @@ def is_schedule(x: object) -> bool:
     return isinstance(x, At) or (callable(x) and not isinstance(x, type))
 
 
-def only_real(g: Array | np.ndarray) -> str | None:
+def only_real(g: Param) -> str | None:
     """A `check_leaf` that refuses complex leaves.
 
     Args:

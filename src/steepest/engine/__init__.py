@@ -5,6 +5,8 @@ import typing as _typing
 from ..core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._cost import flops as flops
+    from ._flops import flops_of as flops_of
     from ._inspect import (
         handlers as handlers,
         Shown as Shown,

@@ -70,3 +70,13 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         ScaleBySoapState as ScaleBySoapState,
         soap as soap,
     )
+    from ._soap_muon import (
+        scale_by_soap_muon as scale_by_soap_muon,
+        ScaleBySoapMuonState as ScaleBySoapMuonState,
+        soap_muon as soap_muon,
+    )
+    from ._splus import (
+        scale_by_splus as scale_by_splus,
+        ScaleBySplusState as ScaleBySplusState,
+        splus as splus,
+    )

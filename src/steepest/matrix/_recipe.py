@@ -15,7 +15,12 @@ from jax.typing import DTypeLike
 
 from .. import check
 from ..combine import chain, partition
-from ..core import GradientTransformationExtraArgs, Param, Real, ScalarOrSchedule
+from ..core import (
+    GradientTransformationExtraArgs,
+    Param,
+    Real,
+    ScalarOrSchedule,
+)
 from ..engine import MaskOrFn
 from ..optimizers import adamw
 from ..transforms import add_decayed_weights, scale_by_learning_rate
@@ -32,6 +37,11 @@ class Rest(NamedTuple):
     weight_decay: ScalarOrSchedule | None  # by default that of the matrices
 
 
+def _nothing(words: Words) -> Sequence[GradientTransformationExtraArgs]:
+    """No transformations."""
+    return ()
+
+
 def grouped(
     name: str,
     matrices: Callable[[Words], Sequence[GradientTransformationExtraArgs]],
@@ -42,6 +52,8 @@ def grouped(
     stacked: str | None,
     routes: Mapping[str, str] | None,
     rest: Rest,
+    last: Callable[[Words], Sequence[GradientTransformationExtraArgs]] = _nothing,
+    others: Callable[[MaskOrFn], GradientTransformationExtraArgs] | None = None,
 ) -> GradientTransformationExtraArgs:
     """An optimizer for the matrices of hidden layers, and AdamW for all other leaves.
 
@@ -60,6 +72,9 @@ def grouped(
         stacked: a pattern for leaves whose first axis indexes layers.
         routes: maps a pattern to `name`, "adam", or a word for each axis.
         rest: the numbers of AdamW.
+        last: makes the transformations that follow weight decay, from the words.
+        others: makes the optimizer of all other leaves, instead of AdamW, from the mask
+            of weight decay.
     """
     check_rest(name, rest)
     sorting = Sorting(name, stacked, routes)
@@ -68,10 +83,13 @@ def grouped(
         label: chain(
             *matrices(words),
             add_decayed_weights(weight_decay, decays),
+            *last(words),
             scale_by_learning_rate(check.rate_given(name, learning_rate)),
         )
         for label, words in sorting.sides.items()
     }
+    if others is not None:
+        return partition({**parts, ADAM: others(decays)}, sorting)
     rate = learning_rate if rest.learning_rate is None else rest.learning_rate
     decay = weight_decay if rest.weight_decay is None else rest.weight_decay
     return beside_adamw(sorting, parts, rate, decay, decays, mu_dtype, rest)

@@ -24,7 +24,7 @@ from ._groups import Words
 from ._recipe import folded
 
 # For rows and columns: a square array, or `None` if the side has none.
-Sides = tuple[Float[Array, "m m"] | None, Float[Array, "n n"] | None]
+Sides = tuple[Float[Array, "*stack m m"] | None, Float[Array, "*stack n n"] | None]
 Basis = Literal["qr", "rotation"]  # how a basis is corrected
 Factors = Literal["shampoo", "kl"]  # whether a factor is whitened by the other side
 LONGEST = 10_000  # a longer side has no square array

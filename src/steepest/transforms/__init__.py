@@ -41,6 +41,11 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         ScaleByDistanceOverGradientsState as ScaleByDistanceOverGradientsState,
     )
     from ._ema import ema as ema, EmaState as EmaState
+    from ._ema_params import (
+        ema_eval_params as ema_eval_params,
+        ema_params as ema_params,
+        EmaParamsState as EmaParamsState,
+    )
     from ._freeze import freeze as freeze, selective_transform as selective_transform
     from ._identity import (
         identity as identity,

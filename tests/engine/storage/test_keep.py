@@ -2,6 +2,7 @@
 
 import inspect
 import pickle
+import re
 
 import jax
 import jax.numpy as jnp
@@ -51,6 +52,10 @@ def test_a_recipe_of_the_user():
         recipe(0.1, memory_dtype=jnp.bfloat16)
 
 
+# Bases are not orthogonal in half precision, and factors have no small eigenvalues.
+EXACT = re.compile(r"ns_coeffs|\.(factors|bases|roots|eigenvalues|radius|bounds)\b")
+
+
 @over(KEEPING)
 def test_all_its_memory_in_one_dtype(row):
     tx, p = row.make(memory_dtype=jnp.bfloat16), few_params()
@@ -59,7 +64,7 @@ def test_all_its_memory_in_one_dtype(row):
     memory = state[0] if row.maker is steepest.lbfgs else state
     rows = jax.tree_util.tree_leaves_with_path(memory)
     wide = [path for path, x in rows if x.ndim and x.dtype == jnp.float32]
-    assert not [path for path in wide if "ns_coeffs" not in jax.tree_util.keystr(path)]
+    assert not [path for path in wide if not EXACT.search(jax.tree_util.keystr(path))]
     _, new = jax.eval_shape(tx.update, gradients(p), state, p)
     assert typeof(new) == typeof(state)
 

@@ -27,6 +27,8 @@ class WrapperInfo(NamedTuple):
     name: str
     tx: AnyTransformation  # the wrapped transformation
     at: str  # the field of the wrapper's state with the state of `tx`; "" if it is it
+    # The params -> the shapes that `tx` sees, if they are not those of the params.
+    seen: Callable[[Params], Params] | None = None
 
     def inner(self, state: OptState) -> OptState:
         """The state of `tx`, from the state of the wrapper."""
