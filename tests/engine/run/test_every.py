@@ -9,7 +9,7 @@ import pytest
 
 from steepest.core import Every, Matrix, Rule
 from steepest.engine import lift
-from steepest.engine.run._every import Turns
+from steepest.engine.run._every import _divided, Turns, Work
 from steepest.numerics import zero_count
 
 SHAPES = {"a": (3, 5), "b": (5, 3), "layers": (4, 3, 5), "square": (3, 3)}
@@ -75,7 +75,7 @@ def _ages(seen, name, side):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
 def test_each_matrix_has_its_turn(compiled):
-    """Eight sides of length 3, in four turns of two; a side without memory is left."""
+    """Eight sides of length 3 in two of four steps; a side without memory is left."""
     seen = _run(lift(_rule(k="k")), 9, compiled)
     ages = np.concatenate(
         [_ages(seen, "a", 0), _ages(seen, "b", 1), _ages(seen, "layers", 0)]
@@ -84,35 +84,42 @@ def test_each_matrix_has_its_turn(compiled):
     )
     assert ages.shape == (9, 8)
     changed = np.diff(np.concatenate([np.zeros((1, 8)), ages]), axis=0) > 0
-    assert (changed.sum(axis=1) == 2).all()  # all steps do the same work
-    assert (ages.max(axis=1) == np.arange(1, 10)).all()
+    assert changed.sum(axis=1).tolist() == [4, 4, 0, 0, 4, 4, 0, 0, 4]
     for t in range(3, 9):
-        assert (ages[t] > t - 3).all()  # every fourth step or more often
+        assert (ages[t] > t - 3).all()  # every fourth step
     assert seen[-1]["a"][1] is None
 
 
-def test_fewer_matrices_than_steps():
-    """The only side of length 5: one step in four."""
+def test_the_others_have_their_turns_in_other_steps():
+    """The only side of length 5."""
     ages = _ages(_run(lift(_rule(k="k")), 9, True), "b", 0)[:, 0]
-    assert ages.tolist() == [1, 1, 1, 1, 5, 5, 5, 5, 9]
+    assert ages.tolist() == [0, 0, 3, 3, 3, 3, 7, 7, 7]
 
 
 @pytest.mark.parametrize(
-    "sizes, k, width, count, period",
+    "works, k, turns",
     [
-        ((1,) * 60, 10, 6, 10, 10),
-        ((12, 12), 10, 3, 8, 8),
-        ((12,), 10, 2, 6, 6),
-        ((1,), 10, 1, 1, 10),
-        ((3, 2), 1, 5, 1, 1),
-        ((3, 4), 3, 3, 3, 3),
+        # The sides of GPT-2: 60 of 768, 12 of 2304 and 24 of 3072.
+        ([(60, 768), (12, 2304), (24, 3072)], 10, [(0, 1), (1, 2), (3, 6)]),
+        ([(60, 768)], 10, [(0, 10)]),
+        ([(1, 768)], 10, [(0, 1)]),
+        ([(3, 8), (2, 4)], 1, [(0, 1), (0, 1)]),
+        ([(9, 8), (9, 4), (9, 2)], 2, [(0, 1), (1, 1), (0, 1)]),
     ],
 )
-def test_turns(sizes, k, width, count, period):
-    turns = Turns(sizes, k)
-    assert (turns.width, turns.count, turns.period) == (width, count, period)
+def test_steps_are_divided_by_work(works, k, turns):
+    works = [Work(n, n * d**3) for n, d in works]
+    assert _divided(works, k) == [Turns(first, count, k) for first, count in turns]
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 60, (12, 12), (12,), (1,), (3, 2), (3, 4)])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_every_matrix_is_in_a_window(sizes, count):
+    count = min(count, sum(sizes))
+    windows = Turns(0, count, 10).windows(sizes)
+    width = -(-sum(sizes) // count)
     members = set()
-    for window in turns.windows:
+    for window in windows:
         assert sum(b - a for _, a, b in window) == width
         members |= {(j, i) for j, a, b in window for i in range(a, b)}
     assert members == {(j, i) for j, size in enumerate(sizes) for i in range(size)}
