@@ -234,7 +234,8 @@ def main() -> None:
         measure, name, peer = PARTS[part]
         torch = peers.torch_turns(SHORT_ROW if part == "muon" else ROW)
         tree = (TINY if args.quick else TREES)[name]
-        record.trees[name] = tree.describe()
+        shown = matrix.hidden(tree) if part.startswith("matrix") else tree
+        record.trees[shown.name] = shown.describe()
         rows = list(measure(tree, {"torch": torch[peer]} if peer in torch else {}))
         new = {(row.tree, row.optimizer) for row in rows}
         old = [row for row in record.rows if (row.tree, row.optimizer) not in new]

@@ -23,6 +23,11 @@ FAST: dict[str, tuple[Make, int]] = {
     "soap every step": (partial(steepest.soap, b1=0.9, b2=0.9, **OFTEN), 200),
     "soap fresh": (partial(steepest.soap, fresh=True, **OFTEN), 300),
     "soap rotation": (partial(steepest.soap, basis="rotation", **OFTEN), 350),
+    "soap kl": (partial(steepest.soap, factors="kl", fresh=True, **OFTEN), 400),
+    "shampoo": (partial(steepest.shampoo, frequency=10, **PLAIN), 350),
+    "shampoo kl": (partial(steepest.shampoo, factors="kl", **OFTEN), 350),
+    "psgd": (partial(steepest.psgd, **PLAIN), 400),
+    "kron": (partial(steepest.kron, **PLAIN), 450),
 }
 RATES = np.logspace(-2, 0.25, 12)
 
