@@ -37,6 +37,7 @@ def test_no_class_is_missing():
     assert len(SHARED) > 60
     alone = sorted(_OURS.keys() - _THEIRS.keys())
     assert [x for x in alone if x.endswith("State")] == [
+        "EmaParamsState",
         "GuardState",
         "HyperballState",
         "MarsState",
@@ -46,10 +47,17 @@ def test_no_class_is_missing():
         "ScaleByApolloState",
         "ScaleByDion2State",
         "ScaleByFiraState",
+        "ScaleByKlShampooState",
+        "ScaleByKlSoapState",
+        "ScaleByKronState",
         "ScaleByLmoState",
         "ScaleByNorMuonState",
         "ScaleByPolarState",
+        "ScaleByPsgdState",
+        "ScaleByShampooState",
+        "ScaleBySoapMuonState",
         "ScaleBySoapState",
+        "ScaleBySplusState",
         "WatchedState",
     ]
 

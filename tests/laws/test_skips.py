@@ -79,6 +79,7 @@ RUNS = {
     "route": "as `partition`",
     "selective_transform": "as `masked`",
     "lookahead": "may reset: see below",
+    "blocked": "over blocks of matrices",
     "cautious": "and masks its updates",
     "hyperball": "and restores norms",
     "mars": "with corrected gradients",

@@ -96,15 +96,15 @@ def test_bytes_per_element(shape, per_element):
 
 
 def test_matrices_take_turns():
-    """With a frequency of 2, each of two matrices changes its bases in every second
-    step.
-    """
-    p = {"a": W, "b": W + 1}
-    tx = steepest.scale_by_soap_muon(frequency=2)
+    """With a frequency of 4, one of the four sides changes its basis in each step."""
+    square = W[:, : len(W)] if W.shape[0] <= W.shape[1] else W[: W.shape[1]]
+    p = {"a": square, "b": square + 1}
+    tx = steepest.scale_by_soap_muon(frequency=4)
     state, changed = tx.init(p), []
-    for g in _gradients(p, 6):
+    for g in _gradients(p, 9):
+        pairs = [(k, side) for k in p for side in (0, 1)]
         old = state.bases
         _, state = tx.update(g, state)
-        same = lambda x, y: np.array_equal(x[0], y[0])
-        changed.append([not same(old[k], state.bases[k]) for k in p])
-    assert all(sum(row) == 1 for row in changed[2:])
+        new = state.bases
+        changed.append([not np.array_equal(old[k][i], new[k][i]) for k, i in pairs])
+    assert all(sum(row) == 1 for row in changed[4:])

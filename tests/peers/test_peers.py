@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import steepest
+from steepest.engine.run import _every, _formula, _stacks
 
 from ._cases import DATA, gradients, movements, Peer, PEERS, start, STEPS, STORED
 from ._ours import GIVEN, OURS, WAITING
@@ -72,10 +73,16 @@ def given(name):
     if name not in GIVEN:
         yield
         return
-    jax.clear_caches()
+    forget()
     with mock.patch(*GIVEN[name]):
         yield
-    jax.clear_caches()
+    forget()
+
+
+def forget():
+    """Trace our formulas again. JAX's other caches stay: the other tests need them."""
+    for cached in (_every._changing, _formula.joined, _stacks.stacking):
+        cached.cache_clear()
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -72,5 +72,5 @@ _within = {f"scale_by_{name}" for name in _INSIDE}
 DISTINCT = ZOO + [row for row in PARTS if row.name not in _within]
 
 everyone = over(ZOO + PARTS)
-distinct = over(DISTINCT)
-optimizers = over(ZOO)
+distinct = over([row for row in DISTINCT if not row.light])
+optimizers = over([row for row in ZOO if not row.light])

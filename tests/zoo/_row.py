@@ -57,6 +57,14 @@ class Row:
         name = self.maker.__name__
         return f"{name}_{self.variant}" if self.variant else name
 
+    @property
+    def light(self) -> bool:
+        """Whether only the quick laws test it: variants of optimizers of matrices.
+
+        They take longest to compile, and most of their code is that of another row.
+        """
+        return bool(self.variant) and ".matrix." in self.maker.__module__
+
     def make(self, **hyper: Any) -> steepest.GradientTransformation:
         """The transformation, with the extra arguments it needs: see `fed`."""
         tx = self.maker(**{**self.hyper, **self.options, **hyper})
