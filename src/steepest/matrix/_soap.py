@@ -139,8 +139,8 @@ def scale_by_soap(
             `factors="kl"`, `lambda` are then the eigenvalues of the factors when a
             basis changed last.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
-            `rotation`, by first-order rotations, which is faster on accelerators, and
-            more precise if `frequency` is 1, but worse if it is above 2.
+            `rotation`, first-order rotations, which are products only. They are more
+            precise if `frequency` is 1, and less precise if it is above 2.
         one_sided: whether only the shorter side of a matrix has a basis.
         longest: a side with more elements has no basis.
         words: `in` or `out` for each of the last axes, equal words together. The layer
@@ -275,8 +275,8 @@ def soap(
         fresh: whether the gradient enters the factors before the bases change and are
             used, as in newer implementations.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
-            `rotation`, by first-order rotations, which is faster on accelerators, and
-            more precise if `frequency` is 1, but worse if it is above 2.
+            `rotation`, first-order rotations, which are products only. They are more
+            precise if `frequency` is 1, and less precise if it is above 2.
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.

@@ -137,8 +137,8 @@ def scale_by_soap_muon(
         frequency: number of steps between two corrections of a basis. If it is above 1,
             the matrices take turns, so that all steps take about as long.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
-            `rotation`, by first-order rotations, which is faster on accelerators, and
-            more precise if `frequency` is 1, but worse if it is above 2.
+            `rotation`, first-order rotations, which are products only. They are more
+            precise if `frequency` is 1, and less precise if it is above 2.
         one_sided: whether only the shorter side of a matrix has a basis.
         longest: a side with more elements has no basis.
         coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
@@ -251,8 +251,8 @@ def soap_muon(
         frequency: number of steps between two corrections of a basis. If it is above 1,
             the matrices take turns, so that all steps take about as long.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
-            `rotation`, by first-order rotations, which is faster on accelerators, and
-            more precise if `frequency` is 1, but worse if it is above 2.
+            `rotation`, first-order rotations, which are products only. They are more
+            precise if `frequency` is 1, and less precise if it is above 2.
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.
