@@ -42,15 +42,21 @@ OPTIMIZERS = {
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_any_optimizer_goes_down_and_compiles_once(name):
+    calls = []
+
+    def counted(p, x, y):
+        calls.append(len(values))  # only called while a step is traced
+        return error(p, x, y)
+
     tx = OPTIMIZERS[name]()
-    step = make_train_step(error, tx)
+    step = make_train_step(counted, tx)
     p, state = _begin(tx)
     values = []
     for _ in range(25):
         p, state, value = step(p, state, X, Y)
         values.append(float(value))
     assert values[-1] < 0.2 * values[0]
-    assert step._cache_size() == 1
+    assert set(calls) == {0}
 
 
 def test_it_is_the_loop_that_one_would_write():
