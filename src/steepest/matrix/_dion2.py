@@ -33,7 +33,7 @@ from ..numerics import (
 )
 from ._groups import PLAIN, Words
 from ._muon import scale_by_shape
-from ._recipe import folded, grouped, NotMatrix, Rest
+from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
 from ._sizes import Scale, SCALES
 
 Side = Literal["short", "in", "out"]
@@ -43,11 +43,6 @@ class ScaleByDion2State(NamedTuple):
     """State of Dion2: one array per leaf."""
 
     mu: Updates  # sum of the gradients; rows that were used have decayed
-
-
-def same_formula(g: Array) -> Array:
-    """`u = g`."""
-    return g
 
 
 def dion2_formula(
@@ -288,7 +283,7 @@ def _dion2(
     return lift(
         Rule(
             name,
-            same_formula,
+            unchanged,
             ScaleByDion2State,
             memory={"mu": first_moment(mu_dtype)},
             numbers={

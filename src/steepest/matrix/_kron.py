@@ -37,7 +37,7 @@ from ..numerics import (
 )
 from ..transforms import scale
 from ._groups import PLAIN, Words
-from ._recipe import grouped, Rest
+from ._recipe import grouped, Rest, unchanged
 from ._whitening import (
     as_matrix,
     balanced,
@@ -49,7 +49,6 @@ from ._whitening import (
     mean_of,
     NotReal,
     times,
-    unchanged,
     whitened,
 )
 

@@ -34,7 +34,7 @@ from ._kl import (
     kl_shampoo_numbers,
     kl_shampoo_paper_formula,
 )
-from ._recipe import folded, grouped, NotMatrix, Rest
+from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
 from ._roots import (
     first_roots,
     first_tracked,
@@ -54,7 +54,6 @@ from ._sides import (
     first_or_next_basis,
     LONGEST,
     next_basis,
-    unchanged,
     zero_factors,
 )
 

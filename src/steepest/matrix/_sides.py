@@ -129,8 +129,3 @@ def at_intervals(
     """
     when = {"k": "frequency"} if rolled else {"due": "due"}
     return Every(change, writes=writes, sides=True, **when)
-
-
-def unchanged(g: Array) -> Array:
-    """`u = g`: all is left to the matrix formula."""
-    return g

@@ -39,7 +39,7 @@ from ._kl import (
     kl_soap_paper_formula,
     next_eigenbasis,
 )
-from ._recipe import folded, grouped, NotMatrix, Rest
+from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
 from ._rotated_adam import (
     fresh_factors,
     fresh_formula,
@@ -56,7 +56,6 @@ from ._sides import (
     first_or_next_basis,
     LONGEST,
     next_basis,
-    unchanged,
     zero_factors,
 )
 

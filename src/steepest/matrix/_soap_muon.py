@@ -42,7 +42,7 @@ from ..numerics import (
 )
 from ._groups import PLAIN, Words
 from ._muon import Scale, scale_by_shape
-from ._recipe import folded, grouped, NotMatrix, Rest
+from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
 from ._sides import (
     Basis,
     first_bases,
@@ -54,7 +54,6 @@ from ._sides import (
     Sides,
     zero_factors,
 )
-from ._soap import unchanged
 
 
 class ScaleBySoapMuonState(NamedTuple):

@@ -43,7 +43,7 @@ from ..transforms import (
     scale_by_learning_rate,
 )
 from ._groups import PLAIN, Words
-from ._recipe import folded, grouped, NotMatrix, Rest
+from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
 from ._sides import (
     first_bases,
     LONGEST,
@@ -53,7 +53,6 @@ from ._sides import (
     Sides,
     zero_factors,
 )
-from ._soap import unchanged
 from ._soap_muon import counted
 
 Others = Literal["adam", "sign"]

@@ -162,8 +162,3 @@ def is_due(count: Array, frequency: int) -> Array:
 
     t = count.astype(float)
     return fits(t + 1) > fits(t)
-
-
-def unchanged(g: Array) -> Array:
-    """`u = g`: all is left to the matrix formulas."""
-    return g

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ._matmul import exact_gram as gram, exact_product as times, product_error
+from ._spectral import spectral_norm
 
 Square: TypeAlias = Float[Array, "d d"]
 
@@ -145,7 +146,7 @@ def rotated_basis(a: Square, basis: Square) -> Square:
 
 def _rotation(k: Square) -> Square:
     """`(I + K) (I - K^2)^(-1/2)` for an antisymmetric `K`, scaled to a norm of 1."""
-    k = k / jnp.maximum(1, _norm(k))
+    k = k / jnp.maximum(1, 1.05 * spectral_norm(k))  # which may be a little low
     square = -times(k, k)  # eigenvalues from 0 to 1
     # A polynomial for (1 + s)^(-1/2), at most 0.5% off for s in [0, 1.1].
     root = _eye(k) - 0.441876 * square + 0.148494 * times(square, square)
@@ -155,15 +156,6 @@ def _rotation(k: Square) -> Square:
 def _polished(q: Square) -> Square:
     """One step of Newton-Schulz towards orthogonal columns: squares the error."""
     return 1.5 * q - 0.5 * times(q, times(q.T, q))
-
-
-def _norm(k: Square) -> Float[Array, ""]:
-    """About the largest singular value, by a few steps of the power method."""
-    x = jnp.ones((len(k), 1), k.dtype)
-    for _ in range(6):
-        x = k.T @ (k @ x)
-        x = x / jnp.maximum(jnp.sqrt(jnp.sum(x * x)), jnp.finfo(k.dtype).tiny)
-    return 1.05 * jnp.sqrt(jnp.sum(jnp.square(k @ x)))
 
 
 def _scaled(a: Square) -> Square:
