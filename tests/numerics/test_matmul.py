@@ -5,7 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.numerics import between_bases, exact_gram, exact_product
+from steepest.numerics import (
+    between_bases,
+    exact_gram,
+    exact_product,
+    rounded_gram,
+    rounded_to_half,
+    times_rounded,
+)
 
 
 @pytest.fixture
@@ -33,7 +40,46 @@ def test_products_in_halves(on_a_gpu, scale):
     )
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
+def test_rounded_matrices(on_a_gpu, scale):
+    """Products of a rounded matrix are those of its value, not of the original."""
+    rng = np.random.RandomState(0)
+    x, a = rng.randn(40, 60) * scale, rng.randn(30, 40)
+    rounded = rounded_to_half(jnp.asarray(x, jnp.float32))
+    value = np.float64(rounded.matrix)
+    assert rounded.values.dtype == jnp.float16
+    np.testing.assert_allclose(value / scale, x / scale, rtol=2**-11, atol=1e-7)
+    gram = rounded_gram(rounded) / scale**2
+    np.testing.assert_allclose(gram, value @ value.T / scale**2, atol=5e-5)
+    columns = rounded_gram(rounded.T) / scale**2
+    np.testing.assert_allclose(columns, value.T @ value / scale**2, atol=5e-5)
+    product = times_rounded(jnp.asarray(a, jnp.float32), rounded) / scale
+    np.testing.assert_allclose(product, a @ value / scale, atol=3e-5)
+
+
+def test_a_rounded_gram_keeps_small_eigenvalues(on_a_gpu):
+    """The factors are rounded alike, so noise enters by its square."""
+    x = np.random.RandomState(0).randn(40, 60)
+    x[-1] = x[0] + x[1]
+    rounded = rounded_to_half(jnp.asarray(x, jnp.float32))
+    values = np.linalg.eigvalsh(np.float64(rounded_gram(rounded)))
+    assert abs(values[0]) < 1e-6 * values.mean()
+
+
+@pytest.mark.parametrize("name", ["exact_gram", "times_rounded"])
+def test_no_conversion_to_float16_and_back(on_a_gpu, name):
+    """XLA removes such a pair on GPUs, and the second half would be zero."""
+    one = rounded_to_half(jnp.eye(4))
+    f = exact_gram if name == "exact_gram" else lambda a: times_rounded(a, one)
+    lines = jax.make_jaxpr(f)(jnp.eye(4)).jaxpr.eqns
+    assert "reduce_precision" in {line.primitive.name for line in lines}
+    half = [line for line in lines if line.invars[0].aval.dtype == jnp.float16]
+    assert half
+    assert "convert_element_type" not in {line.primitive.name for line in half}
+
+
 def test_zeros_in_halves(on_a_gpu):
     x = jnp.zeros((3, 4))
     assert not exact_gram(x).any()
+    assert not rounded_gram(rounded_to_half(x)).any()
     assert not between_bases(None, x, jnp.eye(4)).any()

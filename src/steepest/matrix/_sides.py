@@ -15,9 +15,10 @@ from ..numerics import (
     between_bases,
     eigenbasis,
     ema,
-    exact_gram,
     iterated_basis,
     rotated_basis,
+    rounded_gram,
+    rounded_to_half,
     wide_dtype,
 )
 from ._groups import Words
@@ -65,12 +66,15 @@ first_bases = PerSide(jnp.eye)
 def outer_products(g: Array, like: Sides) -> Sides:
     """`g g^T` and `g^T g`, for the sides that `like` has.
 
+    On a GPU, `g` is rounded to 11 bits first. That is far below its noise.
+
     Args:
         g: a matrix.
         like: an array for each side, or `None`.
     """
-    rows = None if like[0] is None else exact_gram(g)
-    columns = None if like[1] is None else exact_gram(g.T)
+    x = rounded_to_half(g)
+    rows = None if like[0] is None else rounded_gram(x)
+    columns = None if like[1] is None else rounded_gram(x.T)
     return rows, columns
 
 

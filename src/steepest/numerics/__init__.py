@@ -59,6 +59,9 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         exact_gram as exact_gram,
         exact_product as exact_product,
         product_error as product_error,
+        rounded_gram as rounded_gram,
+        rounded_to_half as rounded_to_half,
+        times_rounded as times_rounded,
     )
     from ._moments import (
         abs_sq as abs_sq,

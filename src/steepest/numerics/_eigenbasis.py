@@ -15,7 +15,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ._matmul import exact_gram as gram, exact_product as times, product_error
+from ._matmul import (
+    exact_product as times,
+    product_error,
+    rounded_gram,
+    rounded_to_half,
+    times_rounded,
+)
 from ._spectral import spectral_norm
 
 Square: TypeAlias = Float[Array, "d d"]
@@ -65,30 +71,37 @@ def orthonormal_rows(x: Square) -> Square:
     """The rows of `x`, orthogonalized one after the other.
 
         x <- C^-1 x           C C^T = x x^T + s I,           until x x^T is about I
+        x <- x + (I - x x^T) x / 2
 
     The Cholesky factor `C` of a matrix of squares loses half of the digits. The shift
-    `s` keeps it real, and another pass recovers the digits. A basis that follows a
-    matrix needs one pass, or two if eigenvalues differ by more than 1000 times.
+    `s` keeps it real, and another pass recovers the digits. One pass is enough if
+    eigenvalues differ by less than 100 times, two up to 10,000 times. The last line
+    squares the error that remains, in a fraction of the time of a pass.
 
     Args:
         x: a matrix. Rows may be almost parallel, and have any length but zero.
     """
     eps = float(jnp.finfo(x.dtype).eps)
-    shift, enough = 100 * eps, eps**0.5
+    # The last line squares an error of `enough`: to below 0.0001 in float32.
+    shift, enough = 100 * eps, eps**0.25 / 2
 
     def one_pass(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, _, passes = state
-        factor = inverse_cholesky(gram(x) + shift * _eye(x))
+        # The basis is approximate anyway. That of the rounded rows is as good.
+        rows = rounded_to_half(x)
+        factor = inverse_cholesky(rounded_gram(rows) + shift * _eye(x))
         # The new `x x^T` is `I - shift factor factor^T`, but for rounding.
         error = shift * jnp.max(jnp.sum(factor * factor, axis=1))
-        return times(factor, x), error, passes + 1
+        return times_rounded(factor, rows), error, passes + 1
 
     def is_rough(state: tuple[Array, Array, Array]) -> Array:
         _, error, passes = state
         return (error > enough) & (passes < _MOST_PASSES)
 
     start = (_normalized(x), jnp.ones((), x.dtype), jnp.zeros((), jnp.int32))
-    return _normalized(jax.lax.while_loop(is_rough, one_pass, start)[0])
+    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start)[0])
+    error = _eye(x) - rounded_gram(rows)
+    return _normalized(rows.matrix + times_rounded(error / 2, rows))
 
 
 _MOST_PASSES = 5

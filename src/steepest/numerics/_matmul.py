@@ -4,6 +4,8 @@ By default, GPUs and TPUs round the factors of a product of float32 matrices to 
 bits.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
@@ -43,13 +45,74 @@ def exact_gram(x: Float[Array, "m n"]) -> Float[Array, "m m"]:
     Args:
         x: a real matrix.
     """
-    if not _is_rounded(x) or jax.default_backend() != "gpu":
+    if not _is_halved(x):
         return exact_product(x, x.T)
     x, scale = _moderate(x)
-    high = x.astype(jnp.float16)
-    low = ((x - high.astype(x.dtype)) * _LOW).astype(jnp.float16)
+    high, low = _two_halves(x)
     cross = _half_product(high, low.T) / _LOW
     return scale * scale * (_half_product(high, high.T) + cross + cross.T)
+
+
+class Rounded(NamedTuple):
+    """A matrix `scale values`. On a GPU, `values` is in float16.
+
+    Products of float16 matrices with sums in float32 are exact but for the sums, and
+    nine times as fast as those of float32 on an H200.
+    """
+
+    values: Float[Array, "m n"]
+    scale: Float[Array, ""]  # a power of 2
+
+    @property
+    def matrix(self) -> Float[Array, "m n"]:
+        """The matrix in the dtype of `scale`."""
+        return self.scale * self.values.astype(self.scale.dtype)
+
+    @property
+    def T(self) -> "Rounded":
+        """The transpose."""
+        return Rounded(self.values.T, self.scale)
+
+
+def rounded_to_half(x: Float[Array, "m n"]) -> Rounded:
+    """`x`, rounded to 11 bits on a GPU.
+
+    Args:
+        x: a matrix.
+    """
+    if not _is_halved(x):
+        return Rounded(x, jnp.ones((), x.dtype))
+    x, scale = _moderate(x)
+    return Rounded(_in_eleven_bits(x).astype(jnp.float16), scale)
+
+
+def rounded_gram(x: Rounded) -> Float[Array, "m m"]:
+    """`x x^T` of a rounded matrix, without further rounding but in the sums.
+
+    Both factors are rounded alike. So the rounding makes no eigenvalue negative, and
+    changes those near zero by its square: less than the sums do.
+
+    Args:
+        x: a rounded matrix.
+    """
+    if x.values.dtype != jnp.float16:
+        return exact_product(x.values, x.values.T)
+    return x.scale * x.scale * _half_product(x.values, x.values.T)
+
+
+def times_rounded(a: Float[Array, "k m"], x: Rounded) -> Float[Array, "k n"]:
+    """`a x` with 16 bits of precision or more. On a GPU, `a` is the sum of two halves.
+
+    Args:
+        a: a matrix.
+        x: a rounded matrix.
+    """
+    if x.values.dtype != jnp.float16:
+        return exact_product(a, x.values)
+    a, scale = _moderate(a)
+    high, low = _two_halves(a)
+    both = _half_product(high, x.values) + _half_product(low, x.values) / _LOW
+    return scale * x.scale * both
 
 
 def between_bases(
@@ -64,7 +127,7 @@ def between_bases(
         x: a matrix.
         right: an orthogonal matrix; `None` for the identity.
     """
-    if not _is_rounded(x) or jax.default_backend() != "gpu":
+    if not _is_halved(x):
         x = x if left is None else left @ x
         return x if right is None else x @ right
     half = lambda y: y.astype(jnp.float16)
@@ -82,9 +145,31 @@ def _is_rounded(x: Inexact[Array, "..."]) -> bool:
     return x.dtype == jnp.float32 and jax.default_backend() != "cpu"
 
 
+def _is_halved(x: Inexact[Array, "..."]) -> bool:
+    """Whether products of float16 matrices replace those of `x`."""
+    return _is_rounded(x) and jax.default_backend() == "gpu"
+
+
+def _two_halves(x: Float[Array, "m n"]) -> tuple[Array, Array]:
+    """Two matrices in float16: `x` is the first plus the second over `_LOW`."""
+    high = _in_eleven_bits(x)
+    return high.astype(jnp.float16), ((x - high) * _LOW).astype(jnp.float16)
+
+
+def _in_eleven_bits(x: Float[Array, "m n"]) -> Float[Array, "m n"]:
+    """`x`, rounded to the precision of float16.
+
+    XLA would remove a conversion to float16 and back.
+    """
+    return jax.lax.reduce_precision(x, exponent_bits=5, mantissa_bits=10)
+
+
 def _moderate(x: Float[Array, "m n"]) -> tuple[Float[Array, "m n"], Float[Array, ""]]:
-    """`x` over its root mean square, so that float16 can hold it, and that number."""
-    size = jnp.sqrt(jnp.mean(jnp.square(x)))
+    """`x` over its root mean square, so that float16 can hold it, and that number.
+
+    The number is rounded to a power of 2, so the division is exact.
+    """
+    size = jax.lax.reduce_precision(jnp.sqrt(jnp.mean(jnp.square(x))), 8, 0)
     size = jnp.where(size > 0, size, 1)
     return x / size, size
 
