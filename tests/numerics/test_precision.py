@@ -54,3 +54,5 @@ def test_limited():
     assert limited(x)[2] == 3
     z = jnp.array([1e30 + 2j])
     assert jnp.isfinite(jnp.sum(jnp.abs(limited(z)) ** 2)) and limited(z)[0].imag == 2
+    broken = jnp.array([jnp.inf, -jnp.inf, jnp.nan])
+    np.testing.assert_array_equal(limited(broken), broken)

@@ -29,6 +29,7 @@ from ..numerics import (
     bias_corrections,
     ema,
     first_moment,
+    limited,
     root,
     sharded_like,
     wide_dtype,
@@ -38,7 +39,6 @@ from ..optimizers import adamw
 from ..transforms import add_decayed_weights, scale_by_learning_rate
 from ._averages import averaged, Averages, Indivisible, words_of
 from ._groups import ADAM, Words
-from ._low_rank import bounded
 
 
 class ScaleByAdamMiniState(NamedTuple):
@@ -76,7 +76,7 @@ def mini_formula(
     c2: Array,
 ) -> tuple[Array, Array, Array]:
     """One step of Adam-mini for one array, where `c = 1 - b^t`."""
-    g = bounded(g)
+    g = limited(g)
     mu = ema(mu, g, b1)
     nu = ema(nu, sharded_like(nu, partial(_mean_squares, words), g), b2)
     sizes = root(nu / c2) + eps

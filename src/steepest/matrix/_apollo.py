@@ -23,16 +23,15 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import quotient, zero_count
+from ..numerics import limited, quotient, zero_count
 from ._groups import PLAIN, Words
 from ._low_rank import (
     adam_small,
-    bounded,
     corrections,
     is_wide,
-    limited,
     norms,
     Small,
+    with_limited_growth,
 )
 from ._recipe import folded, grouped, NotMatrix, Rest
 
@@ -88,7 +87,7 @@ def apollo_formula(
     a, mu, nu = adam_small(r, mu, nu, b1, b2, eps)
     axis = 0 if scale_type == "channel" else None
     phi = quotient(norms(a, axis), norms(r, axis))
-    u, norm = limited(g * (phi if is_wide(g) else phi.mT), norm, growth)
+    u, norm = with_limited_growth(g * (phi if is_wide(g) else phi.mT), norm, growth)
     return scale**0.5 * c * u, mu, nu, norm
 
 
@@ -357,7 +356,7 @@ def _scale_by_apollo(
     return lift(
         Rule(
             name,
-            bounded,
+            limited,
             ScaleByApolloState,
             memory=small.memory,
             shared={"count": zero_count},

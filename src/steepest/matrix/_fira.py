@@ -24,16 +24,15 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import first_moment, quotient, zero_count
+from ..numerics import first_moment, limited, quotient, zero_count
 from ._groups import PLAIN, Words
 from ._low_rank import (
     adam_small,
-    bounded,
     corrections,
     is_wide,
-    limited,
     norms,
     Small,
+    with_limited_growth,
 )
 from ._recipe import folded, grouped, NotMatrix, Rest
 
@@ -88,7 +87,7 @@ def fira_formula(
     r = basis.conj().T @ x
     a, mu, nu = adam_small(r, mu, nu, b1, b2, eps)
     phi = quotient(norms(a, 0), norms(r, 0))
-    rest, norm = limited((x - basis @ r) * phi, norm, growth)
+    rest, norm = with_limited_growth((x - basis @ r) * phi, norm, growth)
     u = c * (basis @ a + rest)
     return u if is_wide(g) else u.mT, mu, nu, norm, basis
 
@@ -242,7 +241,7 @@ def _scale_by_fira(
     return lift(
         Rule(
             name,
-            bounded,
+            limited,
             ScaleByFiraState,
             memory={"basis": begin_basis, **small.memory},
             shared={"count": zero_count},

@@ -118,17 +118,6 @@ def is_wide(g: Array) -> bool:
     return g.shape[0] <= g.shape[1]
 
 
-def bounded(g: Array) -> Array:
-    """`g`, with elements above 7e16 in float32 set to that: their squares are finite.
-
-    Infinities stay, so that a broken gradient still shows.
-    """
-    if jnp.iscomplexobj(g):
-        return jax.lax.complex(bounded(g.real), bounded(g.imag))
-    top = 2.0 ** (7 * jnp.finfo(g.dtype).maxexp // 16)
-    return jnp.where(jnp.isinf(g), g, jnp.clip(g, -top, top))
-
-
 def norms(x: Array, axis: int | None = None) -> Array:
     """The Euclidean norm along an axis, or of the whole matrix, which has shape (1, 1).
 
@@ -141,7 +130,7 @@ def norms(x: Array, axis: int | None = None) -> Array:
     return most * sqrt_or_zero(jnp.sum(abs_sq(x * inverse), axis, keepdims=True))
 
 
-def limited(u: Array, norm: Array, growth: Real) -> tuple[Array, Array]:
+def with_limited_growth(u: Array, norm: Array, growth: Real) -> tuple[Array, Array]:
     """`u`, with a norm of at most `growth norm`, and its norm.
 
     No limit applies after a norm of zero, from which it could not grow.

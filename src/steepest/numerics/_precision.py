@@ -20,15 +20,16 @@ def wide_dtype(arrays: Sequence[Any]) -> np.dtype:
     return jnp.dtype(jnp.float64 if 64 in bits else jnp.float32)
 
 
-def limited(x: Inexact[Array, "..."]) -> Inexact[Array, "..."]:
-    """`x`, with elements so large that sums of squares would overflow cut off.
+def limited(g: Inexact[Array, "..."]) -> Inexact[Array, "..."]:
+    """`g`, with elements so large that sums of squares would overflow cut off.
 
     In float32, that is at 7e16: a matrix of them has squares that sum to 3e38.
+    Infinities stay, so that a broken gradient still shows.
 
     Args:
-        x: an array.
+        g: an array, such as a gradient.
     """
-    most = 2.0 ** (jnp.finfo(x.dtype).maxexp // 2 - 8)
-    if jnp.iscomplexobj(x):
-        return jax.lax.complex(limited(x.real), limited(x.imag))
-    return jnp.clip(x, -most, most)
+    if jnp.iscomplexobj(g):
+        return jax.lax.complex(limited(g.real), limited(g.imag))
+    most = 2.0 ** (7 * jnp.finfo(g.dtype).maxexp // 16)
+    return jnp.where(jnp.isinf(g), g, jnp.clip(g, -most, most))
