@@ -1,0 +1,3 @@
+"""The tests; `checked` is their type checker, named in `pyproject.toml`."""
+
+from ._typechecker import checked as checked

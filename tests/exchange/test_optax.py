@@ -93,7 +93,7 @@ def test_transformations_move(move, of, into, as_optax_does):
     "move, of, into",
     [(steepest.from_optax, optax, steepest), (steepest.to_optax, steepest, optax)],
 )
-def test_transformations_move_into_wrappers(move, of, into, as_optax_does):
+def test_transformations_move_into_wrappers(move, of, into, as_optax_does, compiles):
     """A mask of one library around an optimizer of the other, during a step."""
     mask = {"w": True, "b": False}
     tx = into.masked(move(of.adam(0.1)), mask)
@@ -103,8 +103,8 @@ def test_transformations_move_into_wrappers(move, of, into, as_optax_does):
     assert jax.tree.structure(state) == jax.tree.structure(kept)
     again = jax.jit(tx.update)
     state = again(P, state, P)[1]
-    again(P, state, P)
-    assert again._cache_size() == 1
+    with compiles(0):
+        again(P, state, P)
 
 
 def test_extra_arguments_move(as_optax_does):

@@ -120,10 +120,9 @@ def test_every_number_may_be_traced(row: Row):
     swept = jax.jit(jax.vmap(run))(jnp.array(factors))
     for i, factor in enumerate(factors):
         one = jax.tree.map(lambda x, i=i: x[i], swept)
+        # Outside `jit`, the other laws use the program for the factor 1 as well.
         jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, r, tiny),
-            one,
-            jax.jit(lambda factor=factor: run(factor))(),
+            lambda x, y: np.testing.assert_allclose(x, y, r, tiny), one, run(factor)
         )
 
 
@@ -140,17 +139,18 @@ def test_ensembles(row: Row):
 
 
 @optimizers
-def test_a_step_is_update_and_apply(row: Row):
+def test_a_step_is_update_and_apply(row: Row, compiles):
     tx, p = row.make(), few_params()
     step, q, state = steepest.make_step(tx), few_params(), tx.init(p)
-    for t in range(2):
-        q, state = step(q, state, gradients(p, t))
+    first, second = gradients(p, 0), gradients(p, 1)
+    q, state = step(q, state, first)
+    with compiles(0):
+        q, state = step(q, state, second)
     want, want_state = few_params(), tx.init(p)
     for t in range(2):
         u, want_state = tx.update(gradients(p, t), want_state, want)
         want = steepest.apply_updates(want, u)
     _close((q, state), (want, want_state), row.rounding)
-    assert step._cache_size() == 1
 
 
 @over([row for row in ZOO if row.maker.__name__ not in COPIES])

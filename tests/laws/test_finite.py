@@ -38,9 +38,11 @@ def _gradients(dtype, t):
     }
 
 
-# For parts of optimizers, only a narrow and a wide dtype.
-CASES = [(row, x) for row in ZOO for x in (("float32",) if row.light else HUGE)]
-CASES += [(row, x) for row in DISTINCT[len(ZOO) :] for x in ("float16", "float32")]
+# A narrow and a wide dtype; for optimizers also bfloat16 or float64, in turns.
+CASES = [(row, "float32") for row in DISTINCT]
+CASES += [(row, "float16") for row in DISTINCT if not row.light]
+_heavy = [row for row in ZOO if not row.light and not row.variant]
+CASES += [(row, ("bfloat16", "float64")[k % 2]) for k, row in enumerate(_heavy)]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 from ..zoo import distinct, everyone, gradients, over, params, PARTS, Row, typeof, ZOO
 
+# Not float16, which is as narrow as bfloat16: `test_finite` runs it.
 dtypes = pytest.mark.parametrize(
-    "dtype", ["float16", "bfloat16", "float32", "float64", "complex64"]
+    "dtype", ["bfloat16", "float32", "float64", "complex64"]
 )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -66,7 +67,17 @@ class Row:
         return bool(self.variant) and ".matrix." in self.maker.__module__
 
     def make(self, **hyper: Any) -> steepest.GradientTransformation:
-        """The transformation, with the extra arguments it needs: see `fed`."""
+        """The transformation, with the extra arguments it needs: see `fed`.
+
+        Without `hyper` it is the same object for all laws, and they share programs.
+        """
+        return self._make(hyper) if hyper else self._usual
+
+    @cached_property
+    def _usual(self) -> steepest.GradientTransformation:
+        return self._make({})
+
+    def _make(self, hyper: Mapping[str, Any]) -> steepest.GradientTransformation:
         tx = self.maker(**{**self.hyper, **self.options, **hyper})
         if self.random:
             tx = with_bare_keys(tx)

@@ -19,12 +19,13 @@ def test_old_buffers_are_given_up():
     assert not any(x.is_deleted() for x in jax.tree.leaves(grads))
 
 
-def test_one_compile_over_many_steps():
+def test_one_compile_over_many_steps(compiles):
     tx, p = steepest.adamw(steepest.cosine_decay_schedule(0.1, 100)), _params()
     step, state = steepest.make_step(tx), tx.init(p)
-    for _ in range(5):
-        p, state = step(p, state, _params())
-    assert step._cache_size() == 1
+    p, state = step(p, state, _params())
+    with compiles(0):
+        for _ in range(4):
+            p, state = step(p, state, _params())
 
 
 def test_extra_arguments_reach_the_transformation():
@@ -43,14 +44,15 @@ def test_inside_another_jit():
     assert p["b"][0] == jnp.float32(0.9)
 
 
-def test_both_params_of_lookahead_are_donated():
+def test_both_params_of_lookahead_are_donated(compiles):
     """They start equal, but in separate buffers."""
     tx = steepest.lookahead(steepest.adam(0.1), 2, 0.5)
     both = steepest.LookaheadParams.init_synced(_params())
     step, state = steepest.make_step(tx), tx.init(both)
-    for _ in range(3):
-        both, state = step(both, state, _params())
-    assert step._cache_size() == 1
+    both, state = step(both, state, _params())
+    with compiles(0):
+        for _ in range(2):
+            both, state = step(both, state, _params())
 
 
 def test_what_is_no_array_is_named():
