@@ -61,3 +61,4 @@ def test_everything_stays_finite(row: Row, dtype):
                 for x in jax.tree.leaves((u, state) if row.bounded else u):
                     assert np.isfinite(np.asarray(x, float)).all(), name
             assert typeof(state) == typeof(begin)
+            assert typeof(u) == typeof(p)
