@@ -113,6 +113,16 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         more_symmetric as more_symmetric,
         spectral_norm as spectral_norm,
     )
+    from ._split import (
+        at_random as at_random,
+        correction_dtype as correction_dtype,
+        is_half as is_half,
+        joined as joined,
+        landed as landed,
+        split as split,
+        way as way,
+        with_bits as with_bits,
+    )
     from ._xla import (
         after as after,
         computed_once as computed_once,
