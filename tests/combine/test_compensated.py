@@ -123,10 +123,10 @@ def test_steps_that_are_compiled_as_a_whole():
                 p, state = step(p, state, gradient(p, x))
             else:
                 p, state, _ = train(p, state, x)
-            wide = steepest.wide_params(p, state)
-            _equal(p, _half(wide))
+            _equal(p, _half(steepest.wide_params(p, state)))
+        got = steepest.wide_params(p, state)
         jax.tree.map(
-            lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), wide, want
+            lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), got, want
         )
 
 

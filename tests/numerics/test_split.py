@@ -16,7 +16,7 @@ LEAST = np.float32(3.3961775e38)  # the least number that bfloat16 rounds to inf
 
 def _floats():
     """Float32 numbers of every sign, exponent and upper mantissa; also inf and NaN."""
-    bits = np.arange(1 << 16, dtype=np.uint32)[:, None] << 16 | np.uint32(LOW)
+    bits = np.arange(1 << 16, dtype=np.uint32)[:, None] << 16 | np.array(LOW, np.uint32)
     return bits.ravel().view(np.float32)
 
 
@@ -86,7 +86,7 @@ def _pairs(dtype, seed=0):
     rng, n = np.random.default_rng(seed), 40_000
     w = rng.normal(size=n) * 2.0 ** rng.integers(-12, 12, n)
     w[:2000] = 2.0 ** rng.integers(-12, 12, 2000)  # powers of two
-    w = np.float32(w)
+    w = w.astype(np.float32)
     step = rng.normal(size=n) * np.abs(w) * 2.0 ** rng.integers(-30, 2, n)
     step[::4] = -w[::4] * (1 + rng.normal(size=n // 4) * 2.0**-22)
     p, c = _split(w, dtype, "int16")

@@ -27,8 +27,16 @@ from ..core import (
     Updates,
 )
 from ..engine import apply_updates, FUNCTIONS_OF_PARAMS, Leaves, WrapperInfo
-from ..numerics import correction_dtype, inlined, is_half, joined, key_from, landed
-from ..tree import random_like
+from ..numerics import (
+    correction_dtype,
+    dither,
+    inlined,
+    is_half,
+    joined,
+    key_from,
+    landed,
+    seeds,
+)
 
 _NAME = "compensated"
 
@@ -119,9 +127,9 @@ def compensated(
         # Not one expression with what follows: outside `jit` float32 training, too,
         # rounds the update before it adds it.
         sums = apply_updates([wide[k] for k in mine], [news[k] for k in mine])
-        now, noise = _noise(state.rng_key, [rests[k] for k in mine])
-        for k, x, z in zip(mine, sums, noise, strict=True):
-            news[k], rests[k] = _land(x, leaves.arrays[k], rests[k], z)
+        now, each = _seeds(state.rng_key, len(mine))
+        for k, x, seed in zip(mine, sums, each, strict=True):
+            news[k], rests[k] = _land(x, leaves.arrays[k], rests[k], seed)
         corrections = leaves.like(rests)
         return leaves.like(news), CompensatedState(inner_state, corrections, now)
 
@@ -143,7 +151,12 @@ def widened(tree: PyTree) -> PyTree:
 
 
 _join = inlined(joined)
-_land = inlined(lambda x, p, c, noise: landed(x.astype("float32"), p, c.dtype, noise))
+
+
+@inlined
+def _land(x: Array, p: Array, c: Array, seed: Array | None) -> tuple[Array, Array]:
+    noise = None if seed is None else dither(seed, x, jnp.uint8)
+    return landed(x.astype(jnp.float32), p, c.dtype, noise)
 
 
 def _is_narrow(x: Param) -> bool:
@@ -168,14 +181,14 @@ def _pairs(params: Params, corrections: PyTree) -> tuple[Leaves, list[Any]]:
     ]
 
 
-def _noise(
-    key: Array | None, corrections: list[Array]
-) -> tuple[Array | None, list[Array | None]]:
-    """The key of the next step, and random bits for each correction of 8 bits."""
+def _seeds(
+    key: Array | None, count: int
+) -> tuple[Array | None, list[Array] | list[None]]:
+    """The key of the next step, and a seed for each correction of 8 bits."""
     if key is None:
-        return None, [None] * len(corrections)
+        return None, [None] * count
     key, now = jax.random.split(key)
-    return key, random_like(now, corrections, jax.random.bits, jnp.uint8)
+    return key, list(seeds(now, count))
 
 
 def _of_wide(extra_args: dict[str, object], leaves: Leaves) -> dict[str, object]:

@@ -24,8 +24,7 @@ from ..core import (
     Updates,
 )
 from ..engine import apply_updates, Leaves, WrapperInfo
-from ..numerics import at_random, inlined, is_half, key_from, way
-from ..tree import random_like
+from ..numerics import at_random, dither, inlined, is_half, key_from, seeds, way
 from ._compensated import widened
 
 _NAME = "stochastic_rounding"
@@ -100,15 +99,17 @@ def stochastic_rounding(
         ps = [leaves.arrays[k] for k in mine]
         sums = apply_updates(widened(ps), [news[k] for k in mine])
         key, now = jax.random.split(state.rng_key)
-        noise = random_like(now, ps, jax.random.bits, jnp.uint16)
-        for k, x, p, z in zip(mine, sums, ps, noise, strict=True):
-            news[k] = _land(x, p, z)
+        for k, x, p, seed in zip(mine, sums, ps, seeds(now, len(ps)), strict=True):
+            news[k] = _land(x, p, seed)
         return leaves.like(news), StochasticRoundingState(inner_state, key)
 
     return Transformation(init, update, WrapperInfo(_NAME, tx, "inner_state"))
 
 
-_land = inlined(lambda x, p, noise: way(at_random(x, p.dtype, noise), p))
+@inlined
+def _land(x: Array, p: Array, seed: Array) -> Array:
+    noise = dither(seed, x, jnp.uint16)
+    return way(at_random(x.astype(jnp.float32), p.dtype, noise), p)
 
 
 def _is_rounded(p: Any, u: Any) -> bool:

@@ -27,6 +27,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         sum_over as sum_over,
         varying as varying,
     )
+    from ._dither import dither as dither, seeds as seeds
     from ._eigenbasis import (
         eigenbasis as eigenbasis,
         inverse_cholesky as inverse_cholesky,

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from ._dither import dither, seeds
 from ._split import at_random, is_half, with_bits
 
 
@@ -33,15 +34,15 @@ def rounded(
     >>> bool(abs(jnp.mean(up.astype(float)) - 0.001 / 0.0078125) < 0.05)
     True
     """
-    where = jax.typeof(x).sharding
     if is_half(dtype):
-        noise = jax.random.bits(key, x.shape, jnp.uint16, out_sharding=where)
+        noise = dither(seeds(key, 1)[0], x, jnp.uint16)
         return with_bits(at_random(x.astype(jnp.float32), dtype, noise), dtype)
     near = x.astype(dtype)
     rest = x - near.astype(x.dtype)
     towards = jnp.where(rest > 0, jnp.inf, -jnp.inf).astype(dtype)
     far = jnp.nextafter(near, towards)
     gap = jnp.abs(far.astype(x.dtype) - near.astype(x.dtype))
+    where = jax.typeof(x).sharding
     chance = jax.random.uniform(key, x.shape, x.dtype, out_sharding=where)
     # The largest number has no neighbour above it, and infinity has none at all.
     go = (chance * gap < jnp.abs(rest)) & jnp.isfinite(far) & jnp.isfinite(rest)
