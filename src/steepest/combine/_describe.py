@@ -10,9 +10,8 @@ from jax.tree_util import KeyPath
 from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
-from ..engine import flops, handlers, Leaves
+from ..engine import flops, handlers, Leaves, unresolved
 from ._groups import groups_of
-from ._resolution import unresolved
 
 _NUMBERS = 2  # the last columns of the table are aligned to the right
 

@@ -9,9 +9,8 @@ from jaxtyping import ArrayLike, PyTree
 
 from .. import check
 from ..combine import LookaheadParams
-from ..combine._resolution import unresolved
 from ..core import AnyTransformation, as_inner, OptState, Params, unusual
-from ..engine import apply_updates, Donated, unpack
+from ..engine import apply_updates, Donated, unpack, unresolved
 from ..microbatching import AccumulationType, microbatch
 from ..optimizers import value_and_grad_from_state
 from ..tree import conj

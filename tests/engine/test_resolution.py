@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import steepest
-from steepest.combine._resolution import unresolved
+from steepest.engine import unresolved
 
 HALF = {"w": jnp.full((4, 3), 0.5, jnp.bfloat16), "b": jnp.zeros(3, jnp.bfloat16)}
 

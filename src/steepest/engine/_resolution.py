@@ -9,9 +9,10 @@ from jax.core import Tracer
 from jaxtyping import Array
 
 from ..core import AnyTransformation, Params, Rule, ScalarOrSchedule
-from ..engine import Leaves, plan_of, wrapper_info
 from ..numerics import is_half, rms
-from ._parts import RATE
+from ._inspect import wrapper_info
+from .leaves import Leaves
+from .run import plan_of
 
 # Rules whose updates have entries of about 1, whatever the size of the gradient.
 _UNIT = {
@@ -22,13 +23,13 @@ _UNIT = {
 }
 # Rules and wrappers that do not make larger updates of those.
 _SMALLER = {
-    RATE,
     "add_decayed_weights",
     "apply_if_finite",
     "clip",
     "clip_by_global_norm",
     "guard",
     "MultiSteps",
+    "scale_by_learning_rate",
     "watched",
     "zero_nans",
 }
