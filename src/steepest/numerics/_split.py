@@ -87,7 +87,7 @@ def split(
     """
     kind = _HALVES[jnp.dtype(dtype)]
     bits = _bits_for(x, dtype, correction, None)
-    hi = _nearest(bits, kind)
+    hi = _nearest(bits)
     return with_bits(hi, dtype), _correction(bits, hi, correction, kind)
 
 
@@ -119,7 +119,7 @@ def landed(
     """
     kind = _HALVES[p.dtype]
     bits = _bits_for(x, p.dtype, dtype, noise)
-    u = way(_nearest(bits, kind), p)
+    u = way(_nearest(bits), p)
     there = _bits(_added(p, u))
     return u, _correction(bits, there, dtype, kind)
 
@@ -151,7 +151,7 @@ def at_random(
     """
     kind = _HALVES[jnp.dtype(dtype)]
     bits = _shortened(_extended(x, dtype), 16, noise, kind)
-    return _nearest(_limited(bits, kind), kind)
+    return _nearest(_limited(bits, kind))
 
 
 def with_bits(hi: UInt[Array, "..."], dtype: DTypeLike) -> Float[Array, "..."]:
@@ -255,10 +255,9 @@ def _limited(bits: UInt[Array, "..."], kind: _Half) -> UInt[Array, "..."]:
     return (bits & _SIGN) | size
 
 
-def _nearest(bits: UInt[Array, "..."], kind: _Half) -> UInt[Array, "..."]:
-    """The nearest half-precision bits; halves go away from zero."""
-    finite = (bits & _MAGNITUDE) < kind.infinity << 16
-    return (jnp.where(finite, bits + 0x8000, bits) >> 16).astype(jnp.uint16)
+def _nearest(bits: UInt[Array, "..."]) -> UInt[Array, "..."]:
+    """The nearest half-precision bits, of limited bits; halves go away from zero."""
+    return ((bits + 0x8000) >> 16).astype(jnp.uint16)
 
 
 def _joined_bits(
