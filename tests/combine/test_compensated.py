@@ -208,6 +208,18 @@ def test_in_other_wrappers(name):
     _equal(q, _half(want))
 
 
+@BITS
+def test_a_skipped_step_changes_no_bit(bits):
+    tx = steepest.guard(steepest.compensated(steepest.adam(1e-3), bits))
+    p, update = _weights(), jax.jit(tx.update)
+    u, state = update(p, tx.init(p), p)
+    p = steepest.apply_updates(p, u)
+    u, new = update(jax.tree.map(lambda x: x * jnp.nan, p), state, p)
+    _equal(steepest.apply_updates(p, u), p)
+    data = steepest.tree.unwrap_random_key_data
+    _equal(data(new.inner_state), data(state.inner_state))
+
+
 def test_around_multi_steps():
     """Between its steps the update is zero, and every bit stays."""
     tx, p = steepest.compensated(steepest.MultiSteps(steepest.sgd(1e-3), 2)), _weights()

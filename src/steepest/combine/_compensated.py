@@ -91,7 +91,7 @@ def compensated(
     0.8984375
     """
     tx = as_inner(_NAME, "inner", inner)
-    if bits not in (8, 16):
+    if not isinstance(bits, int) or bits not in (8, 16):
         raise ValueError(f"{_NAME}: bits is {bits!r}, expected 8 or 16.")
     dtype = correction_dtype(bits)
     first = key_from(_NAME, key) if bits == 8 else None
