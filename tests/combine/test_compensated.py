@@ -347,3 +347,5 @@ def test_a_state_of_other_params():
         tx.update(p, tx.init(_to(jnp.float32, p)), p)
     with pytest.raises(ValueError, match="is float32, and the state has a correction"):
         tx.update(p, tx.init(p), _to(jnp.float32, p))
+    with pytest.raises(ValueError, match=r"is int16, expected int8\. To change `bits`"):
+        steepest.compensated(steepest.sgd(0.1), 8).update(p, tx.init(p), p)

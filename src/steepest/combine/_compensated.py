@@ -112,7 +112,7 @@ def compensated(
         if params is None:
             raise missing(_NAME, "params")
         check.state_of(_NAME, CompensatedState, state)
-        leaves, rests = _pairs(params, state.corrections)
+        leaves, rests = _pairs(params, state.corrections, dtype)
         pairs = zip(leaves.arrays, rests, strict=True)
         wide = [p if c is None else _join(p, c) for p, c in pairs]
         us, inner_state = tx.update(
@@ -163,8 +163,10 @@ def _is_narrow(x: Param) -> bool:
     return hasattr(x, "dtype") and is_half(x.dtype)
 
 
-def _pairs(params: Params, corrections: PyTree) -> tuple[Leaves, list[Any]]:
-    """The leaves of the params, and their corrections."""
+def _pairs(
+    params: Params, corrections: PyTree, dtype: jnp.dtype
+) -> tuple[Leaves, list[Any]]:
+    """The leaves of the params, and their corrections, which must have this dtype."""
     leaves = Leaves(params, "params")
     leaves.check(_NAME)
     advice = "Make the state with `tx.init` of these params."
@@ -175,6 +177,13 @@ def _pairs(params: Params, corrections: PyTree) -> tuple[Leaves, list[Any]]:
             raise ValueError(
                 f"{_NAME}: leaf {leaves.path(k)} of the params is {p.dtype}, and the "
                 f"state has {has} for it. {advice}"
+            )
+        if p is not None and c is not None and c.dtype != dtype:
+            raise ValueError(
+                f"{_NAME}: the correction of leaf {leaves.path(k)} is {c.dtype}, "
+                f"expected {dtype}. To change `bits`, make a new state: "
+                "`from_wide_params(wide_params(params, state), params, tx.init(params))"
+                "`."
             )
     return leaves, [
         None if leaves.arrays[k] is None else c for k, c in enumerate(rests)
@@ -206,11 +215,11 @@ def _of_wide(extra_args: dict[str, object], leaves: Leaves) -> dict[str, object]
 
         return wide
 
-    known = {
-        name: at_narrow(extra_args[name], returns_tree)  # pyright: ignore
-        for name, returns_tree in FUNCTIONS_OF_PARAMS.items()
-        if callable(extra_args.get(name))
-    }
+    changed = dict(extra_args)
+    for name, returns_tree in FUNCTIONS_OF_PARAMS.items():
+        f = extra_args.get(name)
+        if callable(f):
+            changed[name] = at_narrow(f, returns_tree)
     if "grad" in extra_args:
-        known["grad"] = widened(extra_args["grad"])
-    return {**extra_args, **known}
+        changed["grad"] = widened(extra_args["grad"])
+    return changed

@@ -51,7 +51,8 @@ _HALVES = {
 
 def is_half(dtype: DTypeLike) -> bool:
     """Whether a dtype is bfloat16 or float16."""
-    return jnp.dtype(dtype) in _HALVES
+    floating = jnp.issubdtype(dtype, jnp.floating)  # not the dtype of a random key
+    return floating and jnp.dtype(dtype) in _HALVES
 
 
 def correction_dtype(bits: int) -> jnp.dtype:
@@ -103,10 +104,10 @@ def landed(
         u  = hi - p
         c  = x - hi                         in units of the last bit
 
-    The sum `p + u`, computed in float32, is exactly `hi`, if `x` is a float32 number
-    near `p` or a sum of such a number and a float32 number. There is one exception: if
-    `p` is a power of two and `x` has the other sign and is 2^16 times smaller, `p + u`
-    may be off by 2^-24 `p`. The correction is always relative to the true `p + u`.
+    Here `x` is the float32 sum of an update and of a number that `p` is nearest to.
+    Then `p + u`, computed in float32, is exactly `hi`, with one exception: if `p` is a
+    power of two, and `x` has the other sign and is 2^16 times smaller, `p + u` may be
+    off by 2^-24 `p`. The correction is relative to the true `p + u`.
 
     An `x` that would be rounded to infinity goes to the largest finite number.
 
