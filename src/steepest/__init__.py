@@ -39,6 +39,8 @@ if _typing.TYPE_CHECKING or not _lazy(
         blocked as blocked,
         cautious as cautious,
         chain as chain,
+        compensated as compensated,
+        CompensatedState as CompensatedState,
         conditionally_mask as conditionally_mask,
         conditionally_transform as conditionally_transform,
         ConditionallyMaskState as ConditionallyMaskState,
@@ -47,6 +49,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         describe as describe,
         Description as Description,
         flatten as flatten,
+        from_wide_params as from_wide_params,
         guard as guard,
         GuardState as GuardState,
         hyperball as hyperball,
@@ -70,8 +73,11 @@ if _typing.TYPE_CHECKING or not _lazy(
         ShouldSkipUpdateFunction as ShouldSkipUpdateFunction,
         skip_large_updates as skip_large_updates,
         skip_not_finite as skip_not_finite,
+        stochastic_rounding as stochastic_rounding,
+        StochasticRoundingState as StochasticRoundingState,
         watched as watched,
         WatchedState as WatchedState,
+        wide_params as wide_params,
     )
     from .core import (
         EmptyState as AdaptiveGradClipState,

@@ -81,6 +81,8 @@ RUNS = {
     "lookahead": "may reset: see below",
     "blocked": "over blocks of matrices",
     "cautious": "and masks its updates",
+    "compensated": "over wider params",
+    "stochastic_rounding": "and rounds the params",
     "hyperball": "and restores norms",
     "mars": "with corrected gradients",
     "inject_hyperparams": "with other numbers",

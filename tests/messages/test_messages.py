@@ -31,6 +31,7 @@ _FILES = (
     "_transforms",
     "_tree",
     "_watched",
+    "_weights",
 )
 _TABLES = [importlib.import_module(f"{__package__}.{name}") for name in _FILES]
 BAD: dict[str, Bad] = {k: x for table in _TABLES for k, x in table.BAD.items()}

@@ -8,6 +8,10 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._blocked import blocked as blocked
     from ._cautious import cautious as cautious
     from ._chain import chain as chain, named_chain as named_chain
+    from ._compensated import (
+        compensated as compensated,
+        CompensatedState as CompensatedState,
+    )
     from ._conditions import (
         apply_if_finite as apply_if_finite,
         ApplyIfFiniteState as ApplyIfFiniteState,
@@ -42,4 +46,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._read import read as read
     from ._route import route as route
+    from ._stochastic_rounding import (
+        stochastic_rounding as stochastic_rounding,
+        StochasticRoundingState as StochasticRoundingState,
+    )
     from ._watched import watched as watched, WatchedState as WatchedState
+    from ._wide_params import (
+        from_wide_params as from_wide_params,
+        wide_params as wide_params,
+    )

@@ -10,7 +10,7 @@ from jax.tree_util import KeyPath
 from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
-from ..engine import flops, handlers, Leaves
+from ..engine import flops, handlers, Leaves, unresolved
 from ._groups import groups_of
 
 _NUMBERS = 2  # the last columns of the table are aligned to the right
@@ -39,6 +39,7 @@ class Description:
     param_bytes: int
     shared_bytes: int  # kept once for the whole tree: counts, numbers, keys
     optimizer: str = ""  # the call that makes it, with all its arguments
+    warnings: tuple[str, ...] = ()  # leaves that cannot register their steps
 
     @property
     def state_bytes(self) -> int:
@@ -75,6 +76,7 @@ class Description:
                 f" {_size(self.shared_bytes)} of it shared by all leaves, "
                 f"{_work(self.flops)} per step",
                 self.optimizer,
+                *(f"warning: {text}" for text in self.warnings),
             ]
         )
 
@@ -82,9 +84,12 @@ class Description:
 def describe(tx: AnyTransformation, params: Params) -> Description:
     """Show which transformations handle each leaf, their memory and their work.
 
-    No arrays are allocated, and nothing is run: floating-point operations are counted
+    No arrays are allocated, and no step is run: floating-point operations are counted
     in the traced formulas. The steps of a model are far more work: about 6 operations
     for each param and token.
+
+    A warning follows for bfloat16 and float16 params that are too coarse for the
+    learning rate, if `params` are arrays.
 
     Args:
         tx: any transformation.
@@ -135,7 +140,8 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
         for (path, p), (by, group, work), mine in zip(rows, handled, kept, strict=True)
     ]
     size = sum(_bytes(p) for _, p in rows)
-    return Description(tuple(lines), size, shared, repr(tx))
+    coarse = tuple(map(str, unresolved(tx, params)))
+    return Description(tuple(lines), size, shared, repr(tx), coarse)
 
 
 def _owner(path: KeyPath, owners: dict[KeyPath, int]) -> int | None:

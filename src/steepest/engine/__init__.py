@@ -13,6 +13,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         shown as shown,
         wrapper_info as wrapper_info,
     )
+    from ._resolution import unresolved as unresolved
     from .leaves import (
         FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,
         Leaves as Leaves,

@@ -27,6 +27,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         sum_over as sum_over,
         varying as varying,
     )
+    from ._dither import dither as dither, seeds as seeds
     from ._eigenbasis import (
         eigenbasis as eigenbasis,
         inverse_cholesky as inverse_cholesky,
@@ -115,6 +116,16 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._spectral import (
         more_symmetric as more_symmetric,
         spectral_norm as spectral_norm,
+    )
+    from ._split import (
+        at_random as at_random,
+        correction_dtype as correction_dtype,
+        is_half as is_half,
+        joined as joined,
+        landed as landed,
+        split as split,
+        way as way,
+        with_bits as with_bits,
     )
     from ._xla import (
         after as after,

@@ -9,8 +9,8 @@ from jaxtyping import ArrayLike, PyTree
 
 from .. import check
 from ..combine import LookaheadParams
-from ..core import AnyTransformation, as_inner, OptState, Params
-from ..engine import apply_updates, Donated, unpack
+from ..core import AnyTransformation, as_inner, OptState, Params, unusual
+from ..engine import apply_updates, Donated, unpack, unresolved
 from ..microbatching import AccumulationType, microbatch
 from ..optimizers import value_and_grad_from_state
 from ..tree import conj
@@ -42,6 +42,9 @@ def make_train_step(
     The step is compiled once per structure. The old params and the old state are
     donated, and the new ones reuse their memory. It also works inside a `jit` or a
     `scan`.
+
+    The first call warns of bfloat16 and float16 params that are too coarse for the
+    learning rate of Adam and similar optimizers: they would never move.
 
     Args:
         loss: `loss(params, *batch, **rest) -> value`, one number; with microbatches,
@@ -107,7 +110,27 @@ def make_train_step(
         )
         return apply_updates(params, updates), state, value
 
-    return Donated(step)
+    return _FirstChecked(step, tx)
+
+
+class _FirstChecked(Donated):
+    """A step whose first call checks that the params can register its changes."""
+
+    def __init__(
+        self, f: Callable[..., tuple[PyTree, ...]], tx: AnyTransformation
+    ) -> None:
+        super().__init__(f)
+        self._unchecked: AnyTransformation | None = tx
+
+    def __call__(
+        self, params: Params, state: OptState, *rest: PyTree, **more: PyTree
+    ) -> tuple[PyTree, ...]:
+        tx, self._unchecked = self._unchecked, None
+        coarse = [] if tx is None else unresolved(tx, params)
+        if coarse:
+            others = f" ({len(coarse) - 1} more leaves.)" if coarse[1:] else ""
+            unusual(f"{_NAME}: {coarse[0]}{others}")
+        return super().__call__(params, state, *rest, **more)
 
 
 def _alone(loss: Callable[..., PyTree], has_aux: bool) -> Callable[..., ArrayLike]:

@@ -1,0 +1,57 @@
+"""Random bits for rounding, from a hash of the index of each element.
+
+The finalizer of MurmurHash3, by Austin Appleby, with a seed. It takes a dozen
+operations for each element, and threefry, the usual generator of `jax.random`, over a
+hundred. Rounding needs only uniform bits that differ from step to step.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import DTypeLike
+from jaxtyping import Array, UInt, UInt32
+
+from ._sharding import sharded_like
+
+
+def dither(
+    seed: UInt32[Array, "2"], like: Array, dtype: DTypeLike
+) -> UInt[Array, "..."]:
+    """Random bits with the shape of an array.
+
+    They depend on the seed and on the index in the whole array: sharding changes
+    nothing. Inside `jax.shard_map` all devices get the same bits for their shards.
+
+    Args:
+        seed: 64 random bits, new ones for each leaf and step.
+        like: an array of the wanted shape and sharding.
+        dtype: uint8, uint16 or uint32.
+    """
+    return sharded_like(like, lambda seed: _hashed(seed, like.shape, dtype), seed)
+
+
+def seeds(key: Array, count: int) -> UInt32[Array, "n 2"]:
+    """Seeds for `count` leaves.
+
+    Args:
+        key: a random key.
+        count: how many.
+    """
+    return jax.random.bits(key, (count, 2), jnp.uint32)
+
+
+def _hashed(
+    seed: UInt32[Array, "2"], shape: tuple[int, ...], dtype: DTypeLike
+) -> UInt[Array, "..."]:
+    x = jnp.full(shape, seed[0])
+    stride = 1
+    for axis in reversed(range(len(shape))):
+        index = jax.lax.broadcasted_iota(jnp.uint32, shape, axis)
+        x = x + index * np.uint32(stride % (1 << 32))
+        stride *= shape[axis]
+    x = (x ^ (x >> 16)) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * np.uint32(0xC2B2AE35)
+    # The second half of the seed: else another step would have the same bits, shifted.
+    x = ((x ^ (x >> 16)) + seed[1]) * np.uint32(0x9E3779B1)
+    x = x ^ (x >> 15)
+    return (x >> (32 - jnp.iinfo(dtype).bits)).astype(dtype)

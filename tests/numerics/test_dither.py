@@ -1,0 +1,39 @@
+"""Random bits from a hash: uniform, independent, and the same on every mesh."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from steepest.numerics import dither, seeds
+
+
+@jax.jit
+def _many(key):
+    """Bits of 16 steps, for an array of 64 x 1024."""
+    x = jnp.zeros((64, 1024))
+    return jax.vmap(lambda seed: dither(seed, x, jnp.uint16))(seeds(key, 16))
+
+
+def test_uniform():
+    x = np.asarray(_many(jax.random.key(0)))
+    for shift in (0, 8):  # its low and its high bits
+        counts = np.bincount((x.ravel() >> shift) & 255, minlength=256)
+        chi = ((counts - x.size / 256) ** 2).sum() / (x.size / 256)
+        assert abs(chi - 255) < 5 * np.sqrt(2 * 255)
+    np.testing.assert_allclose(x.mean(axis=(1, 2)), 32767.5, rtol=0.02)
+
+
+@pytest.mark.parametrize("by", [(0, 0, 1), (0, 0, 2), (0, 1, 0), (1, 0, 0), (1, 0, 1)])
+def test_neighbours_and_steps_are_uncorrelated(by):
+    x = np.asarray(_many(jax.random.key(1)), float) / 65536 - 0.5
+    other = np.roll(x, by, (0, 1, 2))
+    assert abs((x * other).mean() * 12) < 5 / np.sqrt(x.size)
+
+
+def test_other_dtypes_are_the_leading_bits():
+    seed, x = seeds(jax.random.key(2), 1)[0], jnp.zeros((3, 5))
+    wide = np.asarray(dither(seed, x, jnp.uint32))
+    np.testing.assert_array_equal(dither(seed, x, jnp.uint8), wide >> 24)
+    assert dither(seed, jnp.zeros(()), jnp.uint8).shape == ()
+    assert dither(seed, jnp.zeros((0, 3)), jnp.uint8).shape == (0, 3)
