@@ -6,14 +6,14 @@ seen with JAX 0.10.2; with another version, measure again. Patterns are for
 says so where it stands.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Inexact, Num, PyTree
+from jaxtyping import Array, Bool, Float, Inexact, Int, Num, PyTree
 
 from ._products import quotient
 
@@ -151,6 +151,54 @@ def inlined(f: Callable[..., T]) -> Callable[..., T]:
         f: a function of arrays.
     """
     return partial(jax.jit, inline=True)(f)
+
+
+def short_programs() -> bool:
+    """Whether short programs matter more than a few microseconds per step: on a CPU.
+
+    There XLA takes 12 ms to compile one loop (JAX 0.10.2), and calls it within a
+    microsecond. Benchmark: `python matrices-96`.
+    """
+    return jax.default_backend() == "cpu"
+
+
+def unknown(numbers: Sequence[int], x: Array) -> Sequence[int | Int[Array, ""]]:
+    """The same numbers, without telling XLA's CPU compiler what they are.
+
+    It compiles equal loops once, and to compile one takes 12 ms (JAX 0.10.2). Slices of
+    a stack are equal loops if the compiler does not know where they begin. It does not
+    see that the condition below never holds. Benchmark:
+    `python matrices-96`.
+
+    Args:
+        numbers: what to hide. On other devices, nothing is hidden.
+        x: any array that is not a constant.
+    """
+    if not short_programs() or x.size == 0:
+        return numbers
+    some = jnp.real(x.reshape(-1)[0])
+    hidden = lambda values: tuple(jnp.int32(k) for k in values)
+    return jax.lax.cond(
+        (some > 0) & (some < 0),
+        lambda: hidden([0] * len(numbers)),
+        lambda: hidden(numbers),
+    )
+
+
+def members(x: Array, start: int | Int[Array, ""], many: int) -> Array:
+    """Some of the arrays in a stack: `x[start : start + many]`.
+
+    Args:
+        x: the stack.
+        start: the first of them, perhaps one of `unknown`.
+        many: how many.
+    """
+    if many == len(x):
+        return x
+    if isinstance(start, int):
+        return jax.lax.slice_in_dim(x, start, start + many)
+    begin, sizes = (start, *[0] * (x.ndim - 1)), (many, *x.shape[1:])
+    return jax.lax.dynamic_slice(x, begin, sizes, allow_negative_indices=False)
 
 
 def most_in_stack(size: int) -> int:

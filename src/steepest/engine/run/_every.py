@@ -17,7 +17,7 @@ from jax.sharding import AxisType
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ...core import Every, names_of
-from ...numerics import most_in_stack, sharded_like, wide_dtype
+from ...numerics import members, most_in_stack, sharded_like, unknown, wide_dtype
 from ..leaves import Leaf, mixing, restore, widen
 from ._formula import COMPILED, Numbers, Part, part_of, result
 from ._per_step import Step
@@ -25,6 +25,7 @@ from ._per_step import Step
 Shape = tuple[int, ...]
 # The arguments of the formula, or the values it changes. Arrays have a leading axis.
 Arrays = tuple[PyTree, ...]
+Start = int | Int[Array, ""]
 
 
 class Cell(NamedTuple):
@@ -274,18 +275,22 @@ def _in_turn(
     # The condition returns a few matrices. If it returned all, XLA would copy them.
     values = jax.lax.cond(turn < len(windows), new, nothing)
     changed = _old(places, cells)
-    for c, members in enumerate(windows):
+    width = len(jax.tree.leaves(values)[0])
+    starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
+    for c, window_of_turn in enumerate(windows):
         at = 0
-        for j, a, b in members:
-            put = partial(_put, turn == c, a, b)
-            mine = _members(values, at, at + b - a)
-            changed[j] = jax.tree.map(put, changed[j], mine)
+        for j, a, b in window_of_turn:
+            put = partial(_put, turn == mine[c], a, b, starts[at])
+            changed[j] = jax.tree.map(put, changed[j], values)
             at += b - a
     return changed
 
 
-def _put(now: Bool[Array, ""], a: int, b: int, old: Array, new: Array) -> Array:
-    """`old` with the members from `a` to `b` replaced by `new`, if `now`."""
+def _put(
+    now: Bool[Array, ""], a: int, b: int, at: Start, old: Array, values: Array
+) -> Array:
+    """`old` with the members from `a` to `b` replaced by `values` from `at`, if `now`."""
+    new = members(values, at, b - a)
     if b - a < len(old):
         new = jnp.concatenate([old[:a], new, old[b:]])
     return jnp.where(now, new, old)
@@ -301,7 +306,7 @@ def _joined(cells: Sequence[Arrays]) -> Arrays:
 
 
 def _members(arrays: Arrays, a: int, b: int) -> Arrays:
-    return jax.tree.map(lambda y: y[a:b], arrays)
+    return jax.tree.map(lambda y: members(y, a, b - a), arrays)
 
 
 def _new_values(
