@@ -24,6 +24,13 @@ SPECTRA = {
 spectra = pytest.mark.parametrize("name", SPECTRA)
 
 
+@pytest.fixture(autouse=True, params=["lapack", "cholesky"])
+def way(request, monkeypatch):
+    """Small matrices on a CPU are factored by LAPACK, all others by Cholesky."""
+    if request.param == "cholesky":
+        monkeypatch.setattr(_eigenbasis, "short_programs", lambda: False)
+
+
 def _rotation(seed, d=48, angle=None):
     x = np.random.RandomState(seed).randn(d, d)
     return np.linalg.qr(x if angle is None else np.eye(d) + angle * x)[0]

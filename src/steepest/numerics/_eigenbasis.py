@@ -77,7 +77,7 @@ def orthonormal_rows(x: Square) -> Square:
     """
     if len(x) <= _BLOCK and short_programs():
         q, r = jnp.linalg.qr(x.T)  # by LAPACK
-        return (q * jnp.where(jnp.diagonal(r) < 0, -1, 1)).T
+        return (q * jnp.where(jnp.diagonal(r) < 0, -1, 1)[None, :]).T
     eps = float(jnp.finfo(x.dtype).eps)
     shift, enough = 100 * eps, eps**0.5
 

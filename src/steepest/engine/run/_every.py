@@ -96,7 +96,7 @@ def _cells(
 
 def _flat(axes: int, tree: PyTree) -> PyTree:
     """The arrays with one leading axis in place of several, or of none."""
-    join = lambda y: y.reshape(prod(y.shape[:axes]), *y.shape[axes:])
+    join = lambda y: jax.lax.reshape(y, (prod(y.shape[:axes]), *y.shape[axes:]))
     return jax.tree.map(join, tree)
 
 
@@ -118,7 +118,7 @@ def _write(
 ) -> None:
     """Put the new values into the memory of a leaf."""
     for name, value in zip(writes, values, strict=True):
-        like = lambda x, old: x.reshape(old.shape)
+        like = lambda x, old: jax.lax.reshape(x, old.shape)
         if side is None:
             row[name] = jax.tree.map(like, value, row[name])
         else:
@@ -277,10 +277,10 @@ def _in_turn(
     changed = _old(places, cells)
     width = len(jax.tree.leaves(values)[0])
     starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
-    for c, window_of_turn in enumerate(windows):
-        at = 0
-        for j, a, b in window_of_turn:
-            put = partial(_put, turn == mine[c], a, b, starts[at])
+    for c, places_in_turn in enumerate(windows):
+        at, now = 0, turn == mine[c]
+        for j, a, b in places_in_turn:
+            put = partial(_put, now, a, b, starts[at])
             changed[j] = jax.tree.map(put, changed[j], values)
             at += b - a
     return changed
@@ -289,11 +289,20 @@ def _in_turn(
 def _put(
     now: Bool[Array, ""], a: int, b: int, at: Start, old: Array, values: Array
 ) -> Array:
-    """`old` with the members from `a` to `b` replaced by `values` from `at`, if `now`."""
+    """`old` with the members from `a` to `b` replaced by some of `values`, if `now`.
+
+    Args:
+        now: whether to replace them.
+        a: the first member that is replaced.
+        b: the one after the last.
+        at: the first of the new ones in `values`.
+        old: the members of one cell.
+        values: the new members of all cells in this turn.
+    """
     new = members(values, at, b - a)
     if b - a < len(old):
         new = jnp.concatenate([old[:a], new, old[b:]])
-    return jnp.where(now, new, old)
+    return jax.lax.select(now, new, old)
 
 
 def _old(places: Sequence[int], cells: Sequence[Arrays]) -> list[Arrays]:

@@ -145,7 +145,8 @@ def _apply(
         for k, (u, new) in zip(ks, results, strict=True):
             xs[k] = u
             old = tuple(rows[k][name] for name in part.memory)
-            new = jax.tree.map(lambda y, old: y.reshape(old.shape), new, old)
+            like = lambda y, old: jax.lax.reshape(y, old.shape)
+            new = jax.tree.map(like, new, old)
             rows[k].update(zip(part.memory, new, strict=True))
 
 
@@ -243,7 +244,7 @@ class _Stack:
             memory = zip(ys, self._shapes, self._sizes, strict=True)
             return jnp.concatenate(
                 [
-                    y.reshape(size, *y.shape[len(shape) - 2 :])
+                    jax.lax.reshape(y, (size, *y.shape[len(shape) - 2 :]))
                     for y, shape, size in memory
                 ]
             )
@@ -272,7 +273,8 @@ class _Stack:
             def new(y: Array, was: Array, old: Array, k: int = k) -> Array:
                 if y is was:  # the formula does not change it
                     return old
-                return members(y, starts[k], self._sizes[k]).reshape(old.shape)
+                mine = members(y, starts[k], self._sizes[k])
+                return jax.lax.reshape(mine, old.shape)
 
             shape = self._shapes[k]
             u = members(us, starts[k], self._sizes[k])
