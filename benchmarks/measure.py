@@ -3,6 +3,7 @@
 build: trace and lower update and apply, with all of JAX's caches cleared and a new
     learning rate, as in a new process.
 compile: the same program, by XLA.
+program: both together.
 eager: update, and update and apply, outside `jit`.
 step: update and apply, compiled, with params and state donated. Also the bytes of its
     state, of temporary memory and of copies; and its bandwidth, the fewest bytes that
@@ -29,6 +30,7 @@ from .trees import Tree
 QUANTITIES = {
     "build": ("trace", "lower"),
     "compile": ("compile",),
+    "program": ("program",),
     "eager": ("eager update", "eager step"),
     "step": ("step", "bandwidth", "state", "temporary", "copied"),
 }
@@ -65,7 +67,12 @@ class Field:
         if kind == "step":
             yield from self._step(row, recipe, rounds, seconds)
             return
-        turn = {"build": self._build, "compile": self._compile, "eager": self._eager}
+        turn = {
+            "build": self._build,
+            "compile": self._compile,
+            "program": self._program,
+            "eager": self._eager,
+        }
         turns = {}
         for who, lib in LIBRARIES.items():
             tx = recipe.make(lib, RATE)
@@ -93,6 +100,14 @@ class Field:
         fun = jax.jit(step_of(lib, recipe.make(lib, next(self.rates))))
         compiling, _ = clock(fun.lower(self.params, state, self.grads).compile)
         return {"compile": compiling}
+
+    def _program(
+        self, lib: ModuleType, recipe: Recipe, tx: Any, state: Any
+    ) -> dict[str, float]:
+        spent = self._build(lib, recipe, tx, state)
+        return {
+            "program": sum((spent | self._compile(lib, recipe, tx, state)).values())
+        }
 
     def _eager(
         self, lib: ModuleType, recipe: Recipe, tx: Any, state: Any

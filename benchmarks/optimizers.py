@@ -46,6 +46,12 @@ RECIPES |= {
     for name in ("shampoo", "soap", "kron")
     if all(hasattr(lib.contrib, name) for lib in LIBRARIES.values())
 }
+# What Optax does not have, beside what its users would take.
+BESIDE = {
+    "soap, optax muon": Recipe(
+        lambda lib, rate: lib.soap(rate) if lib is steepest else lib.contrib.muon(rate)
+    )
+}
 
 
 def _with_defaults(name: str) -> Recipe:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from .measure import QUANTITIES
-from .optimizers import EVERY, Recipe, RECIPES
+from .optimizers import BESIDE, EVERY, Recipe, RECIPES
 from .rows import Bar
 
 
@@ -29,7 +29,8 @@ class Cell(NamedTuple):
     @property
     def recipe(self) -> Recipe:
         """The optimizer itself."""
-        return (EVERY if self.section == "every" else RECIPES)[self.optimizer]
+        known = EVERY if self.section == "every" else RECIPES | BESIDE
+        return known[self.optimizer]
 
     @property
     def label(self) -> str:
@@ -49,6 +50,8 @@ def cells() -> Iterator[Cell]:
     yield Cell("python", "eager", "xl-narrow", "multisteps", 1)
     yield Cell("python", "build", "many", "adamw", 1)
     yield Cell("python", "eager", "many", "adamw", 1)
+    for name in ("muon", *BESIDE):
+        yield Cell("python", "program", "matrices-96", name, 7, 30.0)
     for tree in ("matrices-64", "matrices-256"):
         yield Cell("python", "build", tree, "muon", 3)
         yield Cell("python", "compile", tree, "muon", 5, 30.0)
@@ -82,6 +85,8 @@ BARS = [
     Bar("xl-narrow", "clip+adamw", "eager step", "optax", 10.0),
     Bar("wide", "clip+adamw", "step", "optax", 2.0),
     Bar("matrices-*", "muon", "compile", "optax", 5.0),
+    Bar("matrices-96", "muon", "program", "optax", 4.0),
+    Bar("matrices-96", "soap, optax muon", "program", "optax", 1.0),
     Bar("matrices-*", "muon", "step", "optax", 1.0),
     Bar("*", "*", "step", "optax", round(1 / 1.05, 3)),
 ]

@@ -113,6 +113,7 @@ TREES = _named(
     Tree("giant", "one leaf, 8192 x 8192", matrices(1, 8192)),
     Tree("middle", "a GPT of one layer, width 512", gpt(1, 512, 2048, 512)),
     Tree("matrices-64", "100 matrices, 64 x 64", matrices(100, 64)),
+    Tree("matrices-96", "40 matrices, 96 x 96", matrices(40, 96)),
     Tree("matrices-256", "100 matrices, 256 x 256", matrices(100, 256)),
 )
 

@@ -13,11 +13,13 @@ from steepest.numerics import (
     computed_once,
     inlined,
     largest,
+    members,
     most_in_stack,
     read_again,
     set_apart,
     slope_if,
     sqrt_or_zero,
+    unknown,
 )
 
 ODD = jnp.array([1.0, -0.0, jnp.inf, jnp.nan])
@@ -179,9 +181,35 @@ def test_what_is_inlined_leaves_no_call():
 def test_stacks_are_no_larger_than_they_should_be(monkeypatch):
     at = lambda backend: monkeypatch.setattr(jax, "default_backend", lambda: backend)
     at("cpu")
-    assert most_in_stack(1) == most_in_stack(1 << 20) == _xla.ON_CPU
+    assert most_in_stack(1) == _xla.SMALL_ONES
+    assert most_in_stack(_xla.SMALL_ON_CPU) == most_in_stack(1 << 20) == _xla.ON_CPU
     assert most_in_stack(_xla.MOST) == most_in_stack(2 * _xla.MOST) == 1
     at("gpu")
     assert most_in_stack(1) == _xla.SMALL_ONES
     assert most_in_stack(_xla.SMALL) == _xla.ELSEWHERE
     assert most_in_stack(2 * _xla.MOST) == 1
+
+
+@on_cpu
+def test_slices_from_unknown_places_are_one_loop():
+    """The loops of a compiled program differ only if their text does."""
+
+    hidden = lambda x: [members(x, start, 1) for start in unknown(range(8), x)]
+    known = lambda x: [members(x, start, 1) for start in range(8)]
+
+    x = jnp.arange(8 * 48 * 48.0).reshape(8, 48, 48).at[0, 0, 0].set(jnp.nan)
+    for y, z in zip(jax.jit(hidden)(x), x, strict=True):
+        np.testing.assert_array_equal(y[0], z)
+    places = lambda f: set(re.findall(r"slice={\[(\d)", _compiled(f, x).as_text()))
+    assert len(places(known)) == 8 and len(places(hidden)) <= 1
+
+
+def test_elsewhere_nothing_is_hidden(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert list(unknown(range(8), X)) == list(range(8))
+
+
+def test_members_of_a_stack():
+    np.testing.assert_array_equal(members(X, 3, 2), X[3:5])
+    np.testing.assert_array_equal(members(X, jnp.int32(3), 2), X[3:5])
+    assert members(X, 0, len(X)) is X

@@ -132,9 +132,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         computed_once as computed_once,
         inlined as inlined,
         largest as largest,
+        members as members,
         most_in_stack as most_in_stack,
         read_again as read_again,
         set_apart as set_apart,
+        short_programs as short_programs,
         slope_if as slope_if,
         sqrt_or_zero as sqrt_or_zero,
+        unknown as unknown,
     )

@@ -9,11 +9,11 @@ Fukaya et al., Shifted Cholesky QR for computing the QR factorization of ill-con
 matrices, 2020, doi:10.1137/18M1218212
 """
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ._matmul import (
     exact_product as times,
@@ -23,6 +23,7 @@ from ._matmul import (
     times_rounded,
 )
 from ._spectral import spectral_norm
+from ._xla import short_programs
 
 Square: TypeAlias = Float[Array, "d d"]
 
@@ -67,6 +68,18 @@ def orthonormal(x: Square) -> Square:
     return orthonormal_rows(x.T).T
 
 
+_MOST_PASSES = 8
+
+
+class _Pass(NamedTuple):
+    """The rows after some passes."""
+
+    x: Square
+    error: Float[Array, ""]  # of `x x^T`
+    shift: Float[Array, ""]  # for the next pass
+    passes: Int[Array, ""]
+
+
 def orthonormal_rows(x: Square) -> Square:
     """The rows of `x`, orthogonalized one after the other.
 
@@ -76,35 +89,46 @@ def orthonormal_rows(x: Square) -> Square:
     The Cholesky factor `C` of a matrix of squares loses half of the digits. The shift
     `s` keeps it real, and another pass recovers the digits. One pass is enough if
     eigenvalues differ by less than 100 times, two up to 10,000 times. The last line
-    squares the error that remains, in a fraction of the time of a pass.
+    squares the error that remains, in a fraction of the time of a pass. If `C` is not
+    real, since rows depend on each other, the pass is repeated with a larger shift.
+
+    On a CPU, LAPACK's QR decomposition of a small matrix is as fast, and compiles
+    sooner.
 
     Args:
         x: a matrix. Rows may be almost parallel, and have any length but zero.
     """
+    if len(x) <= _BLOCK and short_programs():
+        q, r = jnp.linalg.qr(x.T)  # by LAPACK
+        return (q * jnp.where(jnp.diagonal(r) < 0, -1, 1)[None, :]).T
     eps = float(jnp.finfo(x.dtype).eps)
     # The last line squares an error of `enough`: to below 0.0001 in float32.
     shift, enough = 100 * eps, eps**0.25 / 2
 
-    def one_pass(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        x, _, passes = state
+    def one_pass(state: _Pass) -> _Pass:
         # The basis is approximate anyway. That of the rounded rows is as good.
-        rows = rounded_to_half(x)
-        factor = inverse_cholesky(rounded_gram(rows) + shift * _eye(x))
+        rows = rounded_to_half(state.x)
+        factor = inverse_cholesky(rounded_gram(rows) + state.shift * _eye(x))
         # The new `x x^T` is `I - shift factor factor^T`, but for rounding.
-        error = shift * jnp.max(jnp.sum(factor * factor, axis=1))
-        return times_rounded(factor, rows), error, passes + 1
+        error = state.shift * jnp.max(jnp.sum(factor * factor, axis=1))
+        real = jnp.isfinite(error)
+        return _Pass(
+            jnp.where(real, times_rounded(factor, rows), state.x),
+            jnp.where(real, error, state.error),
+            jnp.where(real, shift, 16 * state.shift),
+            state.passes + 1,
+        )
 
-    def is_rough(state: tuple[Array, Array, Array]) -> Array:
-        _, error, passes = state
-        return (error > enough) & (passes < _MOST_PASSES)
+    def is_rough(state: _Pass) -> Array:
+        return (state.error > enough) & (state.passes < _MOST_PASSES)
 
-    start = (_normalized(x), jnp.ones((), x.dtype), jnp.zeros((), jnp.int32))
-    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start)[0])
+    one, first = jnp.ones((), x.dtype), jnp.asarray(shift, x.dtype)
+    start = _Pass(_normalized(x), one, first, jnp.zeros((), jnp.int32))
+    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start).x)
     error = _eye(x) - rounded_gram(rows)
     return _normalized(rows.matrix + times_rounded(error / 2, rows))
 
 
-_MOST_PASSES = 5
 # Below this side, the library's triangular solve is faster than products of blocks.
 _BLOCK = 256
 

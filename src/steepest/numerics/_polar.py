@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Inexact
 from ..core import Real
 from ._half import promoted
 from ._norms import root, sum_of_squares
+from ._xla import short_programs
 
 Matrix: TypeAlias = Inexact[Array, "m n"]
 Gram: TypeAlias = Inexact[Array, "k k"]
@@ -55,7 +56,9 @@ def polar(
     if rows.ndim == 2:
         return newton_schulz(x, list(rows), gram)
     if isinstance(steps, int | np.integer):
-        return newton_schulz(x, [rows] * int(steps), gram)
+        if gram is not None or not short_programs():
+            return newton_schulz(x, [rows] * int(steps), gram)
+        steps = int(steps)
     return jax.lax.fori_loop(0, steps, lambda _, x: newton_schulz(x, [rows]), x)
 
 
@@ -69,6 +72,10 @@ def newton_schulz(x: Matrix, rows: Sequence[Row], gram: Gram | None = None) -> M
         rows: `(a, b, c)` for each step.
         gram: `A` of the first step, if already known.
     """
+    if gram is None and len(rows) > 1 and short_programs():
+        table = jnp.asarray(rows, promoted(x, jnp.float32))
+        step = lambda x, row: (times(factor(gram_of(x), row), x), None)
+        return jax.lax.scan(step, x, table)[0]
     for row in rows:
         x, gram = times(factor(gram_of(x) if gram is None else gram, row), x), None
     return x

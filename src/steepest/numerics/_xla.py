@@ -6,14 +6,15 @@ seen with JAX 0.10.2; with another version, measure again. Patterns are for
 says so where it stands.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, Inexact, Num, PyTree
+from jaxtyping import Array, Bool, Float, Inexact, Int, Num, PyTree
 
 from ._products import quotient
 
@@ -24,7 +25,7 @@ T = TypeVar("T")
 MOST = 1 << 29
 # The most matrices in a stack, if they have fewer bytes than that.
 ON_CPU, ELSEWHERE, SMALL_ONES = 16, 8, 256
-SMALL = 1 << 26  # bytes
+SMALL, SMALL_ON_CPU = 1 << 26, 1 << 21  # bytes
 
 
 def set_apart(numbers: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
@@ -153,19 +154,72 @@ def inlined(f: Callable[..., T]) -> Callable[..., T]:
     return partial(jax.jit, inline=True)(f)
 
 
+def short_programs() -> bool:
+    """Whether short programs matter more than a few microseconds per step: on a CPU.
+
+    There XLA takes 12 ms to compile one loop (JAX 0.10.2), and calls it within a
+    microsecond. Benchmark: `python matrices-96`.
+    """
+    return jax.default_backend() == "cpu"
+
+
+_SOME = 4  # it is not worth the condition for fewer numbers
+
+
+def unknown(numbers: Sequence[int], x: Array) -> Sequence[int | Int[Array, ""]]:
+    """The same numbers, without telling XLA's CPU compiler what they are.
+
+    It compiles equal loops once, and to compile one takes 12 ms (JAX 0.10.2). Slices of
+    a stack are equal loops if the compiler does not know where they begin. It does not
+    see that the condition below never holds. Benchmark:
+    `python matrices-96`.
+
+    Args:
+        numbers: what to hide. On other devices, nothing is hidden.
+        x: any array that is not a constant.
+    """
+    if len(numbers) < _SOME or x.size == 0 or not short_programs():
+        return numbers
+    some = jax.lax.real(x) if jnp.iscomplexobj(x) else x
+    some = jax.lax.squeeze(
+        jax.lax.slice(some, [0] * x.ndim, [1] * x.ndim), range(x.ndim)
+    )
+    hidden = lambda values: tuple(np.int32(k) for k in values)
+    return jax.lax.cond(
+        (some > 0) & (some < 0),
+        lambda: hidden([0] * len(numbers)),
+        lambda: hidden(numbers),
+    )
+
+
+def members(x: Array, start: int | Int[Array, ""], many: int) -> Array:
+    """Some of the arrays in a stack: `x[start : start + many]`.
+
+    Args:
+        x: the stack.
+        start: the first of them, perhaps one of `unknown`.
+        many: how many.
+    """
+    if many == len(x):
+        return x
+    if isinstance(start, int):
+        return jax.lax.slice_in_dim(x, start, start + many)
+    begin, sizes = (start, *[0] * (x.ndim - 1)), (many, *x.shape[1:])
+    return jax.lax.dynamic_slice(x, begin, sizes, allow_negative_indices=False)
+
+
 def most_in_stack(size: int) -> int:
     """The most matrices to put in one stack, if each has `size` bytes.
 
-    XLA's CPU compiler compiles a loop for each matrix of a stack, and only once for
-    stacks of equal size (JAX 0.10.2). On other devices, stacks of more than 8 are
-    slower (7.0 ms against 2.8 for all of GPT-2 XL on an H200), unless the matrices are
-    small, where larger stacks save kernel launches. Benchmarks: `matrices-.* muon`, and
-    muon on gpt2-xl of `python -m benchmarks.gpu`.
+    Stacks of more than 8 are slower (7.0 ms against 2.8 for all of GPT-2 XL on an H200,
+    JAX 0.10.2), unless the matrices are small, where larger stacks save kernel
+    launches. On a CPU, larger stacks compile sooner, but should fit into its cache.
+    Benchmarks: `matrices-.* muon`, and muon on gpt2-xl of `python -m benchmarks.gpu`.
 
     Args:
         size: the bytes of one matrix, at least 1.
     """
-    many = ON_CPU
-    if jax.default_backend() != "cpu":
-        many = max(ELSEWHERE, min(SMALL_ONES, SMALL // size))
+    cpu = short_programs()
+    few, small = (ON_CPU, SMALL_ON_CPU) if cpu else (ELSEWHERE, SMALL)
+    many = max(few, min(SMALL_ONES, small // size))
     return max(1, min(many, MOST // size))

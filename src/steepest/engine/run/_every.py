@@ -17,7 +17,7 @@ from jax.sharding import AxisType
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ...core import Every, names_of
-from ...numerics import most_in_stack, sharded_like, wide_dtype
+from ...numerics import members, most_in_stack, sharded_like, unknown, wide_dtype
 from ..leaves import Leaf, mixing, restore, widen
 from ._formula import COMPILED, Numbers, Part, part_of, result
 from ._per_step import Step
@@ -25,6 +25,7 @@ from ._per_step import Step
 Shape = tuple[int, ...]
 # The arguments of the formula, or the values it changes. Arrays have a leading axis.
 Arrays = tuple[PyTree, ...]
+Start = int | Int[Array, ""]
 
 
 class Cell(NamedTuple):
@@ -95,7 +96,7 @@ def _cells(
 
 def _flat(axes: int, tree: PyTree) -> PyTree:
     """The arrays with one leading axis in place of several, or of none."""
-    join = lambda y: y.reshape(prod(y.shape[:axes]), *y.shape[axes:])
+    join = lambda y: jax.lax.reshape(y, (prod(y.shape[:axes]), *y.shape[axes:]))
     return jax.tree.map(join, tree)
 
 
@@ -117,7 +118,7 @@ def _write(
 ) -> None:
     """Put the new values into the memory of a leaf."""
     for name, value in zip(writes, values, strict=True):
-        like = lambda x, old: x.reshape(old.shape)
+        like = lambda x, old: jax.lax.reshape(x, old.shape)
         if side is None:
             row[name] = jax.tree.map(like, value, row[name])
         else:
@@ -274,21 +275,34 @@ def _in_turn(
     # The condition returns a few matrices. If it returned all, XLA would copy them.
     values = jax.lax.cond(turn < len(windows), new, nothing)
     changed = _old(places, cells)
-    for c, members in enumerate(windows):
-        at = 0
-        for j, a, b in members:
-            put = partial(_put, turn == c, a, b)
-            mine = _members(values, at, at + b - a)
-            changed[j] = jax.tree.map(put, changed[j], mine)
+    width = len(jax.tree.leaves(values)[0])
+    starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
+    for c, places_in_turn in enumerate(windows):
+        at, now = 0, turn == mine[c]
+        for j, a, b in places_in_turn:
+            put = partial(_put, now, a, b, starts[at])
+            changed[j] = jax.tree.map(put, changed[j], values)
             at += b - a
     return changed
 
 
-def _put(now: Bool[Array, ""], a: int, b: int, old: Array, new: Array) -> Array:
-    """`old` with the members from `a` to `b` replaced by `new`, if `now`."""
+def _put(
+    now: Bool[Array, ""], a: int, b: int, at: Start, old: Array, values: Array
+) -> Array:
+    """`old` with the members from `a` to `b` replaced by some of `values`, if `now`.
+
+    Args:
+        now: whether to replace them.
+        a: the first member that is replaced.
+        b: the one after the last.
+        at: the first of the new ones in `values`.
+        old: the members of one cell.
+        values: the new members of all cells in this turn.
+    """
+    new = members(values, at, b - a)
     if b - a < len(old):
         new = jnp.concatenate([old[:a], new, old[b:]])
-    return jnp.where(now, new, old)
+    return jax.lax.select(now, new, old)
 
 
 def _old(places: Sequence[int], cells: Sequence[Arrays]) -> list[Arrays]:
@@ -301,7 +315,7 @@ def _joined(cells: Sequence[Arrays]) -> Arrays:
 
 
 def _members(arrays: Arrays, a: int, b: int) -> Arrays:
-    return jax.tree.map(lambda y: y[a:b], arrays)
+    return jax.tree.map(lambda y: members(y, a, b - a), arrays)
 
 
 def _new_values(

@@ -15,7 +15,7 @@ from jax.sharding import AxisType
 from jaxtyping import Array, PyTree
 
 from ...core import names_of, Real, Rule
-from ...numerics import most_in_stack, sharded_like, wide_dtype
+from ...numerics import members, most_in_stack, sharded_like, unknown, wide_dtype
 from ..leaves import alike, Leaf, mixing, restore, widen
 from ._every import run_every
 from ._formula import COMPILED, Numbers, Part, part_of, result, Row
@@ -145,7 +145,8 @@ def _apply(
         for k, (u, new) in zip(ks, results, strict=True):
             xs[k] = u
             old = tuple(rows[k][name] for name in part.memory)
-            new = jax.tree.map(lambda y, old: y.reshape(old.shape), new, old)
+            like = lambda y, old: jax.lax.reshape(y, old.shape)
+            new = jax.tree.map(like, new, old)
             rows[k].update(zip(part.memory, new, strict=True))
 
 
@@ -192,8 +193,9 @@ def stacking(
             u, row = one(xs[0].reshape(stack.matrix), rows[0], numbers)
             return [(u.reshape(xs[0].shape), row)]
         many = jax.vmap(one, (0, 0, None))
-        results = many(stack.joined(xs), stack.joined_memory(rows), numbers)
-        return stack.split(results, xs, rows)
+        memory = stack.joined_memory(rows)
+        results = many(stack.joined(xs), memory, numbers)
+        return stack.split(results, xs, rows, memory)
 
     def run(
         xs: Sequence[Array], rows: Sequence[Row], numbers: Numbers
@@ -242,7 +244,7 @@ class _Stack:
             memory = zip(ys, self._shapes, self._sizes, strict=True)
             return jnp.concatenate(
                 [
-                    y.reshape(size, *y.shape[len(shape) - 2 :])
+                    jax.lax.reshape(y, (size, *y.shape[len(shape) - 2 :]))
                     for y, shape, size in memory
                 ]
             )
@@ -250,17 +252,34 @@ class _Stack:
         return jax.tree.map(join, *rows)
 
     def split(
-        self, results: tuple[Array, Row], xs: Sequence[Array], rows: Sequence[Row]
+        self,
+        results: tuple[Array, Row],
+        xs: Sequence[Array],
+        rows: Sequence[Row],
+        joined: Row,
     ) -> list[tuple[Array, Row]]:
-        """The result and the memory of each array, in the shapes of `xs` and `rows`."""
-        parts = []
+        """The result and the memory of each array, in the shapes of `xs` and `rows`.
+
+        Args:
+            results: of the formula, for the stack.
+            xs: the arrays.
+            rows: the memory of each.
+            joined: the memory of the stack, before the formula.
+        """
+        (us, memory), parts = results, []
+        starts = unknown(self._ends[:-1], xs[0])
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
-            a, b = self._ends[k], self._ends[k + 1]
-            u, new = jax.tree.map(lambda y, a=a, b=b: y[a:b], results)
+
+            def new(y: Array, was: Array, old: Array, k: int = k) -> Array:
+                if y is was:  # the formula does not change it
+                    return old
+                mine = members(y, starts[k], self._sizes[k])
+                return jax.lax.reshape(mine, old.shape)
+
             shape = self._shapes[k]
+            u = members(us, starts[k], self._sizes[k])
             u = self._turned(u.reshape(*shape[:-2], *self.matrix), shape)
-            new = jax.tree.map(lambda y, old: y.reshape(old.shape), new, row)
-            parts.append((u.reshape(x.shape), new))
+            parts.append((u.reshape(x.shape), jax.tree.map(new, memory, joined, row)))
         return parts
 
     def _turned(self, x: Array, shape: Shape) -> Array:
