@@ -44,7 +44,7 @@ OURS: dict[str, Callable[[], Any]] = {
     "soap_muon": lambda: steepest.soap_muon(RATE, frequency=10),
     "shampoo": lambda: steepest.shampoo(RATE, frequency=10),
 }
-LARGE = ("muon", "soap, one-sided")  # what compiles soon for XL
+LARGE = ("muon", "normuon", "soap, one-sided")  # what compiles soon for XL
 
 
 def hidden(tree: Tree) -> Tree:
@@ -103,6 +103,8 @@ def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float],
         jax.block_until_ready(kept)
 
     seconds = timed(one)
+    if not all(bool(jax.numpy.isfinite(x).all()) for x in jax.tree.leaves(kept[0])):
+        raise FloatingPointError("The params are no longer finite.")
     device = device_seconds(one)
     if device is not None:
         note += f", {1e3 * device:.2f} ms on the device"
