@@ -68,7 +68,7 @@ def orthonormal(x: Square) -> Square:
     return orthonormal_rows(x.T).T
 
 
-_MOST_PASSES = 8
+_MOST_PASSES = 12
 
 
 class _Pass(NamedTuple):
