@@ -111,10 +111,10 @@ def scale_by_cocob(
             COCOBState,
             memory={
                 "init_particles": copy_of,
-                "cumulative_gradients": wide_moment(),
+                "cumulative_gradients": wide_moment().exact,
                 "scale": first_scale,
-                "subgradients": wide_moment(),
-                "reward": wide_moment(),
+                "subgradients": wide_moment().exact,
+                "reward": wide_moment().exact,
             },
             numbers={"alpha": alpha, "eps": eps},
         )

@@ -178,7 +178,7 @@ def dadapt_adamw(
             memory={
                 "exp_avg": wide_moment(),
                 "exp_avg_sq": second_moment(),
-                "grad_sum": wide_moment(),
+                "grad_sum": wide_moment().exact,
             },
             shared={
                 "count": zero_count,

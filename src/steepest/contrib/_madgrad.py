@@ -105,7 +105,7 @@ def scale_by_madgrad(
             MadgradState,
             memory={
                 "grad_sum_sq": second_moment(),
-                "s": wide_moment(),
+                "s": wide_moment().exact,
                 "x0": copy_of,
             },
             shared={"count": zero_count},

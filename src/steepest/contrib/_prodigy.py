@@ -199,7 +199,7 @@ def prodigy(
             memory={
                 "exp_avg": wide_moment(),
                 "exp_avg_sq": second_moment(),
-                "grad_sum": wide_moment(),
+                "grad_sum": wide_moment().exact,
                 "params0": copy_of,
             },
             shared={

@@ -27,7 +27,15 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import abs_sq, ema as average, increment, root, wide_dtype, zero_count
+from ..numerics import (
+    abs_sq,
+    ema as average,
+    holding,
+    increment,
+    root,
+    wide_dtype,
+    zero_count,
+)
 from ..transforms import (
     add_decayed_weights,
     clip_by_block_rms,
@@ -103,6 +111,7 @@ def _without(place: int, p: Param, axes: tuple[int, int] | None) -> Array:
     return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axis=axes[place])
 
 
+@holding("nonnegative")
 def begin_whole(p: Param, *, factored: bool, min_dim_size_to_factor: int) -> Array:
     """Zeros like the leaf if it is not factored, else of shape (1,)."""
     if factored_axes(p.shape, factored, min_dim_size_to_factor) is None:

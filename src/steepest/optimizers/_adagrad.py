@@ -23,7 +23,7 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, optimizer
-from ..numerics import abs_sq, root, second_moment
+from ..numerics import abs_sq, holding, root, second_moment
 from ._descend import descend
 
 
@@ -34,6 +34,7 @@ class ScaleByRssState(NamedTuple):
     sum_of_squares: Updates  # sum of |g|^2 over all steps
 
 
+@holding("nonnegative")
 def initial_sum(p: Param, *, initial_accumulator_value: Real) -> Array:
     """The sum of squares before the first step."""
     return second_moment()(p) + initial_accumulator_value

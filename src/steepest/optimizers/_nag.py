@@ -86,7 +86,7 @@ def nag(
             "nag",
             nag_formula,
             NagState,
-            memory={"phi": first_moment()},
+            memory={"phi": first_moment().exact},
             shared={"count": zero_count},
             numbers={"learning_rate": learning_rate, "momentum": momentum},
             per_step=momentum_after_the_first,

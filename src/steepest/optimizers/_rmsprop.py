@@ -31,6 +31,7 @@ from ..numerics import (
     debias,
     ema,
     first_moment,
+    holding,
     increment,
     root,
     second_moment,
@@ -72,6 +73,7 @@ class ScaleByRStdDevWithCountState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
+@holding("nonnegative")
 def initial_mean_square(p: Param, *, initial_scale: Real) -> Array:
     """`nu` before the first step."""
     return second_moment()(p) + initial_scale

@@ -24,6 +24,7 @@ from ..numerics import (
     bias_corrections,
     ema,
     first_moment,
+    holding,
     root,
     second_moment,
     zero_count,
@@ -32,11 +33,13 @@ from ._adam import ScaleByAdamState
 from ._descend import descend
 
 
+@holding("signed")
 def initial_mean(p: Param, *, initial_accumulator_value: Real) -> Array:
     """`mu` before the first step."""
     return first_moment()(p) + initial_accumulator_value
 
 
+@holding("nonnegative")
 def initial_mean_square(p: Param, *, initial_accumulator_value: Real) -> Array:
     """`nu` before the first step."""
     return second_moment()(p) + initial_accumulator_value

@@ -19,7 +19,9 @@ from ...core import (
     transformation,
 )
 from ...numerics import is_chosen, is_inexact
+from ..leaves import KINDS
 from ..run import counting, Link, plan_of
+from ._coding import coding, low_bits_of
 
 P = ParamSpec("P")
 
@@ -88,16 +90,22 @@ def _keep(
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
 ) -> GradientTransformationExtraArgs:
-    check.dtype(name, memory_dtype=memory_dtype)
+    low_bits = low_bits_of(memory_dtype)
+    if low_bits is None:
+        check.storage(name, tuple(KINDS), memory_dtype=memory_dtype)
 
     def revised(link: Link) -> Link:
         body = link.body
         if not isinstance(body, Rule):
             if memory_dtype is None:
                 return link
+            if low_bits is not None:
+                return replace(link, body=coding(body, low_bits))
             return replace(link, body=_narrow(body, memory_dtype))
         if keep_count and body.counted is not None:
             body = counting(body)
+        if low_bits is not None:
+            return replace(link, body=body, storage=low_bits)
         if memory_dtype is not None:
             memory = {
                 field: begin if is_chosen(begin) else Cast(begin, memory_dtype)
