@@ -10,7 +10,13 @@ from steepest.numerics._codes import dynamic_code, dynamic_level, MAPS
 
 KINDS = list(MAPS)
 # The relative error of a Gaussian array, a little above what was measured.
-ERRORS = {"softsign8": 0.0065, "softsign4": 0.12, "dynamic8": 0.0085, "float8": 0.028}
+ERRORS = {
+    "signed8": 0.01,
+    "signed4": 0.17,
+    "unsigned8": 0.007,
+    "dynamic8": 0.0085,
+    "float8": 0.028,
+}
 
 
 def table():
@@ -69,6 +75,10 @@ def test_the_error_is_small(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_zero_has_code_zero(kind):
+    """In 8 bits. The smallest of 8 levels is too large for tiny numbers."""
+    if kind == "signed4":
+        assert encode(jnp.array([0.001, 1.0]), kind).codes.tolist() == [0, 7]
+        return
     x = jnp.array([[0.0, 1e-30, 1.0, 0.5], [0, 0, 0, 0], [0, 2e-38, 1e30, 0]])
     x = jnp.where(jnp.arange(4) == 2, -x, x) if MAPS[kind].signed else x
     q = encode(x, kind)
@@ -90,7 +100,7 @@ def test_infinity_and_nan_stay_alone(kind):
     odd = ~jnp.isfinite(x)
     np.testing.assert_array_equal(np.asarray(y[odd]), np.asarray(x[odd]))
     np.testing.assert_array_equal(y[1], plain[1])
-    step = 1 / 3 if kind == "softsign4" else 1 / 8
+    step = 1 / 3 if kind == "signed4" else 1 / 8
     most = jnp.max(jnp.abs(plain))
     assert jnp.max(jnp.abs(jnp.where(odd, 0, y - plain))) < step * most
     # Alone in a row of zeros, too.
@@ -109,7 +119,7 @@ def test_any_magnitude(kind):
                 assert q.dtype == q.scales.dtype == q.decode().dtype == dtype
                 wanted = encode(z, kind).decode()
                 y = np.asarray(q.decode()) / np.asarray(size, dtype)
-                np.testing.assert_allclose(y, wanted, 1e-3)
+                np.testing.assert_allclose(y, wanted, 1e-3, 2e-6)
 
 
 def test_negative_numbers_have_no_code_in_a_nonnegative_map():
@@ -136,6 +146,6 @@ def test_compiled_codes_are_the_same(kind):
 
 
 def test_bytes():
-    x = numbers("softsign8", (64, 1024))
+    x = numbers("signed8", (64, 1024))
     sizes = {k: sum(y.nbytes for y in jax.tree.leaves(encode(x, k))) for k in KINDS}
-    assert sizes["softsign8"] == sizes["dynamic8"] == 64 * (1024 + 4 * 4)
+    assert sizes["signed8"] == sizes["unsigned8"] == 64 * (1024 + 4 * 4)

@@ -16,8 +16,8 @@ from ._leaves import Leaves
 # For each storage, the codes of signed and of nonnegative memory. A mean square in 4
 # bits needs another scale, so it has 8.
 KINDS: dict[str, dict[Values, str]] = {
-    "int8": {"signed": "softsign8", "nonnegative": "dynamic8"},
-    "int4": {"signed": "softsign4", "nonnegative": "dynamic8"},
+    "int8": {"signed": "signed8", "nonnegative": "unsigned8"},
+    "int4": {"signed": "signed4", "nonnegative": "unsigned8"},
     "float8": {"signed": "float8", "nonnegative": "float8"},
 }
 SMALL = 4096  # elements: a smaller array costs little

@@ -36,6 +36,7 @@ AVERAGES: dict[str, dict[str, Values]] = {
     "ScaleByRssState": {"sum_of_squares": "nonnegative"},
     "ScaleByRStdDevState": _BOTH,
     "ScaleByRStdDevWithCountState": _BOTH,
+    "SophiaState": {"mu": "signed", "nu": "signed"},  # a Hessian has both signs
     "TraceState": {"trace": "signed"},
 }
 
