@@ -254,7 +254,10 @@ def _encoded(kind: str, x: Numbers) -> tuple[Array, Array]:
     size = jnp.abs(x)
     finite = jnp.where(size < jnp.inf, size, 0)
     most = jnp.max(finite, axis=-1, keepdims=True)
-    special = ~(jnp.max(size, axis=-1, keepdims=True) < jnp.inf)
+    # Not from the maximum of `size`: XLA's CPU compiler may lose a NaN in it, if it
+    # fuses the maximum with a formula (JAX 0.10.2).
+    odd = jnp.where(size < jnp.inf, 0.0, 1.0)
+    special = jnp.max(odd, axis=-1, keepdims=True) > 0
     info = jnp.finfo(x.dtype)
     tiny = info.tiny
     below_top = this.to_level(jnp.asarray(this.high, x.dtype))
