@@ -9,6 +9,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._flops import flops_of as flops_of
     from ._inspect import (
         handlers as handlers,
+        kept_wide as kept_wide,
         Shown as Shown,
         shown as shown,
         wrapper_info as wrapper_info,
@@ -63,5 +64,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Packing as Packing,
         packing as packing,
         repack as repack,
+        restore_as as restore_as,
         unpack as unpack,
     )

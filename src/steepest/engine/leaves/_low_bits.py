@@ -30,7 +30,7 @@ class Stored(NamedTuple):
     """The memory of a leaf, and what stayed as it was."""
 
     memory: dict[str, PyTree]  # by name
-    why: str  # why memory stayed as it was; empty if nothing did
+    why: str  # why memory stayed as it was, such as "a vector"; empty if nothing did
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class LowBits:
         ]
 
     def _begin(self, rule: Rule, p: object, path: str) -> Stored:
-        memory, reasons = {}, []
+        memory, reasons = {}, {}
         for name, begin in rule.memory.items():
             x = begin(p, **rule.asked_by(begin))
             why = why_exact(begin) or why_wide(path, x)
             memory[name] = x if why else self.encode(x, values_of(begin))
             if why:
-                reasons.append(f"`{name}` stays: {why}")
-        return Stored(memory, "; ".join(reasons))
+                reasons[name] = why
+        return Stored(memory, _text(reasons, len(memory)))
 
     def encode(self, x: Any, values: Values) -> PyTree:
         """An array of memory in few bits.
@@ -71,6 +71,16 @@ class LowBits:
         """
         wide = x.astype(jnp.float64 if x.dtype == jnp.float64 else jnp.float32)
         return encode(wide, KINDS[self.name][values])
+
+
+def _text(reasons: dict[str, str], size: int) -> str:
+    """The reasons by name of memory, or the only one if it holds for all of it."""
+    names: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        names.setdefault(why, []).append(name)
+    if len(reasons) == size and len(names) == 1:
+        return next(iter(names))
+    return "; ".join(f"{', '.join(these)}: {why}" for why, these in names.items())
 
 
 def why_exact(begin: Callable[..., object]) -> str | None:
