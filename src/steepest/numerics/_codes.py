@@ -24,6 +24,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType, PartitionSpec, reshard
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
@@ -249,21 +250,21 @@ def encode(x: Float[Array, "... n"], kind: str) -> Coded:
 def _encoded(kind: str, x: Numbers) -> tuple[Array, Array]:
     """The codes and scales of an array."""
     this = MAPS[kind]
-    n = x.shape[-1]
-    x = _blocks(x if this.signed else jnp.maximum(x, 0), this.size)
+    info = jnp.finfo(x.dtype)
+    x = x if this.signed else jnp.maximum(x, 0)
     size = jnp.abs(x)
     finite = jnp.where(size < jnp.inf, size, 0)
-    most = jnp.max(finite, axis=-1, keepdims=True)
+    most = _largest(finite, this.size)
     # Not from the maximum of `size`: XLA's CPU compiler may lose a NaN in it, if it
     # fuses the maximum with a formula (JAX 0.10.2).
-    odd = jnp.where(size < jnp.inf, 0.0, 1.0)
-    special = jnp.max(odd, axis=-1, keepdims=True) > 0
-    info = jnp.finfo(x.dtype)
-    tiny = info.tiny
+    special = _largest(jnp.where(size < jnp.inf, 0.0, 1.0), this.size) > 0
     below_top = this.to_level(jnp.asarray(this.high, x.dtype))
-    wider = jnp.minimum(most / below_top, info.max)
+    wider = jnp.maximum(jnp.minimum(most / below_top, info.max), info.tiny)
     # A scale below `tiny` could be flushed to zero where its elements are not.
-    scale = jnp.where(most > 0, jnp.maximum(jnp.where(special, wider, most), tiny), 0)
+    scales = jnp.where(most > 0, jnp.maximum(most, info.tiny), 0)
+    scales = jnp.where(special, -wider, scales)
+    scale = _spread(scales, x, this.size)
+    special, scale = scale < 0, jnp.abs(scale)
     # XLA multiplies by 1 / scale, which would be flushed to zero for the largest ones.
     less = jnp.where(scale > 1, 2.0**-8, 1.0)
     code = this.to_code(finite * less / jnp.where(scale > 0, scale * less, 1))
@@ -271,9 +272,7 @@ def _encoded(kind: str, x: Numbers) -> tuple[Array, Array]:
     code = jnp.where(size == jnp.inf, this.top, code)
     code = jnp.where(x < 0, -code, code)
     code = jnp.where(size > 0, code, jnp.where(jnp.isnan(x), this.nan, 0))
-    scale = jnp.where(special, -jnp.maximum(scale, tiny), scale)
-    codes = code.reshape(*code.shape[:-2], -1)[..., :n]
-    return codes.astype(this.dtype), scale[..., 0]
+    return code.astype(this.dtype), scales
 
 
 @partial(jax.jit, static_argnums=0, inline=True)
@@ -281,7 +280,7 @@ def _decoded(kind: str, codes: Array, scales: Numbers) -> Numbers:
     """The array with these codes and scales."""
     this = MAPS[kind]
     code = codes.astype(scales.dtype)
-    scale = _spread(scales, codes.shape[-1], this.size)
+    scale = _spread(scales, codes, this.size)
     size = jnp.abs(code)
     x = jnp.where(code == 0, 0, this.to_level(size) * jnp.abs(scale))
     x = jnp.where((scale < 0) & (size == this.top), jnp.inf, x)
@@ -289,20 +288,41 @@ def _decoded(kind: str, codes: Array, scales: Numbers) -> Numbers:
     return jnp.where((scale < 0) & (code == this.nan), jnp.nan, x)
 
 
-def _blocks(x: Numbers, size: int) -> Numbers:
-    """The rows of an array as blocks (..., blocks, size), filled up with zeros."""
+def _largest(x: Numbers, size: int) -> Numbers:
+    """The largest element of each block: (..., blocks)."""
     *rest, n = x.shape
     size = min(size, n)
     short = -n % size
     if short:
+        x = _sharded_like(x, x, whole_rows=True)
         x = jnp.pad(x, [(0, 0)] * len(rest) + [(0, short)])
-    return x.reshape(*rest, (n + short) // size, size)
+    return jnp.max(x.reshape(*rest, (n + short) // size, size), axis=-1)
 
 
-def _spread(scales: Numbers, n: int, size: int) -> Numbers:
-    """The scale of each of `n` elements of a row."""
+def _spread(scales: Numbers, x: Array, size: int) -> Numbers:
+    """The scale of each element of `x`."""
     *rest, blocks = scales.shape
     if blocks == 1:
         return scales
     each = jnp.broadcast_to(scales[..., None], (*rest, blocks, size))
-    return each.reshape(*rest, blocks * size)[..., :n]
+    each = each.reshape(*rest, blocks * size)
+    n = x.shape[-1]
+    return each if n == blocks * size else _sharded_like(each[..., :n], x)
+
+
+def _sharded_like(x: Array, like: Array, *, whole_rows: bool = False) -> Array:
+    """`x` sharded like another array, on a mesh with explicit axes.
+
+    Only for rows that are not whole blocks: JAX cannot infer their sharding. On every
+    other mesh this is `x`.
+
+    Args:
+        x: an array.
+        like: an array of the same shape.
+        whole_rows: whether rows are not split.
+    """
+    where = jax.typeof(like).sharding
+    if AxisType.Explicit not in where.mesh.axis_types:
+        return x
+    spec = [*where.spec, *[None] * (like.ndim - len(where.spec))]
+    return reshard(x, PartitionSpec(*spec[:-1], None if whole_rows else spec[-1]))
