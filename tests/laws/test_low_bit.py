@@ -20,7 +20,6 @@ ROWS = [r for r in ROWS if not r.variant and r.maker is not steepest.lbfgs]
 WIDE = {"cocob", "fromage", "nag", "noisy_sgd", "polyak_sgd", "sgd", "sign_sgd"}
 WIDE |= {"adafactor_factored", "apollo", "apollo_mini", "fira", "galore"}
 WIDE |= {"dog", "dowg", "schedule_free_sgd"}
-FEW = ("int8", "int4", "float8")
 
 
 def _params():
@@ -69,20 +68,14 @@ def test_every_optimizer_trains(row: Row):
     assert row.confined or potential(q) < potential(p)
 
 
-MAKERS = {
-    "adamw": steepest.adamw,
-    "lion": steepest.lion,
-    "muon": steepest.muon,
-    "rmsprop": steepest.rmsprop,
-}
-MANY = pytest.mark.parametrize("few", FEW)
-makers = pytest.mark.parametrize("name", MAKERS)
+CASES = [("adamw", "int8"), ("adamw", "int4"), ("adamw", "float8")]
+CASES += [("lion", "int8"), ("muon", "int8")]
+some = pytest.mark.parametrize("name, few", CASES)
 
 
-@makers
-@MANY
+@some
 def test_compiled_steps_have_the_same_codes(name, few):
-    p, tx = _params(), MAKERS[name](0.1, memory_dtype=few)
+    p, tx = _params(), getattr(steepest, name)(0.1, memory_dtype=few)
     state, update = tx.init(p), jax.jit(tx.update)
     for _ in range(2):
         _, new = tx.update(p, state, p)
@@ -91,10 +84,9 @@ def test_compiled_steps_have_the_same_codes(name, few):
         state = new
 
 
-@makers
-@MANY
+@some
 def test_hard_gradients(name, few):
-    p, tx = _params(), MAKERS[name](0.1, memory_dtype=few)
+    p, tx = _params(), getattr(steepest, name)(0.1, memory_dtype=few)
     update = jax.jit(tx.update)
     for size in (0.0, 1e-7, 1e-42, 1e18):
         state = tx.init(p)
