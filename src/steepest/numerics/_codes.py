@@ -15,8 +15,7 @@ map, and much closer than with FlashOptim's softsign map (2026, arXiv:2602.23349
 has no level below 1/253: `tests/laws/test_low_bit.py`.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
@@ -173,15 +172,13 @@ MAPS = {
 }
 
 
-@jax.tree_util.register_pytree_with_keys_class
-@dataclass(frozen=True, eq=False)
-class Coded:
-    """An array in 8 or 4 bits. It is a JAX pytree of two arrays."""
+class Coded(NamedTuple):
+    """An array in 8 or 4 bits. The subclasses are the maps."""
 
-    # Arrays, or what JAX puts in their place.
-    codes: PyTree  # in the shape of the array
+    codes: PyTree  # an array in the shape of the array that is stored
     scales: PyTree  # (..., blocks): the scales of the blocks of each row
-    kind: str  # the map: signed8, signed4, unsigned8 or float8
+
+    kind = ""  # the name of the map
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -205,18 +202,38 @@ class Coded:
         """
         return encode(x.astype(self.dtype), self.kind)
 
-    def tree_flatten_with_keys(
-        self,
-    ) -> tuple[tuple[tuple[object, PyTree], ...], str]:
-        """For JAX: the children by name, and the kind."""
-        key = jax.tree_util.GetAttrKey
-        return ((key("codes"), self.codes), (key("scales"), self.scales)), self.kind
 
-    @classmethod
-    def tree_unflatten(cls, kind: str, children: Iterable[PyTree]) -> "Coded":
-        """For JAX: the array with these codes and scales."""
-        codes, scales = children
-        return cls(codes, scales, kind)
+class Signed8(Coded):
+    """Signed numbers: `(code / 127)^3`."""
+
+    kind = "signed8"
+
+
+class Signed4(Coded):
+    """Signed numbers in 15 levels."""
+
+    kind = "signed4"
+
+
+class Unsigned8(Coded):
+    """Nonnegative numbers: `(code / 255)^4`."""
+
+    kind = "unsigned8"
+
+
+class Float8(Coded):
+    """Numbers in float8 (e4m3), with a scale."""
+
+    kind = "float8"
+
+
+class Dynamic8(Coded):
+    """Nonnegative numbers in the map of bitsandbytes, for comparison."""
+
+    kind = "dynamic8"
+
+
+CLASSES = {x.kind: x for x in (Signed8, Signed4, Unsigned8, Float8, Dynamic8)}
 
 
 def is_coded(x: object) -> bool:
@@ -243,7 +260,7 @@ def encode(x: Float[Array, "... n"], kind: str) -> Coded:
     [0, 1, 101, -127]
     """
     codes, scales = _encoded(kind, x)
-    return Coded(codes, scales, kind)
+    return CLASSES[kind](codes, scales)
 
 
 @partial(jax.jit, static_argnums=0, inline=True)
