@@ -24,7 +24,7 @@ class LeafDescription(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     handled_by: tuple[str, ...]  # the transformations applied to it, in order
-    memory: tuple[str, ...]  # the dtypes of the arrays kept for it
+    memory: tuple[str, ...]  # the dtypes, or codes, of the arrays kept for it
     bytes: int  # the size of those arrays
     groups: tuple[str, ...] = ()  # the labels of its groups, outermost first
     why: str = ""  # why it is in the innermost group, if the optimizer chose that
@@ -159,7 +159,7 @@ def _owner(path: KeyPath, owners: dict[KeyPath, int]) -> int | None:
 
 
 def _stored_dtype(x: jax.ShapeDtypeStruct | Coded) -> str:
-    return str(x.codes.dtype if isinstance(x, Coded) else x.dtype)
+    return x.kind if isinstance(x, Coded) else str(x.dtype)
 
 
 def _bytes(x: ArrayLike | jax.ShapeDtypeStruct | Coded) -> int:

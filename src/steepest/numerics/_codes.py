@@ -38,7 +38,7 @@ FEW = (0.0, *FEW, 1.0)
 class Map(NamedTuple):
     """Which numbers the codes stand for. Functions are of absolute values."""
 
-    dtype: DTypeLike  # of the codes
+    dtype: DTypeLike  # of the codes, before `_stored`
     size: int  # of a block
     to_code: Callable[[Numbers], Numbers]  # z in [0, 1] -> its code, above zero
     to_level: Callable[[Numbers], Numbers]  # the inverse
@@ -175,7 +175,7 @@ MAPS = {
 class Coded(NamedTuple):
     """An array in 8 or 4 bits. The subclasses are the maps."""
 
-    codes: PyTree  # an array in the shape of the array that is stored
+    codes: PyTree  # an array of integers, in the shape of the array that is stored
     scales: PyTree  # (..., blocks): the scales of the blocks of each row
 
     kind = ""  # the name of the map
@@ -210,9 +210,15 @@ class Signed8(Coded):
 
 
 class Signed4(Coded):
-    """Signed numbers in 15 levels."""
+    """Signed numbers in 15 levels, two in each byte along the last axis."""
 
     kind = "signed4"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        *rest, n = self.codes.shape
+        return (*rest, 2 * n)
 
 
 class Unsigned8(Coded):
@@ -222,7 +228,7 @@ class Unsigned8(Coded):
 
 
 class Float8(Coded):
-    """Numbers in float8 (e4m3), with a scale."""
+    """Numbers in float8 (e4m3), with a scale. The codes are its bits."""
 
     kind = "float8"
 
@@ -251,7 +257,8 @@ def encode(x: Float[Array, "... n"], kind: str) -> Coded:
     except that these have a few levels less. The scale of such a block is negative.
 
     Args:
-        x: an array with one axis or more, in float32 or float64.
+        x: an array with one axis or more, in float32 or float64. For "signed4", the
+            last axis must have an even length.
         kind: "signed8" or "signed4" for numbers of both signs, "unsigned8" for
             nonnegative ones, where negative ones become zero, or "float8" for either.
 
@@ -289,20 +296,45 @@ def _encoded(kind: str, x: Numbers) -> tuple[Array, Array]:
     code = jnp.where(size == jnp.inf, this.top, code)
     code = jnp.where(x < 0, -code, code)
     code = jnp.where(size > 0, code, jnp.where(jnp.isnan(x), this.nan, 0))
-    return code.astype(this.dtype), scales
+    return _stored(code.astype(this.dtype)), scales
 
 
 @partial(jax.jit, static_argnums=0, inline=True)
 def _decoded(kind: str, codes: Array, scales: Numbers) -> Numbers:
     """The array with these codes and scales."""
     this = MAPS[kind]
-    code = codes.astype(scales.dtype)
-    scale = _spread(scales, codes, this.size)
+    code = _loaded(codes, this.dtype).astype(scales.dtype)
+    scale = _spread(scales, code, this.size)
     size = jnp.abs(code)
     x = jnp.where(code == 0, 0, this.to_level(size) * jnp.abs(scale))
     x = jnp.where((scale < 0) & (size == this.top), jnp.inf, x)
     x = jnp.where(code < 0, -x, x)
     return jnp.where((scale < 0) & (code == this.nan), jnp.nan, x)
+
+
+def _stored(code: Array) -> Array:
+    """Codes as integers of 8 bits, which NumPy can save.
+
+    Not as JAX's int4, which has 8 bits on some devices.
+    """
+    if code.dtype == jnp.int4:
+        bits = code.astype(jnp.int8).astype(jnp.uint8) & 15
+        pairs = bits.reshape(*bits.shape[:-1], -1, 2)
+        return pairs[..., 0] | (pairs[..., 1] << 4)
+    if code.dtype == jnp.float8_e4m3fn:
+        return jax.lax.bitcast_convert_type(code, jnp.uint8)
+    return code
+
+
+def _loaded(codes: Array, dtype: DTypeLike) -> Array:
+    """Undo `_stored`; 4 bits become 8."""
+    if dtype == jnp.int4:
+        pairs = jnp.stack([codes & 15, codes >> 4], axis=-1)
+        bits = pairs.reshape(*codes.shape[:-1], -1).astype(jnp.int8)
+        return (bits ^ 8) - 8  # from 0 ... 15 to 0 ... 7 and -8 ... -1
+    if dtype == jnp.float8_e4m3fn:
+        return jax.lax.bitcast_convert_type(codes, jnp.float8_e4m3fn)
+    return codes
 
 
 def _largest(x: Numbers, size: int) -> Numbers:

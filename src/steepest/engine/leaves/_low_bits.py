@@ -70,7 +70,10 @@ class LowBits:
             values: what it may hold: "signed" or "nonnegative".
         """
         wide = x.astype(jnp.float64 if x.dtype == jnp.float64 else jnp.float32)
-        return encode(wide, KINDS[self.name][values])
+        kind = KINDS[self.name][values]
+        if kind == "signed4" and x.shape[-1] % 2:  # two codes share a byte
+            kind = KINDS["int8"][values]
+        return encode(wide, kind)
 
 
 def _text(reasons: dict[str, str], size: int) -> str:
