@@ -15,6 +15,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         wrapper_info as wrapper_info,
     )
     from .leaves import (
+        decoded as decoded,
+        encoded_like as encoded_like,
         FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,
         Leaves as Leaves,
         map_leaves as map_leaves,
