@@ -32,6 +32,16 @@ BAD = {
             "Wrap the optimizer in `steepest.watched`, or pass it as `tx`.",
         ),
     ),
+    "restore_as": Bad(
+        lambda: steepest.restore_as(
+            steepest.adam(0.1).init(params()), steepest.lion(0.1), params()
+        ),
+        ValueError,
+        (
+            "restore_as: ",
+            "Pass a state of the same optimizer; only its `memory_dtype` may differ.",
+        ),
+    ),
     "watched": Bad(
         lambda: steepest.watched(0.1),
         TypeError,
