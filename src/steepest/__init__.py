@@ -128,6 +128,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         packing as packing,
         periodic_update as periodic_update,
         repack as repack,
+        restore_as as restore_as,
         unpack as unpack,
     )
     from .exchange import (

@@ -154,3 +154,13 @@ def test_without_optax_it_is_an_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "optax", None)
     with pytest.raises(ImportError, match="to_optax: Optax cannot be imported"):
         steepest.to_optax(steepest.EmptyState())
+
+
+def test_memory_in_few_bits_is_decoded():
+    """Optax has no such arrays."""
+    p = {"w": jnp.linspace(-1, 1, 4096).reshape(64, 64)}
+    tx = steepest.adam(0.1, memory_dtype="int8")
+    _, state = tx.update(p, tx.init(p))
+    theirs = steepest.to_optax(state)
+    assert jax.tree.structure(theirs) == jax.tree.structure(optax.adam(0.1).init(p))
+    np.testing.assert_array_equal(theirs[0].mu["w"], state[0].mu["w"].decode())

@@ -163,3 +163,17 @@ def test_the_stored_runs_are_torchs():
     for name, case in CASES.items():
         if name != "muon_bfloat16":  # bfloat16 products differ between machines
             _near(run(case)["end"], STORED[name]["end"])
+
+
+def test_memory_in_few_bits():
+    """torch gets float32, and what it gives is encoded."""
+    p = {"w": np.linspace(-1, 1, 4096, dtype=np.float32).reshape(64, 64)}
+    tx = steepest.adamw(0.1, memory_dtype="int8")
+    _, state = tx.update(p, tx.init(p), p)
+    torch_state = steepest.to_torch(state, p, tx)
+    memory = torch_state["state"][0]
+    mean = np.asarray(state[0].mu["w"].decode())
+    assert memory["exp_avg"].shape in (mean.shape, mean.T.shape)
+    back = steepest.from_torch(torch_state, p, tx)
+    for x, y in zip(jax.tree.leaves(state[0]), jax.tree.leaves(back[0]), strict=True):
+        np.testing.assert_allclose(x, y, 1e-6)

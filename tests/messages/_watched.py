@@ -12,10 +12,10 @@ BAD = {
         "`init` and `update`). Call it first: `adam(...)`.",
     ),
     "keeping": Bad(
-        lambda: steepest.keeping(steepest.adam(0.1), memory_dtype="int8"),
+        lambda: steepest.keeping(steepest.adam(0.1), memory_dtype="int16"),
         TypeError,
-        "keeping: memory_dtype is 'int8', expected a dtype of real numbers, such as "
-        "`jnp.float32`.",
+        "keeping: memory_dtype is 'int16', expected a dtype of real numbers, such as "
+        "`jnp.bfloat16`, or one of: int8, int4, float8.",
     ),
     "metrics": Bad(
         lambda: steepest.metrics(steepest.adam(0.1).init(params()), 0.1),
@@ -30,6 +30,16 @@ BAD = {
             "read: the state has no 'learning_rate', expected one of ['count', 'mu', "
             "'nu', ",
             "Wrap the optimizer in `steepest.watched`, or pass it as `tx`.",
+        ),
+    ),
+    "restore_as": Bad(
+        lambda: steepest.restore_as(
+            steepest.adam(0.1).init(params()), steepest.lion(0.1), params()
+        ),
+        ValueError,
+        (
+            "restore_as: ",
+            "Pass a state of the same optimizer; only its `memory_dtype` may differ.",
         ),
     ),
     "watched": Bad(

@@ -43,4 +43,5 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         has_fields as has_fields,
         rate_given as rate_given,
         state_of as state_of,
+        storage as storage,
     )

@@ -5,7 +5,7 @@
 raises an error that names the argument if it is not `True` or `False`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import jax.numpy as jnp
@@ -57,6 +57,27 @@ def dtype(name: str, /, **values: Any) -> list[Any]:
                 f"{name}: {argument} is {x!r}, expected a dtype of real numbers, such "
                 "as `jnp.float32`."
             )
+    return list(values.values())
+
+
+def storage(name: str, names: Sequence[str], /, **values: Any) -> list[Any]:
+    """The values, which must be dtypes as for `dtype`, or one of `names`.
+
+    Args:
+        name: name used in error messages.
+        names: what is allowed besides dtypes.
+        values: the values, by the names of the arguments.
+    """
+    for argument, x in values.items():
+        if isinstance(x, str) and x in names:
+            continue
+        try:
+            dtype(name, **{argument: x})
+        except TypeError:
+            raise TypeError(
+                f"{name}: {argument} is {x!r}, expected a dtype of real numbers, such "
+                f"as `jnp.bfloat16`, or one of: {', '.join(names)}."
+            ) from None
     return list(values.values())
 
 

@@ -10,7 +10,8 @@ from jax.tree_util import KeyPath
 from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
-from ..engine import flops, handlers, Leaves, unresolved
+from ..engine import flops, handlers, kept_wide, Leaves, unresolved
+from ..numerics import Coded, is_coded
 from ._groups import groups_of
 
 _NUMBERS = 2  # the last columns of the table are aligned to the right
@@ -23,12 +24,14 @@ class LeafDescription(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     handled_by: tuple[str, ...]  # the transformations applied to it, in order
-    memory: tuple[str, ...]  # the dtypes of the arrays kept for it
+    memory: tuple[str, ...]  # the dtypes, or codes, of the arrays kept for it
     bytes: int  # the size of those arrays
     groups: tuple[str, ...] = ()  # the labels of its groups, outermost first
     why: str = ""  # why it is in the innermost group, if the optimizer chose that
     # The floating-point operations for it in an average step; `None` if not known.
     flops: float | None = None
+    # Why some of its memory is not in few bits, if `memory_dtype` is "int8" or so.
+    stays_wide: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Description:
             "why",
             "handled by",
             "memory",
+            "stays wide",
             "bytes",
             "per step",
         )
@@ -108,9 +112,10 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     tx = as_inner("describe", "tx", tx)
     rows = jax.tree_util.tree_leaves_with_path(params)
     owners = {path: k for k, (path, _) in enumerate(rows)}
-    kept: list[list[jax.ShapeDtypeStruct]] = [[] for _ in rows]
+    kept: list[list[jax.ShapeDtypeStruct | Coded]] = [[] for _ in rows]
     shared = 0
-    for path, x in jax.tree_util.tree_leaves_with_path(jax.eval_shape(tx.init, params)):
+    state = jax.eval_shape(tx.init, params)
+    for path, x in jax.tree_util.tree_leaves_with_path(state, is_leaf=is_coded):
         k = _owner(path, owners)
         # If the params are a single array, its path is empty and matches every path.
         if k is None or (not rows[0][0] and x.shape != jnp.shape(rows[0][1])):
@@ -122,22 +127,26 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
         handlers(tx, params),
         groups_of(tx, params),
         flops(tx, params),
+        kept_wide(tx, params),
         arrays,
         strict=True,
     )
-    handled = [(by, group, work) for by, group, work, p in known if p is not None]
+    handled = [(*row[:-1],) for row in known if row[-1] is not None]
     lines = [
         LeafDescription(
             jax.tree_util.keystr(path) or "(the tree itself)",
             jnp.shape(p),
             str(jnp.result_type(p)),
             tuple(by),
-            tuple(sorted({str(x.dtype) for x in mine})),
+            tuple(sorted({_stored_dtype(x) for x in mine})),
             sum(map(_bytes, mine)),
             *group,
             work,
+            wide,
         )
-        for (path, p), (by, group, work), mine in zip(rows, handled, kept, strict=True)
+        for (path, p), (by, group, work, wide), mine in zip(
+            rows, handled, kept, strict=True
+        )
     ]
     size = sum(_bytes(p) for _, p in rows)
     coarse = tuple(map(str, unresolved(tx, params)))
@@ -155,7 +164,13 @@ def _owner(path: KeyPath, owners: dict[KeyPath, int]) -> int | None:
     return None
 
 
-def _bytes(x: ArrayLike | jax.ShapeDtypeStruct) -> int:
+def _stored_dtype(x: jax.ShapeDtypeStruct | Coded) -> str:
+    return x.kind if isinstance(x, Coded) else str(x.dtype)
+
+
+def _bytes(x: ArrayLike | jax.ShapeDtypeStruct | Coded) -> int:
+    if isinstance(x, Coded):
+        return _bytes(x.codes) + _bytes(x.scales)
     return prod(jnp.shape(x)) * jnp.result_type(x).itemsize
 
 
@@ -165,7 +180,18 @@ def _cells(line: LeafDescription) -> tuple[str, ...]:
     handled = ", ".join(line.handled_by) or "nothing"
     group = " > ".join(line.groups)
     size, work = _size(line.bytes), _work(line.flops)
-    return line.path, shape, line.dtype, group, line.why, handled, memory, size, work
+    return (
+        line.path,
+        shape,
+        line.dtype,
+        group,
+        line.why,
+        handled,
+        memory,
+        line.stays_wide,
+        size,
+        work,
+    )
 
 
 def _without_empty_columns(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

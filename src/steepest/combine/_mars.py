@@ -5,7 +5,7 @@ training large models, 2024, arXiv:2411.10438
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import DTypeLike
@@ -28,7 +28,14 @@ from ..core import (
     Updates,
 )
 from ..engine import lift
-from ..numerics import first_moment, increment, norms, number_or_schedule, zero_count
+from ..numerics import (
+    first_moment,
+    increment,
+    norms,
+    number_or_schedule,
+    Values,
+    zero_count,
+)
 from ._chain import chain
 
 
@@ -44,6 +51,7 @@ class Previous:
     """The initial memory: zeros like `p`. A complex array stays complex."""
 
     dtype: DTypeLike | None  # as chosen by the user
+    values: ClassVar[Values] = "signed"
 
     @property
     def keeps_dtype(self) -> bool:

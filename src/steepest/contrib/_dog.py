@@ -88,7 +88,8 @@ def dog(
             sharded. Without it, each device measures only its own shard.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

@@ -105,7 +105,7 @@ def scale_by_madgrad(
             MadgradState,
             memory={
                 "grad_sum_sq": second_moment(),
-                "s": wide_moment(),
+                "s": wide_moment().exact,
                 "x0": copy_of,
             },
             shared={"count": zero_count},
@@ -135,7 +135,8 @@ def madgrad(
         eps: keeps `u` finite where the gradient is zero.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

@@ -142,6 +142,12 @@ class Matrix(NamedTuple):
     every: Every | None = None
     before: Callable[..., object] | None = None  # of the kind of `formula`
 
+    @property
+    def functions(self) -> list[Callable[..., object]]:
+        """The functions that run in a step, in their order."""
+        every = None if self.every is None else self.every.formula
+        return [f for f in (self.before, every, self.formula) if f is not None]
+
 
 class At(NamedTuple):
     """A schedule among the numbers of a rule that depends on another count."""
@@ -255,9 +261,8 @@ class Rule:
         if self.measure is not None:
             functions += [self.measure.function, self.measure.before]
         if self.matrix is not None:
-            functions += [self.matrix.before, self.matrix.every, self.matrix.formula]
-        # A `PerStep` has a function, and an `Every` a formula.
-        parts = (getattr(f, "function", getattr(f, "formula", f)) for f in functions)
+            functions += self.matrix.functions
+        parts = (getattr(f, "function", f) for f in functions)  # of a `PerStep`
         return [f for f in parts if f is not None]
 
     def _check_names(self) -> None:

@@ -9,12 +9,15 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._flops import flops_of as flops_of
     from ._inspect import (
         handlers as handlers,
+        kept_wide as kept_wide,
         Shown as Shown,
         shown as shown,
         wrapper_info as wrapper_info,
     )
     from ._resolution import unresolved as unresolved
     from .leaves import (
+        decoded as decoded,
+        encoded_like as encoded_like,
         FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,
         Leaves as Leaves,
         map_leaves as map_leaves,
@@ -64,5 +67,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Packing as Packing,
         packing as packing,
         repack as repack,
+        restore_as as restore_as,
         unpack as unpack,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import jax
 from jaxtyping import PyTree
 
 from ..core import AnyTransformation, OptState, Params, Rule
@@ -65,6 +66,46 @@ def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
             if selected:
                 row += next(inside)
     return names
+
+
+def kept_wide(tx: AnyTransformation, params: Params) -> list[str]:
+    """For each leaf, why some of its memory is not stored in few bits.
+
+    Empty for all leaves, if `tx` stores nothing in few bits.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+    """
+    leaves = Leaves(params, "params")
+    reasons = ["" for _ in leaves.arrays]
+    for link in plan_of("kept_wide", "tx", tx).links:
+        view = link.view(leaves)
+        inside = iter(_reasons(link, view.hide(params)))
+        for k, selected in enumerate(view.on):
+            why = next(inside) if selected else ""
+            if why and why not in reasons[k]:
+                reasons[k] = ", ".join(filter(None, [reasons[k], why]))
+    return reasons
+
+
+def _reasons(link: Link, params: Params) -> list[str]:
+    """For each leaf that the masks of a link select, what `kept_wide` says."""
+    body, texts = link.body, [""] * len(Leaves(params).arrays)
+    if isinstance(body, Rule):
+        storage = link.storage
+        if storage is None or not body.memory:
+            return texts
+
+        def begin(tree: Params) -> list[PyTree]:
+            stored = storage.begin(body, Leaves(tree))
+            texts[:] = [x.why if x else "" for x in stored]
+            return [x and x.memory for x in stored]
+
+        jax.eval_shape(begin, params)
+        return texts
+    info = wrapper_info(body)
+    return texts if info is None else kept_wide(info.tx, params)
 
 
 def _inside(link: Link, params: Params) -> list[list[str]]:

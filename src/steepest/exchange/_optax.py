@@ -74,7 +74,8 @@ def to_optax(state: OptState | AnyTransformation) -> OptState | AnyTransformatio
     """Convert a state of steepest to Optax: the inverse of `from_optax`.
 
     A transformation becomes an `optax.GradientTransformationExtraArgs` that computes
-    the same. Its states are in Optax's classes, except those that Optax lacks.
+    the same. Its states are in Optax's classes, except those that Optax lacks. Memory
+    in few bits is decoded.
 
     Args:
         state: a state of steepest, a tree that contains some, or a transformation of
@@ -89,7 +90,7 @@ def to_optax(state: OptState | AnyTransformation) -> OptState | AnyTransformatio
     """
     classes = _theirs()
     if not isinstance(state, AnyTransformation):
-        return _translate("to_optax", state, "steepest", classes)
+        return _translate("to_optax", engine.decoded(state), "steepest", classes)
     if _is_of(state, "optax"):
         return state
     return classes["GradientTransformationExtraArgs"](

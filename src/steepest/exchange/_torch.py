@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from ..core import AnyTransformation, as_inner, OptState, Params, Rule, unusual
+from ..engine import decoded, encoded_like
 from ..tree import first_difference, key_paths
 from ._torch_kinds import (
     blank_group,
@@ -87,7 +88,8 @@ def from_torch(
         for slot in slots(name, one, params, its, transpose)
     ]
     parts = Parts(name, tx, params)
-    old = parts.plan.split(as_inner(name, "tx", tx).init(params))
+    initial = as_inner(name, "tx", tx).init(params)
+    old = parts.plan.split(decoded(initial))
     parts.check(old)
     rows = {k: _row(name, parts, slot) for k, slot in by_leaf(name, all_slots).items()}
     for row in rows.values():
@@ -98,7 +100,7 @@ def from_torch(
         for k, (rule, part) in enumerate(zip(parts.bodies, old, strict=True))
     ]
     _warn(name, rows, count, lambda row, field: converted(name, row, row.rules, field))
-    return parts.plan.join(new)
+    return encoded_like(initial, parts.plan.join(new))
 
 
 def to_torch(
@@ -148,7 +150,7 @@ def to_torch(
     name = "to_torch"
     parts = Parts(name, tx, params)
     _check_state(name, state, jax.eval_shape(as_inner(name, "tx", tx).init, params))
-    old = parts.plan.split(state)
+    old = parts.plan.split(decoded(state))
     parts.check(old)
     if like is None:
         like, names = _blank(name, parts, old, names, count)

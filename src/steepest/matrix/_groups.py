@@ -1,6 +1,5 @@
 """Decide from its path and shape whether a leaf is the matrix of a hidden layer."""
 
-import re
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -9,35 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from ..core import Params, Recent
-from ..tree import as_patterns, key_paths
+from ..tree import as_patterns, key_paths, named
 
 ADAM = "adam"
 Words = tuple[str, ...]  # for each of the last axes, "in" or "out"
 PLAIN: Words = ("in", "out")  # the axes of a matrix, unless `routes` says otherwise
 
-# Patterns for paths, in order of priority. They match the key names of flax, Equinox,
-# Haiku and torch. A path may end in `value`, where an object holds the array.
-_NAMES = [
-    (re.compile(pattern, re.IGNORECASE), what, decays)
-    for pattern, what, decays in (
-        (r"norm|(^|/)ln_?\w?\d*(?=/|$)", "a norm", False),
-        (
-            r"(^|[/_])(bias|scale|gain|gamma|offset)(?=(/value)?$)"
-            r"|(^|/)b_?\d*(?=(/value)?$)",
-            "a bias or a scale",
-            False,
-        ),
-        (r"unembed|(^|/)(?!\w*multi_?head)\w*head_?\d*(?=/|$)", "a head", True),
-        (r"logits|classifier|^(params/|model/)*output(?=/|$)", "a head", True),
-        (
-            r"embed|(^|[/_])(emb|wte|wpe|tok|pos|vocab)(?=[/_\d]|$)"
-            r"|(^|/)(tokens|positions)(?=/|$)",
-            "embeds",
-            True,
-        ),
-        (r"router", "a router", True),
-    )
-]
 # 50257 x 768 is the shape of a vocabulary; 28672 x 8192 is not.
 _LONG, _TIMES = 10_000, 10
 TREES = 256  # number of trees to cache
@@ -116,11 +92,9 @@ class Sorting:
             if pattern.search(path) and len(shape) >= len(words):
                 label = self._label(words) if words else ADAM
                 return Place(label, len(shape) > 1, f"routes: {route!r}")
-        for pattern, what, decays in _NAMES:
-            match = pattern.search(path)
-            if match and len(shape) > 1:
-                text = match[0].strip("/_")
-                return Place(ADAM, decays, f"{what}: {text!r} in its path", what)
+        name = named(path)
+        if name is not None and len(shape) > 1:
+            return Place(ADAM, name.decays, name.why, name.what)
         is_matrix, why = _of_shape(shape)
         if stack and is_matrix:
             why += " in each layer"

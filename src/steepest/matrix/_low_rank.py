@@ -81,9 +81,9 @@ class Small(NamedTuple):
         """The moments, and the norm of the last step."""
         mu, nu = first_moment(self.mu_dtype), second_moment()
         return {
-            "mu": _Projected(mu.usual, mu.dtype),
+            "mu": _Projected(mu.usual, mu.dtype, mu.values),
             "norm": _begin_norm,
-            "nu": _Projected(nu.usual, nu.dtype),
+            "nu": _Projected(nu.usual, nu.dtype, nu.values),
         }
 
 

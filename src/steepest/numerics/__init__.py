@@ -17,6 +17,11 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         axes_of as axes_of,
         from_matrices as from_matrices,
     )
+    from ._codes import (
+        Coded as Coded,
+        encode as encode,
+        is_coded as is_coded,
+    )
     from ._devices import (
         any_over as any_over,
         by_split as by_split,
@@ -70,9 +75,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         debias as debias,
         ema as ema,
         first_moment as first_moment,
+        holding as holding,
         increment as increment,
         is_chosen as is_chosen,
         second_moment as second_moment,
+        Values as Values,
+        values_of as values_of,
         zero_count as zero_count,
         Zeros as Zeros,
     )

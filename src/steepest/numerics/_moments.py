@@ -1,7 +1,9 @@
 """Running averages of one array: initial value, update and bias correction."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +14,10 @@ from ..core import Param, Real
 from ._precision import is_inexact, wide_dtype
 
 Leaf = Inexact[Array, "..."]
+# What memory may be stored in few bits: a mean of signed numbers, a nonnegative one,
+# or none, since its precision matters.
+Values = Literal["signed", "nonnegative", "exact"]
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @dataclass(frozen=True)
@@ -20,9 +26,19 @@ class Zeros:
 
     usual: Callable[[Param], np.dtype]  # p -> the default dtype
     dtype: DTypeLike | None = None  # the dtype chosen by the user
+    values: Values = "signed"  # what may be stored in few bits
 
     def __call__(self, p: Param) -> Leaf:
         return jnp.zeros_like(p, dtype=self.dtype or self.usual(p))
+
+    @property
+    def exact(self) -> "Zeros":
+        """The same for memory that is never stored in few bits.
+
+        For example a sum over all steps: it grows by less and less of its size, in the
+        end by less than the distance of two codes.
+        """
+        return replace(self, values="exact")
 
 
 def first_moment(dtype: DTypeLike | None = None) -> Zeros:
@@ -39,13 +55,41 @@ def second_moment(dtype: DTypeLike | None = None) -> Zeros:
     In bfloat16 an average with decay 0.999 cannot move: 8 bits cannot register a change
     of 0.1%. So only an explicit `dtype` makes it narrower than float32.
     """
-    return Zeros(_wide, dtype)
+    return Zeros(_wide, dtype, "nonnegative")
 
 
 def is_chosen(begin: Callable[..., object]) -> bool:
     """Whether the user chose the dtype of this memory, or its formula demands it."""
     chosen = isinstance(begin, Zeros) and begin.dtype is not None
     return chosen or getattr(begin, "keeps_dtype", False)
+
+
+def holding(values: Values) -> Callable[[F], F]:
+    """Decorate a function that makes initial memory: what the memory may hold.
+
+    Without it, `memory_dtype="int8"` leaves the memory in float32.
+
+    Args:
+        values: "signed" or "nonnegative" for an average that may be stored in few bits,
+            or "exact" for memory that may not, such as a copy of the params.
+    """
+
+    def mark(begin: F) -> F:
+        begin.__dict__["values"] = values
+        return begin
+
+    return mark
+
+
+def values_of(begin: Callable[..., object]) -> Values:
+    """What memory may hold, as `holding` says; "exact" if nothing says it.
+
+    Args:
+        begin: the function that makes the initial memory.
+    """
+    if isinstance(begin, partial):
+        return values_of(begin.func)
+    return getattr(begin, "values", "exact")
 
 
 def _own_or_wide(p: Param) -> np.dtype:

@@ -27,7 +27,15 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import abs_sq, ema as average, increment, root, wide_dtype, zero_count
+from ..numerics import (
+    abs_sq,
+    ema as average,
+    holding,
+    increment,
+    root,
+    wide_dtype,
+    zero_count,
+)
 from ..transforms import (
     add_decayed_weights,
     clip_by_block_rms,
@@ -103,6 +111,7 @@ def _without(place: int, p: Param, axes: tuple[int, int] | None) -> Array:
     return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axis=axes[place])
 
 
+@holding("nonnegative")
 def begin_whole(p: Param, *, factored: bool, min_dim_size_to_factor: int) -> Array:
     """Zeros like the leaf if it is not factored, else of shape (1,)."""
     if factored_axes(p.shape, factored, min_dim_size_to_factor) is None:
@@ -238,7 +247,8 @@ def adafactor(
             default all.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

@@ -23,7 +23,7 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, optimizer
-from ..numerics import abs_sq, root, second_moment
+from ..numerics import abs_sq, holding, root, second_moment
 from ._descend import descend
 
 
@@ -34,6 +34,7 @@ class ScaleByRssState(NamedTuple):
     sum_of_squares: Updates  # sum of |g|^2 over all steps
 
 
+@holding("nonnegative")
 def initial_sum(p: Param, *, initial_accumulator_value: Real) -> Array:
     """The sum of squares before the first step."""
     return second_moment()(p) + initial_accumulator_value
@@ -93,7 +94,8 @@ def adagrad(
         eps: keeps `u` finite where all gradients have been zero.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

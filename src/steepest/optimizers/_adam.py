@@ -161,7 +161,8 @@ def adam(
             they are in half precision.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
@@ -213,7 +214,8 @@ def adamw(
             returns one, or a regular expression for their paths; by default all.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """
@@ -254,7 +256,8 @@ def nadam(
             they are in half precision.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """
@@ -303,7 +306,8 @@ def nadamw(
             returns one, or a regular expression for their paths; by default all.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
     """

@@ -69,7 +69,8 @@ def nag(
         momentum: a number in [0, 1), or a schedule.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 
@@ -86,7 +87,7 @@ def nag(
             "nag",
             nag_formula,
             NagState,
-            memory={"phi": first_moment()},
+            memory={"phi": first_moment().exact},
             shared={"count": zero_count},
             numbers={"learning_rate": learning_rate, "momentum": momentum},
             per_step=momentum_after_the_first,

@@ -31,6 +31,7 @@ from ..numerics import (
     debias,
     ema,
     first_moment,
+    holding,
     increment,
     root,
     second_moment,
@@ -72,6 +73,7 @@ class ScaleByRStdDevWithCountState(NamedTuple):
     nu: Updates  # mean of |g|^2
 
 
+@holding("nonnegative")
 def initial_mean_square(p: Param, *, initial_scale: Real) -> Array:
     """`nu` before the first step."""
     return second_moment()(p) + initial_scale
@@ -250,7 +252,8 @@ def rmsprop(
         bias_correction: whether to correct for the mean square starting at zero.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

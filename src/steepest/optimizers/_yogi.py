@@ -24,6 +24,7 @@ from ..numerics import (
     bias_corrections,
     ema,
     first_moment,
+    holding,
     root,
     second_moment,
     zero_count,
@@ -32,11 +33,13 @@ from ._adam import ScaleByAdamState
 from ._descend import descend
 
 
+@holding("signed")
 def initial_mean(p: Param, *, initial_accumulator_value: Real) -> Array:
     """`mu` before the first step."""
     return first_moment()(p) + initial_accumulator_value
 
 
+@holding("nonnegative")
 def initial_mean_square(p: Param, *, initial_accumulator_value: Real) -> Array:
     """`nu` before the first step."""
     return second_moment()(p) + initial_accumulator_value
@@ -129,7 +132,8 @@ def yogi(
         eps: keeps `u` finite where the gradient is zero.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider.
+            wider. With "int8", "int4" or "float8", averages for large matrices are
+            stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
 

@@ -65,7 +65,7 @@ def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
             "apply_every",
             apply_every_formula,
             ApplyEvery,
-            memory={"grad_acc": first_moment()},
+            memory={"grad_acc": first_moment().exact},
             shared={"count": zero_count},
             numbers={"k": k},
             per_step=place_in_period,

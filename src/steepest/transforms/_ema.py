@@ -22,6 +22,7 @@ from ..numerics import (
     debias as correction,
     ema as average,
     first_moment,
+    holding,
     increment,
     zero_count,
 )
@@ -35,6 +36,7 @@ class EmaState(NamedTuple):
     ema: Updates  # mean of g, in `accumulator_dtype`
 
 
+@holding("signed")
 def first_mean(p: Param, *, dtype: DTypeLike | None) -> Array:
     """Zeros like `p`, in `dtype` if it is not None.
 

@@ -42,6 +42,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         update_moment as update_moment,
         update_moment_per_elem_norm as update_moment_per_elem_norm,
     )
+    from ._names import Named as Named, named as named
     from ._params import map_params as map_params
     from ._paths import (
         first_difference as first_difference,

@@ -133,8 +133,8 @@ def test_any_transformation_can_be_kept_so():
         ),
         ({"zzz": 1}, "adam: there is no argument `zzz`. There are ['learning_rate'"),
         (
-            {"memory_dtype": "int8"},
-            "adam: memory_dtype is 'int8', expected a dtype of real",
+            {"memory_dtype": "int16"},
+            "adam: memory_dtype is 'int16', expected a dtype of real",
         ),
     ],
     ids=["near", "far", "integers"],

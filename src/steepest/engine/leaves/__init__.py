@@ -11,11 +11,16 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Leaf as Leaf,
     )
     from ._dtypes import (
+        decoded as decoded,
+        encoded_like as encoded_like,
         mixing as mixing,
         restore as restore,
+        restore_like as restore_like,
         update_dtype as update_dtype,
         wide as wide,
+        wide_dtype_of as wide_dtype_of,
         widen as widen,
+        widen_all as widen_all,
     )
     from ._leaves import (
         Leaves as Leaves,
@@ -23,6 +28,11 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         map_wide as map_wide,
         MaskedNode as MaskedNode,
         same_shapes as same_shapes,
+    )
+    from ._low_bits import (
+        KINDS as KINDS,
+        LowBits as LowBits,
+        why_wide as why_wide,
     )
     from ._masks import (
         Mask as Mask,

@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from ...core import Param, Real
-from ...numerics import inlined, is_inexact, wide_dtype
+from ...numerics import Coded, inlined, is_coded, is_inexact, wide_dtype
 
 
 def update_dtype(g: Param, p: Param | None) -> np.dtype:
@@ -31,14 +31,61 @@ def update_dtype(g: Param, p: Param | None) -> np.dtype:
         return jnp.promote_types(g.dtype, p.dtype)
 
 
+def wide_dtype_of(tree: PyTree) -> np.dtype:
+    """The real dtype to compute in, for a tree of arrays and memory."""
+    return wide_dtype(jax.tree.leaves(tree, is_leaf=is_coded))
+
+
+def widen_all(tree: PyTree, real: DTypeLike) -> PyTree:
+    """`widen` for all arrays of a tree. Memory in few bits is decoded."""
+    return jax.tree.map(lambda x: widen(x, real), tree, is_leaf=is_coded)
+
+
+def restore_like(old: PyTree, new: PyTree) -> PyTree:
+    """New memory, stored like the old one: in its dtypes, or in few bits.
+
+    Args:
+        old: the memory before the step, as it is stored.
+        new: the same after the step, in the dtypes of the computation.
+    """
+
+    def one(was: Any, x: Array) -> Array | Coded:
+        return was.like(x) if is_coded(was) else restore(x, was.dtype)
+
+    return jax.tree.map(one, old, new, is_leaf=is_coded)
+
+
+def decoded(tree: PyTree) -> PyTree:
+    """A tree with its memory in few bits decoded. Other arrays are unchanged."""
+    decode = lambda x: x.decode() if is_coded(x) else x
+    return jax.tree.map(decode, tree, is_leaf=is_coded)
+
+
+def encoded_like(old: PyTree, new: PyTree) -> PyTree:
+    """Undo `decoded`: the arrays of `new` in few bits where those of `old` are.
+
+    Args:
+        old: memory, as it is stored.
+        new: memory of the same structure. What is in few bits is unchanged.
+    """
+
+    def one(was: Any, x: PyTree) -> PyTree:
+        return was.like(x) if is_coded(was) and not is_coded(x) else x
+
+    return jax.tree.map(one, old, new, is_leaf=is_coded)
+
+
 def widen(x: Any, real: DTypeLike, *, integers: bool = False) -> Any:
     """`x` in the precision of `real`. Random keys and integers are unchanged.
 
     Args:
-        x: an array, a random key, or a Python number, which is unchanged.
+        x: an array, memory in few bits, a random key, or a Python number, which is
+            unchanged.
         real: the real dtype to compute in.
         integers: whether to convert integers too.
     """
+    if isinstance(x, Coded):
+        x = x.decode()
     if not is_inexact(x):
         return x.astype(real) if integers else x
     if jnp.issubdtype(x.dtype, jnp.complexfloating):

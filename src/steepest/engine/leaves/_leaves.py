@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ...core import like_optax, Params, Real
+from ...numerics import is_coded
 from ...tree import first_difference, leaf_paths
 from ._batches import alike, batches
 
@@ -181,4 +182,5 @@ def _as_array(x: T) -> T | Array:
 
 def _may_stand_for(mine: object, other: object) -> bool:
     alone = other is None or isinstance(other, MaskedNode)
-    return mine is None or alone or jax.tree_util.all_leaves([other])
+    is_leaf = is_coded(other) or jax.tree_util.all_leaves([other])
+    return mine is None or alone or is_leaf

@@ -16,8 +16,16 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
-from ...numerics import inlined, wide_dtype
-from ..leaves import Leaf, mixing, restore, widen
+from ...numerics import inlined
+from ..leaves import (
+    Leaf,
+    mixing,
+    restore,
+    restore_like,
+    wide_dtype_of,
+    widen,
+    widen_all,
+)
 
 Row = tuple[PyTree, ...]  # the memory of one leaf, rule by rule
 Numbers = tuple[Real, ...]  # the arguments of all formulas, one after the other
@@ -50,10 +58,10 @@ class Part(NamedTuple):
     def renewed(
         self, kept: Mapping[str, PyTree], new: Sequence[PyTree]
     ) -> dict[str, PyTree]:
-        """The new memory by name, in the dtypes of the old one.
+        """The new memory by name, stored like the old one.
 
         Args:
-            kept: the old memory, in the dtypes of the storage.
+            kept: the old memory, as it is stored.
             new: the values that the function returned after its result.
         """
         named = [k for k in names_of(self.function).arrays if k in kept]
@@ -62,10 +70,7 @@ class Part(NamedTuple):
                 f"{self.name}: {self.function.__name__} returns {len(new)} arrays of "
                 f"memory, expected {len(named)}: {', '.join(named) or 'none'}."
             )
-        cast = lambda was, x: restore(x, was.dtype)
-        fresh = {
-            k: jax.tree.map(cast, kept[k], x) for k, x in zip(named, new, strict=True)
-        }
+        fresh = {k: restore_like(kept[k], x) for k, x in zip(named, new, strict=True)}
         return {**kept, **fresh}
 
 
@@ -121,7 +126,7 @@ def joined(
     def formula(
         g: Array, p: Array | None, row: Row, numbers: Numbers
     ) -> tuple[Array, Row]:
-        real = wide_dtype(jax.tree.leaves((g, p, row)))
+        real = wide_dtype_of((g, p, row))
         u = widen(g, real, integers=True)
         p = None if p is None else widen(p, real)
         columns, arguments = iter(row), iter(numbers)
@@ -132,7 +137,7 @@ def joined(
                 mine = islice(arguments, len(part.arguments))
                 values = [widen(x, real) for x in mine]
                 if applied:
-                    wide = jax.tree.map(lambda x: widen(x, real), old)
+                    wide = widen_all(old, real)
                     u, *out = result(part({"g": u, "p": p, **wide}, values))
                     old = part.renewed(old, out)
                 new += old.values()
@@ -154,9 +159,9 @@ def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], PyTree]:
 
     @jax.jit
     def measured(g: Array, p: Array | None, row: Row, numbers: Numbers) -> PyTree:
-        real = wide_dtype(jax.tree.leaves((g, p, row)))
+        real = wide_dtype_of((g, p, row))
         g = widen(g, real, integers=True)
-        p, row, mine = jax.tree.map(lambda x: widen(x, real), (p, row, numbers))
+        p, row, mine = widen_all((p, row, numbers), real)
         memory = dict(zip(part.memory, row, strict=True))
         with mixing([g, p]):
             measurement = part({"g": g, "p": p, **memory}, mine)

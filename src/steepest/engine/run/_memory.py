@@ -10,6 +10,7 @@ from jaxtyping import PyTree
 
 from ... import check
 from ...core import OptState, Rule, Static
+from ...numerics import is_coded
 from ..leaves import Leaves, View
 from ._formula import Row
 
@@ -81,7 +82,8 @@ class Memory:
                 if not rule.is_elementwise:
                     numbers = self._numbers[place, name]
                     wanted = _shapes(begin, numbers, g.shape, g.dtype)
-                shapes = [np.shape(x) for x in jax.tree.leaves(kept)]
+                arrays = jax.tree.leaves(kept, is_leaf=is_coded)
+                shapes = [x.shape if is_coded(x) else np.shape(x) for x in arrays]
                 if kept is not None and shapes == wanted:
                     continue
                 has = "shape " + " and ".join(map(str, shapes)) if shapes else "nothing"

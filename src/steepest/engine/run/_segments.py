@@ -18,7 +18,7 @@ from ...core import (
     Rule,
     Updates,
 )
-from ..leaves import Leaves, Mask, update_dtype, View, view_through, Window
+from ..leaves import Leaves, LowBits, Mask, update_dtype, View, view_through, Window
 from ._pass import Pass
 
 _ADVICE = "Pass the params the updates are for."
@@ -30,6 +30,7 @@ class Link:
 
     body: Rule | GradientTransformationExtraArgs
     masks: tuple[Mask, ...] = ()
+    storage: LowBits | None = None  # of the memory of a rule
 
     @property
     def name(self) -> str:
@@ -56,7 +57,11 @@ class Link:
         selected = Leaves(tree, params.name)
         if self.body.memory:
             selected.check(self.body.name)
-        rows = [None if p is None else self.body.begin(p) for p in selected.arrays]
+        if self.storage is None:
+            rows = [None if p is None else self.body.begin(p) for p in selected.arrays]
+        else:
+            stored = self.storage.begin(self.body, selected)
+            rows = [x and x.memory for x in stored]
         memory = {
             name: selected.like([row and row[name] for row in rows])
             for name in self.body.memory

@@ -16,7 +16,7 @@ from jaxtyping import Array, PyTree
 
 from ...core import names_of, Real, Rule
 from ...numerics import members, most_in_stack, sharded_like, unknown, wide_dtype
-from ..leaves import alike, Leaf, mixing, restore, widen
+from ..leaves import alike, decoded, encoded_like, Leaf, mixing, restore, widen
 from ._every import run_every
 from ._formula import COMPILED, Numbers, Part, part_of, result, Row
 from ._memory import Memory
@@ -97,7 +97,13 @@ def run_stacks(
     shapes = {k: _folded(rule, x.shape) for k, x in xs.items()}
     names = rule.memory_names
     start = len(memory.rows[0]) - len(names) if memory.rows else 0
-    rows = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in xs}
+    stored = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in xs}
+    used = {name for f in matrix.functions for name in names_of(f).arrays}
+    # Memory in few bits is decoded here, if a matrix formula uses it.
+    rows = {
+        k: {name: decoded(x) if name in used else x for name, x in row.items()}
+        for k, row in stored.items()
+    }
     if matrix.before is not None:
         part, numbers = part_of(rule, matrix.before, step.numbers, operands=eager)
         _apply(part, numbers, xs, rows, shapes, dict.fromkeys(xs))
@@ -107,7 +113,8 @@ def run_stacks(
     _apply(part, numbers, xs, rows, shapes, {k: dtypes[k] for k in xs})
     for k, x in xs.items():
         updates[k] = x
-        memory.rows[k] = (*memory.rows[k][:start], *rows[k].values())
+        new = (encoded_like(stored[k][name], x) for name, x in rows[k].items())
+        memory.rows[k] = (*memory.rows[k][:start], *new)
 
 
 def _apply(
