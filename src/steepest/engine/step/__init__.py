@@ -13,6 +13,9 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._donated import (
         Donated as Donated,
     )
+    from ._info import (
+        WrapperInfo as WrapperInfo,
+    )
     from ._loops import (
         branch as branch,
         loop as loop,
@@ -27,6 +30,5 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._wrap import (
         Decide as Decide,
-        WrapperInfo as WrapperInfo,
         wrapping as wrapping,
     )

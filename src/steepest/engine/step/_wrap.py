@@ -9,7 +9,6 @@ from jax.core import Tracer
 from jaxtyping import Array, PyTree
 
 from ...core import (
-    AnyTransformation,
     Call,
     OptState,
     Params,
@@ -17,22 +16,9 @@ from ...core import (
     Transformation,
     Updates,
 )
+from ._info import WrapperInfo
 from ._own_code import only_own_code
 from ._select import Step
-
-
-class WrapperInfo(NamedTuple):
-    """Information about a wrapper, for `describe` and `read`."""
-
-    name: str
-    tx: AnyTransformation  # the wrapped transformation
-    at: str  # the field of the wrapper's state with the state of `tx`; "" if it is it
-    # The params -> the shapes that `tx` sees, if they are not those of the params.
-    seen: Callable[[Params], Params] | None = None
-
-    def inner(self, state: OptState) -> OptState:
-        """The state of `tx`, from the state of the wrapper."""
-        return getattr(state, self.at) if self.at else state
 
 
 class Decide(NamedTuple):

@@ -1,0 +1,20 @@
+"""What is known about a wrapper of a transformation."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ...core import AnyTransformation, OptState, Params
+
+
+class WrapperInfo(NamedTuple):
+    """Information about a wrapper, for `describe` and `read`."""
+
+    name: str
+    tx: AnyTransformation  # the wrapped transformation
+    at: str  # the field of the wrapper's state with the state of `tx`; "" if it is it
+    # The params -> the shapes that `tx` sees, if they are not those of the params.
+    seen: Callable[[Params], Params] | None = None
+
+    def inner(self, state: OptState) -> OptState:
+        """The state of `tx`, from the state of the wrapper."""
+        return getattr(state, self.at) if self.at else state
