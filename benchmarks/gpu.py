@@ -220,7 +220,7 @@ PARTS = {
 
 
 def main() -> None:
-    """Measure, and save the record part by part."""
+    """Measure, and save the record row by row."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="tiny trees")
@@ -236,12 +236,15 @@ def main() -> None:
         tree = (TINY if args.quick else TREES)[name]
         shown = matrix.hidden(tree) if part.startswith("matrix") else tree
         record.trees[shown.name] = shown.describe()
-        rows = list(measure(tree, {"torch": torch[peer]} if peer in torch else {}))
-        new = {(row.tree, row.optimizer) for row in rows}
-        old = [row for row in record.rows if (row.tree, row.optimizer) not in new]
-        record.rows = [*old, *rows]
-        if args.json:
-            record.save(args.json)
+        rows: list[Row] = []
+        peer_turns = {"torch": torch[peer]} if peer in torch else {}
+        for row in measure(tree, peer_turns):
+            rows.append(row)
+            new = {(x.tree, x.optimizer) for x in rows}
+            old = [x for x in record.rows if (x.tree, x.optimizer) not in new]
+            record.rows = [*old, *rows]
+            if args.json:  # after each row: the machine may be taken away
+                record.save(args.json)
 
 
 def _at(recipe: Callable[[Any, float], Any], lib: Any) -> Any:
