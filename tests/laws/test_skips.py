@@ -72,6 +72,7 @@ HOLDS = {
 RUNS = {
     "chain": "all of them",
     "to_config": "it takes no step",
+    "restore_as": "it takes no step",
     "named_chain": "all of them",
     "flatten": "over one vector",
     "masked": "has no state for masked leaves",
