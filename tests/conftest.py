@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import os
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +31,20 @@ _KEPT = Path(__file__).parent.parent / ".pytest_cache" / "xla"
 jax.config.update("jax_compilation_cache_dir", str(_KEPT))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+# Linux lets a process map 65530 pieces of memory, and a program of XLA takes several.
+# At the limit, XLA's compiler crashes (JAX 0.10.2).
+_MAPS, _MANY, _OFTEN = Path("/proc/self/maps"), 30_000, 50
+_ended = itertools.count(1)
+
+
+def pytest_runtest_teardown():
+    """Drop all programs if there are many."""
+    if next(_ended) % _OFTEN == 0 and _MAPS.exists():
+        if _MAPS.read_bytes().count(b"\n") > _MANY:
+            jax.clear_caches()
+            gc.collect()
 
 
 @pytest.fixture
