@@ -1,5 +1,6 @@
 """Which memory is stored in few bits."""
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -57,3 +58,11 @@ def test_each_reason_is_given_once():
     soap = steepest.soap(0.1, memory_dtype="int8")
     (line,) = steepest.describe(soap, p).lines
     assert line.stays_wide == "factors, bases: it has its own dtype"
+
+
+def test_init_is_not_computed_by_the_compiler():
+    """XLA would fold the largest element of zeros, which takes seconds."""
+    tx = steepest.adam(1e-3, memory_dtype="int8")
+    program = str(jax.make_jaxpr(tx.init)(jnp.ones((64, 64))))
+    before, _, _ = program.partition("reduce_max")
+    assert "optimization_barrier" in before

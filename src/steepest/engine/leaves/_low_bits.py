@@ -9,7 +9,14 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from ...core import Rule
-from ...numerics import encode, is_chosen, is_inexact, Values, values_of
+from ...numerics import (
+    encode,
+    is_chosen,
+    is_inexact,
+    read_again,
+    Values,
+    values_of,
+)
 from ...tree import key_paths, named
 from ._leaves import Leaves
 
@@ -73,7 +80,9 @@ class LowBits:
         kind = KINDS[self.name][values]
         if kind == "signed4" and x.shape[-1] % 2:  # two codes share a byte
             kind = KINDS["int8"][values]
-        return encode(wide, kind)
+        # The first memory is zeros, whose largest element XLA would compute while it
+        # compiles `init`, for seconds. It does not look behind a barrier.
+        return encode(read_again(wide), kind)
 
 
 def _text(reasons: dict[str, str], size: int) -> str:
