@@ -6,6 +6,7 @@ Keys come from the user, so an unbounded cache fills the memory in a long search
 import ast
 import copy
 import pickle
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -54,6 +55,15 @@ def test_computing_a_value_may_use_the_cache():
     assert recent("outer", lambda: recent("inner", lambda: 1) + 1) == 2
 
 
+@pytest.fixture
+def switch_often():
+    """Threads take turns every microsecond, so that a missing lock shows."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
 def test_two_threads_get_the_same_value():
     recent, together = Recent(2), threading.Barrier(4)
 
@@ -66,7 +76,7 @@ def test_two_threads_get_the_same_value():
     assert len(set(map(id, made))) == 1
 
 
-def test_threads_that_drop_each_others_values():
+def test_threads_that_drop_each_others_values(switch_often):
     recent = Recent(3)
 
     def work(start):

@@ -59,7 +59,8 @@ class Recent(Generic[Made]):
             return key in self._kept
 
     def __len__(self) -> int:
-        return len(self._kept)
+        with self._lock:  # another thread may just have one value too many
+            return len(self._kept)
 
     def values(self) -> list[Made]:
         """The values in the cache, the oldest first."""
