@@ -237,6 +237,7 @@ def muon(
     consistent_rms: Real | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """Muon for the matrices, AdamW for the rest.
 
@@ -283,6 +284,9 @@ def muon(
             stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.contrib.muon(learning_rate=0.1)

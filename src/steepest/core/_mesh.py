@@ -19,12 +19,15 @@ class MeshAxes(NamedTuple):
     names: tuple[str, ...]
 
 
-def mesh_axes(name: str, axis_name: object) -> MeshAxes | None:
+def mesh_axes(
+    name: str, axis_name: object, argument: str = "axis_name"
+) -> MeshAxes | None:
     """The axes as an object, or `None` if there are none.
 
     Args:
         name: name used in error messages.
         axis_name: the name of a mesh axis, several names, or `None`.
+        argument: the name of the argument in error messages.
     """
     if axis_name is None:
         return None
@@ -38,7 +41,7 @@ def mesh_axes(name: str, axis_name: object) -> MeshAxes | None:
     else:
         return _made(name, tuple(names)) if names else None
     raise TypeError(
-        f"{name}: axis_name is {value}, expected the name of a mesh axis, a sequence "
+        f"{name}: {argument} is {value}, expected the name of a mesh axis, a sequence "
         "of different names, or None."
     )
 

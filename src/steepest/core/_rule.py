@@ -141,6 +141,9 @@ class Matrix(NamedTuple):
     fold: Callable[..., tuple[int, ...]] | None = None
     every: Every | None = None
     before: Callable[..., object] | None = None  # of the kind of `formula`
+    # The mesh axes whose devices share the matrices of a stack; empty to let the
+    # compiler divide the work.
+    reshard: tuple[str, ...] = ()
 
     @property
     def functions(self) -> list[Callable[..., object]]:

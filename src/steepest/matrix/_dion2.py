@@ -3,7 +3,7 @@
 Ahn et al., Dion2: a simple method to shrink matrix in Muon, 2025, arXiv:2512.16928
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import Literal, NamedTuple
 
@@ -166,6 +166,7 @@ def dion2(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """Dion2 for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -229,6 +230,9 @@ def dion2(
             stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.dion2(learning_rate=0.01, weight_decay=0.0)

@@ -4,7 +4,7 @@ Wen, Dang, Lyu, Ma and Liang, Fantastic pretraining optimizers and where to find
 II: Hyperball optimization, 2026, arXiv:2606.16899
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from jax.typing import DTypeLike
 
@@ -39,6 +39,7 @@ def muon_h(
     adam_weight_decay: ScalarOrSchedule = 0.0,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """MuonH: Muon for matrices that keep their norm, AdamW for all other leaves.
 
@@ -85,6 +86,9 @@ def muon_h(
             stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.muon_h(learning_rate=0.02, adam_learning_rate=1e-3)

@@ -7,7 +7,7 @@ Bernstein and Newhouse, Old optimizer, new norm: an anthology, 2024, arXiv:2409.
 (`scale="spectral"`)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -132,6 +132,7 @@ def muon(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """Muon for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -197,6 +198,9 @@ def muon(
             stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax, jax.numpy as jnp, steepest
     >>> tx = steepest.muon(learning_rate=1e-3, stacked="layers")

@@ -3,7 +3,7 @@
 Li et al., NorMuon: making Muon more efficient and scalable, 2025, arXiv:2510.05491
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -133,6 +133,7 @@ def normuon(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """NorMuon for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -193,6 +194,9 @@ def normuon(
             stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.normuon(learning_rate=1e-3, weight_decay=0.0)

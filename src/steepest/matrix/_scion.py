@@ -4,7 +4,7 @@ Pethick et al., Training deep learning models with norm-constrained LMOs, 2025,
 arXiv:2502.07529
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -179,6 +179,7 @@ def scion(
     routes: Mapping[str, str] | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """Scion: for each kind of layer, the steepest step in its own norm.
 
@@ -239,6 +240,9 @@ def scion(
             stored in 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.scion(learning_rate=2**-12)

@@ -17,7 +17,15 @@ from jax.sharding import AxisType
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ...core import Every, names_of
-from ...numerics import members, most_in_stack, sharded_like, unknown, wide_dtype
+from ...numerics import (
+    divided,
+    members,
+    most_in_stack,
+    sharded_like,
+    Team,
+    unknown,
+    wide_dtype,
+)
 from ..leaves import Leaf, mixing, restore, widen
 from ._formula import COMPILED, Numbers, Part, part_of, result
 from ._per_step import Step
@@ -43,6 +51,7 @@ def run_every(
     rows: dict[int, dict[str, PyTree]],
     shapes: dict[int, Shape],
     eager: bool,
+    team: Team | None = None,
 ) -> None:
     """Change the memory of the matrices whose turn it is, in place.
 
@@ -53,6 +62,7 @@ def run_every(
         rows: for each leaf, its memory by name.
         shapes: the shape of each leaf as a stack of matrices.
         eager: whether Python numbers that only multiply are arguments.
+        team: the devices that share each stack; by default the compiler decides.
     """
     part, numbers = part_of(step.rule, every.formula, step.numbers, operands=eager)
     names = names_of(every.formula).arrays
@@ -64,11 +74,11 @@ def run_every(
     cells = _cells(every, names, xs, rows, shapes)
     groups: dict[Hashable, list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(_kind(cell), []).append(cell)
+        groups.setdefault(_kind(cell, team), []).append(cell)
     shares = [_work(group) for group in groups.values()]
     for group, turns in zip(groups.values(), _divided(shares, k), strict=True):
         sizes = tuple(len(_arrays(cell)[0]) for cell in group)
-        change = _changing(part, every.writes, sizes, turns)
+        change = _changing(part, every.writes, sizes, turns, team)
         new = change([cell.arrays for cell in group], tuple(numbers), when)
         for cell, values in zip(group, new, strict=True):
             _write(rows[cell.leaf], cell.side, every.writes, values)
@@ -104,11 +114,11 @@ def _arrays(cell: Cell) -> list[Array]:
     return jax.tree.leaves(cell.arrays)
 
 
-def _kind(cell: Cell) -> Hashable:
+def _kind(cell: Cell, team: Team | None) -> Hashable:
     """What two cells must have in common to share a stack."""
     arrays = [(y.shape[1:], y.dtype) for y in _arrays(cell)]
     mesh = jax.typeof(_arrays(cell)[-1]).sharding.mesh
-    alone = AxisType.Explicit in mesh.axis_types
+    alone = team is None and AxisType.Explicit in mesh.axis_types
     place = (cell.leaf, cell.side) if alone else None
     return tuple(arrays), jax.tree.structure(cell.arrays), place
 
@@ -195,9 +205,21 @@ def _divided(works: Sequence[Work], k: int | None) -> list[Turns | None]:
     return turns
 
 
+class Formula(NamedTuple):
+    """A formula, and how it runs."""
+
+    part: Part
+    places: tuple[int, ...]  # the arguments that it changes
+    team: Team | None  # the devices that share each stack
+
+
 @lru_cache(maxsize=COMPILED)
 def _changing(
-    part: Part, writes: tuple[str, ...], sizes: tuple[int, ...], turns: Turns | None
+    part: Part,
+    writes: tuple[str, ...],
+    sizes: tuple[int, ...],
+    turns: Turns | None,
+    team: Team | None,
 ) -> Callable[..., list[Arrays]]:
     """A compiled function of cells that `run_every` has grouped.
 
@@ -210,40 +232,39 @@ def _changing(
         writes: the names of the memory that it changes.
         sizes: the number of matrices in each cell.
         turns: when the matrices have their turns.
+        team: the devices that share each stack; `None` to let the compiler decide.
     """
-    places = [part.memory.index(name) for name in writes]
+    places = tuple(part.memory.index(name) for name in writes)
+    formula = Formula(part, places, team)
 
     def change(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         cells = jax.lax.stop_gradient(cells)
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
-            return _in_turn(part, places, turns.windows(sizes), cells, numbers, turn)
-        new = lambda: _all(part, places, cells, numbers)
+            return _in_turn(formula, turns.windows(sizes), cells, numbers, turn)
+        new = lambda: _all(formula, cells, numbers)
         if turns is not None:
             return new()
         return jax.lax.cond(when, new, lambda: _old(places, cells))
 
     def run(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
-        if len(cells) > 1:
+        if len(cells) > 1 and team is None:
             return change(cells, numbers, when)
         return sharded_like(_old(places, cells), change, cells, numbers, when)
 
     return jax.jit(run)
 
 
-def _all(
-    part: Part, places: Sequence[int], cells: Sequence[Arrays], numbers: Numbers
-) -> list[Arrays]:
+def _all(formula: Formula, cells: Sequence[Arrays], numbers: Numbers) -> list[Arrays]:
     """The new values of all matrices."""
-    new = _new_values(part, places, _joined(cells), numbers)
+    new = _new_values(formula, _joined(cells), numbers)
     sizes = [len(jax.tree.leaves(cell)[0]) for cell in cells]
     ends = np.cumsum([0, *sizes]).tolist()
     return [_members(new, a, b) for a, b in pairwise(ends)]
 
 
 def _in_turn(
-    part: Part,
-    places: Sequence[int],
+    formula: Formula,
     windows: Sequence[Sequence[tuple[int, int, int]]],
     cells: Sequence[Arrays],
     numbers: Numbers,
@@ -252,10 +273,9 @@ def _in_turn(
     """The new values of the matrices whose turn it is, and the old ones of the others.
 
     Args:
-        part: the formula.
-        places: the arguments of the formula that it changes.
+        formula: the formula.
         windows: the matrices in each turn.
-        cells: the arguments of the formula.
+        cells: its arguments.
         numbers: its numbers.
         turn: which turn it is; nobody's, if there are fewer windows.
     """
@@ -266,15 +286,15 @@ def _in_turn(
     def new() -> Arrays:
         # Only the matrices of this turn are copied to a stack.
         branches = [lambda c=c: window(c) for c in range(len(windows))]
-        return _new_values(part, places, jax.lax.switch(turn, branches), numbers)
+        return _new_values(formula, jax.lax.switch(turn, branches), numbers)
 
     def nothing() -> Arrays:
-        (unused,) = _old(places, [window(0)])
+        (unused,) = _old(formula.places, [window(0)])
         return jax.tree.map(jnp.zeros_like, unused)
 
     # The condition returns a few matrices. If it returned all, XLA would copy them.
     values = jax.lax.cond(turn < len(windows), new, nothing)
-    changed = _old(places, cells)
+    changed = _old(formula.places, cells)
     width = len(jax.tree.leaves(values)[0])
     starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
     for c, places_in_turn in enumerate(windows):
@@ -318,19 +338,26 @@ def _members(arrays: Arrays, a: int, b: int) -> Arrays:
     return jax.tree.map(lambda y: members(y, a, b - a), arrays)
 
 
-def _new_values(
-    part: Part, places: Sequence[int], stack: Arrays, numbers: Numbers
-) -> Arrays:
+def _new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
     """The formula for a stack of matrices, cut into stacks of a good size."""
+    part, places, team = formula
     arrays = jax.tree.leaves(stack)
     size = max(1, *(y[0].size * y.dtype.itemsize for y in arrays))
-    many, most = len(arrays[0]), most_in_stack(size)
+    many = len(arrays[0])
+    most = most_in_stack(size, 1 if team is None else team.size)
     pieces = -(-many // most)
     one = jax.vmap(lambda arrays: _one(part, places, arrays, numbers))
+
+    def several(stack: Arrays) -> Arrays:
+        if team is None or len(jax.tree.leaves(stack)[0]) == 1:
+            return one(stack)
+        (like,) = _old(places, [stack])
+        return divided(team, one, like, stack)
+
     if pieces == 1:
-        return one(stack)
+        return several(stack)
     cuts = [round(many * c / pieces) for c in range(pieces + 1)]
-    return _joined([one(_members(stack, a, b)) for a, b in pairwise(cuts)])
+    return _joined([several(_members(stack, a, b)) for a, b in pairwise(cuts)])
 
 
 def _one(part: Part, places: Sequence[int], arrays: Arrays, numbers: Numbers) -> Arrays:

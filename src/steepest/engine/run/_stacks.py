@@ -15,7 +15,16 @@ from jax.sharding import AxisType
 from jaxtyping import Array, PyTree
 
 from ...core import names_of, Real, Rule
-from ...numerics import members, most_in_stack, sharded_like, unknown, wide_dtype
+from ...numerics import (
+    divided,
+    members,
+    most_in_stack,
+    sharded_like,
+    Team,
+    team_of,
+    unknown,
+    wide_dtype,
+)
 from ..leaves import alike, decoded, encoded_like, Leaf, mixing, restore, widen
 from ._every import run_every
 from ._formula import COMPILED, Numbers, Part, part_of, result, Row
@@ -29,6 +38,7 @@ def stacks(
     arrays: Sequence[Leaf | None],
     kinds: Sequence[Hashable],
     shapes: Sequence[Shape] | None = None,
+    team: Team | None = None,
 ) -> list[list[int]]:
     """The indices of the matrices in each stack.
 
@@ -37,6 +47,7 @@ def stacks(
             matrices can share a stack.
         kinds: for each array, what else must be equal in a stack.
         shapes: for each array, its shape as a stack of matrices; by default its own.
+        team: the devices that share each stack; by default the compiler decides.
     """
     if shapes is None:
         shapes = [() if x is None else x.shape for x in arrays]
@@ -45,12 +56,14 @@ def stacks(
     for k, (x, kind, shape) in enumerate(zip(arrays, kinds, shapes, strict=True)):
         if x is not None:
             _, dtype, where = alike(x)
-            alone = AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
+            explicit = AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
+            alone = explicit and team is None
             key = _wide_shape(shape), dtype, where, kind, k if alone else None
             rows.setdefault(key, []).append(k)
     groups: list[list[int]] = []
     for row in rows.values():
-        most = most_in_stack(max(1, *(sizes[k] for k in row)))
+        devices = 1 if team is None else team.size
+        most = most_in_stack(max(1, *(sizes[k] for k in row)), devices)
         for part in [row] if len(row) <= most else _by_shape(row, shapes):
             pieces = np.array_split(part, _parts(len(part), most))
             groups += [piece.tolist() for piece in pieces]
@@ -95,6 +108,9 @@ def run_stacks(
     pairs = enumerate(zip(updates, on, strict=True))
     xs = {k: x for k, (x, selected) in pairs if selected and x is not None}
     shapes = {k: _folded(rule, x.shape) for k, x in xs.items()}
+    team = None
+    if matrix.reshard and xs:
+        team = team_of(rule.name, matrix.reshard, next(iter(xs.values())))
     names = rule.memory_names
     start = len(memory.rows[0]) - len(names) if memory.rows else 0
     stored = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in xs}
@@ -106,11 +122,11 @@ def run_stacks(
     }
     if matrix.before is not None:
         part, numbers = part_of(rule, matrix.before, step.numbers, operands=eager)
-        _apply(part, numbers, xs, rows, shapes, dict.fromkeys(xs))
+        _apply(part, numbers, xs, rows, shapes, dict.fromkeys(xs), team)
     if matrix.every is not None:
-        run_every(step, matrix.every, xs, rows, shapes, eager)
+        run_every(step, matrix.every, xs, rows, shapes, eager, team)
     part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
-    _apply(part, numbers, xs, rows, shapes, {k: dtypes[k] for k in xs})
+    _apply(part, numbers, xs, rows, shapes, {k: dtypes[k] for k in xs}, team)
     for k, x in xs.items():
         updates[k] = x
         new = (encoded_like(stored[k][name], x) for name, x in rows[k].items())
@@ -124,6 +140,7 @@ def _apply(
     rows: dict[int, dict[str, PyTree]],
     shapes: Mapping[int, Shape],
     dtypes: Mapping[int, np.dtype | None],
+    team: Team | None,
 ) -> None:
     """Run a matrix formula over stacks of the leaves, in place.
 
@@ -134,6 +151,7 @@ def _apply(
         rows: for each leaf, its memory by name.
         shapes: the shape of each leaf as a stack of matrices.
         dtypes: the dtype of each result; `None` to leave it in float32 or wider.
+        team: the devices that share each stack; `None` to let the compiler decide.
     """
     # Memory that the formula does not use is not stacked.
     asked = names_of(part.function).arrays
@@ -145,9 +163,9 @@ def _apply(
     }
     kinds = [(dtypes[k], *_memory_kind(shapes[k], mine[k])) for k in leaves]
     arrays = [xs[k] for k in leaves]
-    for group in stacks(arrays, kinds, [shapes[k] for k in leaves]):
+    for group in stacks(arrays, kinds, [shapes[k] for k in leaves], team):
         ks = [leaves[j] for j in group]
-        formula = stacking(part, tuple(shapes[k] for k in ks), dtypes[ks[0]])
+        formula = stacking(part, tuple(shapes[k] for k in ks), dtypes[ks[0]], team)
         results = formula([xs[k] for k in ks], [mine[k] for k in ks], tuple(numbers))
         for k, (u, new) in zip(ks, results, strict=True):
             xs[k] = u
@@ -180,7 +198,10 @@ def _memory_kind(shape: Shape, row: Row) -> tuple[Hashable, ...]:
 
 @lru_cache(maxsize=COMPILED)
 def stacking(
-    part: Part, shapes: tuple[Shape, ...], dtype: np.dtype | None
+    part: Part,
+    shapes: tuple[Shape, ...],
+    dtype: np.dtype | None,
+    team: Team | None = None,
 ) -> Callable[..., list[tuple[Array, Row]]]:
     """A compiled matrix formula, for arrays that `stacks` has grouped.
 
@@ -190,6 +211,7 @@ def stacking(
         part: the matrix formula.
         shapes: the shape of each array as a stack of matrices: (*stack, m, n).
         dtype: the dtype of the results; `None` to leave them in float32 or wider.
+        team: the devices that share the stack; `None` to let the compiler decide.
     """
     one, stack = partial(_one_matrix, part), _Stack(shapes)
 
@@ -200,14 +222,18 @@ def stacking(
             u, row = one(xs[0].reshape(stack.matrix), rows[0], numbers)
             return [(u.reshape(xs[0].shape), row)]
         many = jax.vmap(one, (0, 0, None))
-        memory = stack.joined_memory(rows)
-        results = many(stack.joined(xs), memory, numbers)
-        return stack.split(results, xs, rows, memory)
+        x, memory = stack.joined(xs), stack.joined_memory(rows)
+        if team is None:
+            results = many(x, memory, numbers)
+        else:
+            each = lambda x, memory: many(x, memory, numbers)
+            results = divided(team, each, (x, memory), x, memory)
+        return stack.split(results, xs, rows, memory, one_device=team is None)
 
     def run(
         xs: Sequence[Array], rows: Sequence[Row], numbers: Numbers
     ) -> list[tuple[Array, Row]]:
-        if len(xs) > 1:
+        if len(xs) > 1 and team is None:
             results = all_at_once(xs, rows, numbers)
         else:
             like = list(zip(xs, rows, strict=True))
@@ -264,6 +290,7 @@ class _Stack:
         xs: Sequence[Array],
         rows: Sequence[Row],
         joined: Row,
+        one_device: bool,
     ) -> list[tuple[Array, Row]]:
         """The result and the memory of each array, in the shapes of `xs` and `rows`.
 
@@ -272,9 +299,11 @@ class _Stack:
             xs: the arrays.
             rows: the memory of each.
             joined: the memory of the stack, before the formula.
+            one_device: whether the stack is not shared by several devices.
         """
         (us, memory), parts = results, []
-        starts = unknown(self._ends[:-1], xs[0])
+        starts = self._ends[:-1]
+        starts = unknown(starts, xs[0]) if one_device else starts
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
 
             def new(y: Array, was: Array, old: Array, k: int = k) -> Array:

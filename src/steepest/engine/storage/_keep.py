@@ -1,7 +1,7 @@
 """Storage options that every optimizer takes, whatever its formula."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, ParamSpec
@@ -15,6 +15,7 @@ from ... import check
 from ...core import (
     AnyTransformation,
     GradientTransformationExtraArgs,
+    mesh_axes,
     Rule,
     transformation,
 )
@@ -26,7 +27,7 @@ from ._coding import coding, low_bits_of
 P = ParamSpec("P")
 
 # The keywords that every optimizer takes, besides its own.
-STORAGE = ("memory_dtype", "keep_count")
+STORAGE = ("memory_dtype", "keep_count", "reshard")
 
 
 @transformation
@@ -35,6 +36,7 @@ def keeping(
     *,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """`tx` with other storage options. Every optimizer takes these keywords.
 
@@ -54,6 +56,11 @@ def keeping(
         keep_count: whether to count the steps even if the learning rate is a number.
             You can then replace the number by a schedule later, and the state, or a
             checkpoint of it, still fits.
+        reshard: names of mesh axes, for formulas of whole matrices, such as Muon's. The
+            devices along these axes share the matrices of each shape: every matrix is
+            sent to one device and back, once in a step. By default the compiler
+            shards each product, with an exchange for every one. A shape that occurs
+            once is left to the compiler, too. Use it with `jax.set_mesh(mesh)`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lion(1e-4, memory_dtype=jnp.bfloat16)
@@ -64,7 +71,7 @@ def keeping(
     >>> mu.codes.dtype, mu.scales.shape, mu.decode().dtype
     (dtype('int8'), (64, 1), dtype('float32'))
     """
-    return _keep("keeping", tx, memory_dtype=memory_dtype, keep_count=keep_count)
+    return _keep("keeping", tx, memory_dtype, keep_count, reshard)
 
 
 def optimizer(
@@ -100,7 +107,9 @@ def _keep(
     tx: AnyTransformation,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
+    axes = mesh_axes(name, reshard, "reshard")
     low_bits = low_bits_of(memory_dtype)
     if low_bits is None:
         check.storage(name, tuple(KINDS), memory_dtype=memory_dtype)
@@ -113,6 +122,9 @@ def _keep(
             if low_bits is not None:
                 return replace(link, body=coding(body, low_bits))
             return replace(link, body=_narrow(body, memory_dtype))
+        if axes is not None and body.matrix is not None:
+            matrix = body.matrix._replace(reshard=axes.names)
+            body = replace(body, matrix=matrix)
         if keep_count and body.counted is not None:
             body = counting(body)
         if low_bits is not None:
