@@ -64,6 +64,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         MultiSteps as MultiSteps,
         MultiStepsState as MultiStepsState,
         named_chain as named_chain,
+        offload as offload,
         partition as multi_transform,
         partition as partition,
         PartitionState as MultiTransformState,

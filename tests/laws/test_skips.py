@@ -84,6 +84,7 @@ RUNS = {
     "cautious": "and masks its updates",
     "compensated": "over wider params",
     "stochastic_rounding": "and rounds the params",
+    "offload": "and moves its state",
     "hyperball": "and restores norms",
     "mars": "with corrected gradients",
     "inject_hyperparams": "with other numbers",

@@ -1,4 +1,4 @@
-"""Bad calls of what trains half-precision weights."""
+"""Bad calls of what trains half-precision weights, or moves the state."""
 
 import jax.numpy as jnp
 
@@ -25,6 +25,12 @@ BAD = {
         TypeError,
         "stochastic_rounding: `update` needs `params` and was called without it. Call "
         "`tx.update(grads, state, params)`.",
+    ),
+    "offload": Bad(
+        lambda: steepest.offload(SGD, match=None),
+        TypeError,
+        "offload: a pattern is None, a NoneType, expected a regular expression: a "
+        'string such as "bias|scale".',
     ),
     "wide_params": Bad(
         lambda: steepest.wide_params(HALF, SGD.init(HALF)),

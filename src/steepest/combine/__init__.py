@@ -40,6 +40,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         skip_large_updates as skip_large_updates,
         skip_not_finite as skip_not_finite,
     )
+    from ._offload import offload as offload
     from ._partition import (
         partition as partition,
         PartitionState as PartitionState,
