@@ -40,7 +40,7 @@ from ..numerics import (
 )
 from ..transforms import scale
 from ._groups import PLAIN, Words
-from ._recipe import grouped, Rest, unchanged
+from ._recipe import grouped, in_blocks, Rest, unchanged
 from ._whitening import (
     as_matrix,
     balanced,
@@ -288,6 +288,7 @@ def psgd(
     damping: Real = 1e-9,
     max_skew: float = 1.0,
     longest: int = 8192,
+    block_size: int | None = None,
     rms: Real = 0.2,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
@@ -336,6 +337,8 @@ def psgd(
             `d / max_skew` elements: 1 means the shorter side, or both if they are
             equal; infinity, both; 0, none.
         longest: a side with more elements has only a diagonal.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own. By default they are not cut.
         rms: the root mean square of white updates.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to `"psgd"`, `"adam"`, or a word for each of the last
@@ -381,7 +384,7 @@ def psgd(
 
     return grouped(
         "psgd",
-        matrices,
+        in_blocks("psgd", matrices, block_size),
         learning_rate,
         weight_decay,
         weight_decay_mask,

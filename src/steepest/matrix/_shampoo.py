@@ -34,7 +34,7 @@ from ._kl import (
     kl_shampoo_numbers,
     kl_shampoo_paper_formula,
 )
-from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
+from ._recipe import folded, grouped, in_blocks, NotMatrix, Rest, unchanged
 from ._roots import (
     first_roots,
     first_tracked,
@@ -269,6 +269,7 @@ def shampoo(
     trace: bool = False,
     one_sided: bool = False,
     longest: int = LONGEST,
+    block_size: int | None = None,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
     adam_learning_rate: ScalarOrSchedule | None = None,
@@ -322,6 +323,8 @@ def shampoo(
         one_sided: whether only the shorter side of a matrix has a factor. It needs far
             less memory and time for long matrices. An `exponent` of 1/2 suits it.
         longest: a side with more elements has no factor.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own. By default they are not cut.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to `"shampoo"`, `"adam"`, or a word for each of the last
             axes: `in` for those that the layer sums over, `out` for the others.
@@ -372,7 +375,7 @@ def shampoo(
 
     return grouped(
         "shampoo",
-        matrices,
+        in_blocks("shampoo", matrices, block_size),
         learning_rate,
         weight_decay,
         weight_decay_mask,

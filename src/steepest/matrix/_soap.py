@@ -39,7 +39,7 @@ from ._kl import (
     kl_soap_paper_formula,
     next_eigenbasis,
 )
-from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
+from ._recipe import folded, grouped, in_blocks, NotMatrix, Rest, unchanged
 from ._rotated_adam import (
     fresh_factors,
     fresh_formula,
@@ -233,6 +233,7 @@ def soap(
     basis: Basis = "qr",
     one_sided: bool = False,
     longest: int = LONGEST,
+    block_size: int | None = None,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
     adam_learning_rate: ScalarOrSchedule | None = None,
@@ -279,6 +280,8 @@ def soap(
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own. By default they are not cut.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to `"soap"`, `"adam"`, or a word for each of the last
             axes: `in` for those that the layer sums over, `out` for the others.
@@ -325,7 +328,7 @@ def soap(
 
     return grouped(
         "soap",
-        matrices,
+        in_blocks("soap", matrices, block_size),
         learning_rate,
         weight_decay,
         weight_decay_mask,

@@ -43,7 +43,7 @@ from ..transforms import (
     scale_by_learning_rate,
 )
 from ._groups import PLAIN, Words
-from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
+from ._recipe import folded, grouped, in_blocks, NotMatrix, Rest, unchanged
 from ._sides import (
     first_bases,
     LONGEST,
@@ -187,6 +187,7 @@ def splus(
     frequency: int | None = None,
     rolled: bool = True,
     longest: int = LONGEST,
+    block_size: int | None = None,
     ema_decay: Real | None = 0.999,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
@@ -230,6 +231,9 @@ def splus(
             If `False`, all bases change in the same step, and are computed from scratch
             by `eigh`, as in the paper.
         longest: a side with more elements has no basis.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own, but `c` is that of the whole. By default they are not
+            cut.
         ema_decay: decay rate of the average of the params, in [0, 1); `None` for no
             average, which saves an array per leaf.
         stacked: a regular expression for leaves whose first axis indexes layers.
@@ -300,7 +304,7 @@ def splus(
 
     tx = grouped(
         name,
-        matrices,
+        in_blocks(name, matrices, block_size),
         rate,
         weight_decay,
         weight_decay_mask,
