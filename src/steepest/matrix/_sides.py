@@ -4,6 +4,7 @@ columns.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import jax
@@ -13,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from ..core import Every, Param, Real
 from ..numerics import (
     between_bases,
+    cond_under_vmap,
     eigenbasis,
     ema,
     iterated_basis,
@@ -116,8 +118,9 @@ def first_or_next_basis(
     factors: Array, bases: Array, *, basis: Basis, start: Bool[Array, ""]
 ) -> Array:
     """The eigenvectors from scratch at the start, and corrections later."""
-    later = lambda: next_basis(factors, bases, basis=basis)
-    return jax.lax.cond(start, lambda: eigenbasis(factors), later)
+    first = lambda factors, bases: eigenbasis(factors)
+    later = partial(next_basis, basis=basis)
+    return cond_under_vmap(start, first, later, factors, bases)
 
 
 def at_intervals(

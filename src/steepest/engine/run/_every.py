@@ -17,7 +17,14 @@ from jax.sharding import AxisType
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ...core import Every, names_of
-from ...numerics import members, most_in_stack, sharded_like, unknown, wide_dtype
+from ...numerics import (
+    cond_under_vmap,
+    members,
+    most_in_stack,
+    sharded_like,
+    unknown,
+    wide_dtype,
+)
 from ..leaves import Leaf, mixing, restore, widen
 from ._formula import COMPILED, Numbers, Part, part_of, result
 from ._per_step import Step
@@ -218,10 +225,11 @@ def _changing(
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
             return _in_turn(part, places, turns.windows(sizes), cells, numbers, turn)
-        new = lambda: _all(part, places, cells, numbers)
+        new = lambda cells, numbers: _all(part, places, cells, numbers)
         if turns is not None:
-            return new()
-        return jax.lax.cond(when, new, lambda: _old(places, cells))
+            return new(cells, numbers)
+        old = lambda cells, numbers: _old(places, cells)
+        return cond_under_vmap(when, new, old, cells, numbers)
 
     def run(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         if len(cells) > 1:
@@ -260,20 +268,22 @@ def _in_turn(
         turn: which turn it is; nobody's, if there are fewer windows.
     """
 
-    def window(c: int) -> Arrays:
+    def window(c: int, cells: Sequence[Arrays]) -> Arrays:
         return _joined([_members(cells[j], a, b) for j, a, b in windows[c]])
 
-    def new() -> Arrays:
+    def new(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
         # Only the matrices of this turn are copied to a stack.
-        branches = [lambda c=c: window(c) for c in range(len(windows))]
-        return _new_values(part, places, jax.lax.switch(turn, branches), numbers)
+        branches = [partial(window, c) for c in range(len(windows))]
+        stack = jax.lax.switch(turn, branches, cells)
+        return _new_values(part, places, stack, numbers)
 
-    def nothing() -> Arrays:
-        (unused,) = _old(places, [window(0)])
+    def nothing(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
+        (unused,) = _old(places, [window(0, cells)])
         return jax.tree.map(jnp.zeros_like, unused)
 
     # The condition returns a few matrices. If it returned all, XLA would copy them.
-    values = jax.lax.cond(turn < len(windows), new, nothing)
+    is_turn = turn < len(windows)
+    values = cond_under_vmap(is_turn, new, nothing, turn, cells, numbers)
     changed = _old(places, cells)
     width = len(jax.tree.leaves(values)[0])
     starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
