@@ -2,7 +2,7 @@
 columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Literal
@@ -54,11 +54,20 @@ class PerSide:
         return rows, columns
 
     def _side(self, p: Param, stack: list[int], d: int, longest: int) -> PyTree:
-        if d > longest:
-            return None
-        dtype = wide_dtype([p])
-        many = lambda x: jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
-        return jax.tree.map(many, self.first(d))
+        return None if d > longest else for_each(stack, self.first(d), p)
+
+
+def for_each(stack: Sequence[int], one: PyTree, p: Param) -> PyTree:
+    """The initial value of one matrix, for each matrix of a stack, in a wide dtype.
+
+    Args:
+        stack: shape of the stack.
+        one: the arrays of one matrix.
+        p: the param.
+    """
+    dtype = wide_dtype([p])
+    many = lambda x: jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
+    return jax.tree.map(many, one)
 
 
 zero_factors = PerSide(lambda d: jnp.zeros((d, d)))

@@ -58,6 +58,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._lengths import (
         length as length,
         norms as norms,
+        norms_along as norms_along,
         rms as rms,
         squares as squares,
     )
