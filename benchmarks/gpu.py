@@ -3,7 +3,8 @@
 A time is that of one step, averaged over 20 steps (5 if a step is slow) that are called
 in a row and waited for at the end, as in training. "inside" averages over ten steps in
 one compiled function: the time of the device, without the overhead of Python and JAX.
-torch takes part if it is installed; its AdamW is the fused one.
+torch takes part if it is installed; its AdamW is the fused one, and its Muon is
+compiled by `torch.compile` if that is faster.
 """
 
 import argparse

@@ -1,11 +1,15 @@
 """torch's optimizers on the same trees, if torch is installed."""
 
 import gc
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from statistics import median
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 import jax
@@ -14,6 +18,11 @@ from .optimizers import RATE
 from .trees import Tree
 
 Made = tuple[Callable[[], dict[str, float]], dict[str, Any]]
+Step = Callable[[], object]
+
+# Steps before the comparison: those in which SOAP does more are compiled, too.
+WARM, TRIED = 12, 10
+PATIENCE = 120  # seconds: what takes longer to compile is not compiled
 
 
 def torch_turns(times: int) -> dict[str, Callable[[Tree], Made]]:
@@ -36,6 +45,64 @@ def clear() -> None:
             torch.cuda.empty_cache()
 
 
+def compiled_if_faster(
+    torch: Any, step: Step, wait: Step, before: Step = lambda: None
+) -> tuple[Step, bool]:
+    """The step after `torch.compile`, if that makes it faster; and whether it does.
+
+    If it fails or takes too long, that is printed, and the step stays as it is.
+
+    Args:
+        torch: the package.
+        step: takes a step. It is called a few times.
+        wait: waits for the device.
+        before: called before each step, without being timed.
+    """
+
+    def seconds(step: Step) -> float:
+        before()
+        start = perf_counter()
+        step()
+        wait()
+        return perf_counter() - start
+
+    try:
+        fast = torch.compile(step)
+        start = perf_counter()
+        with at_most(PATIENCE):
+            for _ in range(WARM):
+                seconds(fast)
+        spent = perf_counter() - start
+        times = [median(seconds(f) for _ in range(TRIED)) for f in (step, fast)]
+    except Exception as error:  # whatever a compiler may raise
+        text = str(error).strip().splitlines() or [""]
+        print(f"torch.compile: {type(error).__name__}: {text[0][:200]}", flush=True)
+        return step, False
+    plain, quick = (f"{1e3 * x:.2f} ms" for x in times)
+    print(f"torch: {plain}, compiled in {spent:.0f} s: {quick}", flush=True)
+    return (fast, True) if times[1] < times[0] else (step, False)
+
+
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Raise a `TimeoutError` if the block takes longer, in the main thread.
+
+    Args:
+        seconds: the limit.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TimeoutError(f"It took more than {seconds} s.")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _turn(
     torch: Any, make: Callable[[Any, list[Any], list[str]], Any], times: int, tree: Tree
 ) -> Made:
@@ -51,12 +118,18 @@ def _turn(
     optimizers = make(torch, params, [jax.tree_util.keystr(path) for path in paths])
     wait = torch.cuda.synchronize if cuda else lambda: None
 
+    def one() -> None:
+        for optimizer in optimizers:
+            optimizer.step()
+
+    # A fused AdamW is one kernel already.
+    step = one if make is _adamw else compiled_if_faster(torch, one, wait)[0]
+
     def turn() -> dict[str, float]:
         wait()
         start = perf_counter()
         for _ in range(times):
-            for optimizer in optimizers:
-                optimizer.step()
+            step()
         wait()
         return {"step": (perf_counter() - start) / times}
 

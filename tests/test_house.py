@@ -262,6 +262,7 @@ OUTSIDE_THE_ZOO: set[str] = {
     "scale_by_soap_muon",
     "scale_by_splus",
     "schedule_free_eval_params",
+    "scion_init",
     "selective_transform",
     "snapshot",
     "split_real_and_imaginary",

@@ -207,6 +207,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         ScaleBySoapState as ScaleBySoapState,
         ScaleBySplusState as ScaleBySplusState,
         scion as scion,
+        scion_init as scion_init,
         shampoo as shampoo,
         soap as soap,
         soap_muon as soap_muon,

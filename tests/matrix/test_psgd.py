@@ -300,3 +300,13 @@ def test_impossible_arguments_are_refused():
     tx = steepest.scale_by_psgd(words=("in", "in", "out"))
     with pytest.raises(ValueError, match=r"has shape \(2, 3\), expected a matrix"):
         tx.update(jnp.ones((2, 3)), tx.init(jnp.ones((2, 3, 4))))
+
+
+@pytest.mark.parametrize("recipe", [steepest.psgd, steepest.kron])
+def test_factors_are_never_narrow(recipe):
+    tx = recipe(0.1, memory_dtype="bfloat16")
+    state = jax.eval_shape(tx.init, {"w": jnp.ones((4, 6))})
+    state = state.inner_states[recipe.__name__].inner_state[0]
+    assert state.mu["w"].dtype == jnp.bfloat16
+    factors = jax.tree.leaves(state._replace(mu=None, count=None))
+    assert factors and all(x.dtype == jnp.float32 for x in factors)

@@ -193,3 +193,35 @@ def test_impossible_arguments_are_refused():
     with pytest.raises(ODD, match=r"has shape \(2,\), expected 2 axes or more for the"):
         tx = steepest.scale_by_lmo()
         tx.update(jnp.ones(2), tx.init(jnp.ones(2)))
+
+
+def test_initial_params_are_on_the_surface_of_the_ball():
+    """Flax's heads have three axes; routers, norms and zeros are special."""
+    p = P | {"query": matrix(6, 4, 2, 5), "zero": jnp.zeros((4, 9))}
+    p["half"], p["column"] = matrix(7, 6, 6).astype("bfloat16"), matrix(8, 5, 4)
+    routes = {"query": "in out out", "column": "colnorm"}
+    found = steepest.scion_init(p, 50.0, 3000.0, stacked="layers", routes=routes)
+    singular = lambda x: np.linalg.svd(np.asarray(x, "float32"), compute_uv=False)
+    wide = 50 * (9 / 4) ** 0.5
+    np.testing.assert_allclose(singular(found["mlp"]["kernel"]), wide, rtol=1e-4)
+    np.testing.assert_allclose(singular(found["layers"]["kernel"]), wide, rtol=1e-4)
+    heads = singular(found["query"].reshape(4, 10))
+    np.testing.assert_allclose(heads, 50 * (10 / 4) ** 0.5, rtol=1e-4)
+    np.testing.assert_allclose(singular(found["half"]), 50, rtol=1e-2)
+    assert found["half"].dtype == jnp.bfloat16
+    np.testing.assert_array_equal(found["embed"], 3000 * np.sign(p["embed"]))
+    np.testing.assert_allclose(found["head"], 750 * np.sign(p["head"]), rtol=1e-6)
+    np.testing.assert_allclose(_rms(np.asarray(found["column"]), 1), 50, rtol=1e-5)
+    for unchanged in ("bias", "norm"):
+        of = "mlp" if unchanged == "bias" else "layers"
+        np.testing.assert_array_equal(found[of][unchanged], p[of][unchanged])
+    assert not found["zero"].any() and found["s"] == p["s"]
+
+
+def test_params_stay_in_the_ball_from_the_start():
+    p = steepest.scion_init({"kernel": matrix(1, 4, 9)})
+    tx = steepest.scion(0.3, steps=12)
+    for g in gradients(p, 3):
+        updates, _ = tx.update(g, tx.init(p), p)
+        p = steepest.apply_updates(p, updates)
+    assert np.linalg.norm(p["kernel"], 2) <= 50 * (9 / 4) ** 0.5 * 1.01

@@ -32,12 +32,19 @@ def _next(q, a):
     return (new * np.sign(np.diag(r)))[:, np.argsort(order)]
 
 
-def _soap_muon(gs, p, k, beta=0.95, b2=0.9):
+def _first(a):
+    """The eigenvectors, the largest eigenvalue first."""
+    return np.linalg.eigh(a)[1][:, ::-1] if len(a) <= SIDE else np.eye(len(a))
+
+
+def _soap_muon(gs, p, k, rolled=True, beta=0.95, b2=0.9):
     m, n = p.shape
     mu, nu, left, right = 0 * p, 0 * p, np.zeros((m, m)), np.zeros((n, n))
     ql, qr = np.eye(m), np.eye(n)
     for t, g in enumerate(gs):
-        if t % k == 0:
+        if t == 1 and not rolled:
+            ql, qr = _first(left), _first(right)
+        elif t % k == 0 if rolled else t > 0 and (t - 1) % k == 0:
             ql, qr = _next(ql, left), _next(qr, right)
         mu = beta * mu + (1 - beta) * g
         x = ql.T @ (beta * mu + (1 - beta) * g) @ qr
@@ -49,20 +56,29 @@ def _soap_muon(gs, p, k, beta=0.95, b2=0.9):
     return p
 
 
-@pytest.mark.parametrize("jit", [True, False])
-def test_against_a_slow_reference(jit):
+@pytest.mark.parametrize(
+    ("jit", "k", "rolled"), [(True, 1, True), (False, 1, True), (True, 3, False)]
+)
+def test_against_a_slow_reference(jit, k, rolled):
     with jax.enable_x64(True):
         start = jax.tree.map(lambda x: x.astype("float64"), P)
         gs = _gradients(start, 8)
         tx = steepest.soap_muon(
-            RATE, weight_decay=DECAY, eps=1e-12, stacked="layers", longest=SIDE
+            RATE,
+            weight_decay=DECAY,
+            eps=1e-12,
+            stacked="layers",
+            longest=SIDE,
+            frequency=k,
+            rolled=rolled,
         )
         p, _ = _run(tx, start, gs, jit)
     start, gs, p = jax.tree.map(np.asarray, (start, gs, p))
     for path in (("wide",), ("tall",), ("layers", 0), ("layers", 1)):
         x, found = start[path[0]][path[1:]], p[path[0]][path[1:]]
         mine = [g[path[0]][path[1:]] for g in gs]
-        np.testing.assert_allclose(found, _soap_muon(mine, x, 1), rtol=1e-6, atol=1e-8)
+        wanted = _soap_muon(mine, x, k, rolled)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-8)
 
 
 def test_updates_are_nearly_orthogonal():

@@ -60,6 +60,13 @@ BAD = {
         "leaf.",
     ),
     "scale_by_normuon": _vector("normuon"),
+    "scion_init": Bad(
+        lambda: steepest.scion_init({"heads": jnp.ones((2, 3, 4))}),
+        ValueError,
+        "scion_init: the leaf 'heads' has 3 axes. Say in `routes` what they are: 'in' "
+        "for those that the layer sums over and 'out' for the others, such as "
+        "`{'heads': 'in in out'}`.",
+    ),
     "scion": Bad(
         lambda: steepest.scion(0.1).init({"heads": jnp.ones((2, 3, 4))}),
         ValueError,

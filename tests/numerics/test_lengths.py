@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.numerics import length, norms, rms, sqrt_or_zero, squares
+from steepest.numerics import length, norms, norms_along, rms, sqrt_or_zero, squares
 
 X = jnp.array([[3.0, 0.0], [0.0, 4.0]])
 
@@ -38,7 +38,7 @@ def test_squares_are_wide_and_real():
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1), (3, 2), (2, 3, 2), (0, 3), (3, 0)])
-@pytest.mark.parametrize("scale", [0.0, 1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("scale", [0.0, 1e-37, 1e-30, 1.0, 1e30, 5e37])
 def test_norms_over_the_last_axes_at_every_scale(shape, scale):
     """Also for one element: XLA would multiply constant factors of a square first."""
     x = scale * (1 + jnp.cos(jnp.arange(np.prod(shape, dtype=int))).reshape(shape))
@@ -58,3 +58,18 @@ def test_norms_have_finite_derivatives():
     np.testing.assert_allclose(jax.grad(f)(x), x / 5, rtol=1e-6)
     z = jnp.array([[3.0, 4j]])
     np.testing.assert_allclose(norms(z, 2), [[5.0]], rtol=1e-6)
+
+
+def test_norms_along_some_axes():
+    x = jnp.arange(6.0).reshape(1, 2, 3)
+    for along in (0, 1, (0, 2), (), None):
+        want = np.sqrt(np.square(np.asarray(x)).sum(along, keepdims=True))
+        np.testing.assert_allclose(norms_along(x, along), want, rtol=1e-6)
+    assert norms_along(jnp.array([1.0, jnp.inf]), 0)[0] == jnp.inf
+
+
+@pytest.mark.parametrize("scale", [1e-37, 1e37])
+def test_derivatives_of_norms_at_every_scale(scale):
+    x = scale * jnp.array([3.0, 4.0])
+    slope = jax.jit(jax.grad(lambda x: norms_along(x, 0)[0]))(x)
+    np.testing.assert_allclose(slope, [0.6, 0.8], rtol=1e-5)

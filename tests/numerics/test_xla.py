@@ -213,3 +213,5 @@ def test_members_of_a_stack():
     np.testing.assert_array_equal(members(X, 3, 2), X[3:5])
     np.testing.assert_array_equal(members(X, jnp.int32(3), 2), X[3:5])
     assert members(X, 0, len(X)) is X
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(members(X, jnp.int32(3), 2), X[3:5])

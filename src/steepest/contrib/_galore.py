@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.typing import DTypeLike
 from jaxtyping import Array, Int, PyTree
 
@@ -29,7 +30,6 @@ from ..core import (
     Updates,
 )
 from ..engine import (
-    branch,
     Leaves,
     MaskOrFn,
     optimizer,
@@ -42,6 +42,7 @@ from ..engine import (
 from ..numerics import (
     as_matrices,
     Axes,
+    cond_under_vmap,
     from_matrices,
     increment,
     sharded_like,
@@ -266,7 +267,7 @@ def _step(
 def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[Any]:
     """The bases, recomputed if due. Matrices of one shape share a batched SVD."""
 
-    def new() -> list[Any]:
+    def new(old: list[Any], xs: list[Any]) -> list[Any]:
         bases = list(old)
         # Tall and wide matrices use singular vectors of different sides.
         pairs = zip(xs, axes, strict=True)
@@ -284,7 +285,9 @@ def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[
                 bases[j] = restore(basis, dtype)
         return bases
 
-    return branch(due, new, lambda: old)
+    if isinstance(due, Tracer):
+        return cond_under_vmap(due, new, lambda old, xs: old, old, xs)
+    return new(old, xs) if due else old
 
 
 def _coordinates(basis: Array, x: Array, axes: Axes) -> Array:

@@ -1,6 +1,7 @@
 """How much a transformation computes for each leaf in a step."""
 
 from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
 from math import prod
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from ..core import (
 )
 from ..numerics import wide_dtype
 from ._flops import flops_of
-from ._inspect import wrapper_info
+from ._inspect import pieces, seen_by, wrapper_info
 from .leaves import Leaves, widen
 from .run import plan_of
 from .run._per_step import begin_step, end_step
@@ -67,8 +68,15 @@ def flops(tx: AnyTransformation, params: Params) -> list[float | None]:
 
 
 def _inside(info: WrapperInfo, params: Params) -> list[float | None]:
-    """The operations of what is in a wrapper."""
-    return flops(info.tx, params if info.seen is None else info.seen(params))
+    """The operations of what is in a wrapper, for each leaf."""
+    inner = iter(flops(info.tx, seen_by(info, params)))
+    return [_sum(islice(inner, len(mine))) for mine in pieces(info, params)]
+
+
+def _sum(works: Iterator[float | None]) -> float | None:
+    """The sum; `None` if one of them is not known."""
+    known = list(works)  # all are taken, also those after an unknown one
+    return None if None in known else sum((x or 0.0 for x in known), 0.0)
 
 
 def _of_leaf(body: Rule | GradientTransformationExtraArgs, p: Shape) -> float | None:

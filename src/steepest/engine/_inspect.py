@@ -1,6 +1,7 @@
 """What a transformation is made of, for `describe`, `read` and `metrics`."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 import jax
@@ -105,17 +106,51 @@ def _reasons(link: Link, params: Params) -> list[str]:
         jax.eval_shape(begin, params)
         return texts
     info = wrapper_info(body)
-    return texts if info is None else kept_wide(info.tx, params)
+    if info is None:
+        return texts
+    inner = iter(kept_wide(info.tx, seen_by(info, params)))
+    sizes = map(len, pieces(info, params))
+    return [", ".join(dict.fromkeys(filter(None, islice(inner, n)))) for n in sizes]
 
 
 def _inside(link: Link, params: Params) -> list[list[str]]:
     """For each leaf that the masks of a link select, what the link applies to it."""
-    body, size = link.body, len(Leaves(params).arrays)
+    body, arrays = link.body, Leaves(params).arrays
     info = None if isinstance(body, Rule) else wrapper_info(body)
     if info is None:
-        return [[link.name]] * size
-    inner = handlers(info.tx, params)
-    return [[f"{info.name}({', '.join(names)})"] for names in inner]
+        return [[link.name]] * len(arrays)
+    inner = iter(handlers(info.tx, seen_by(info, params)))
+    rows = []
+    for p, mine in zip(arrays, pieces(info, params), strict=True):
+        first, *_ = islice(inner, len(mine))
+        names = ", ".join(first)
+        shape = getattr(mine[0], "shape", ())
+        if shape == getattr(p, "shape", ()):
+            rows.append([f"{info.name}({names})"])
+        else:  # such as "blocked(scale_by_soap, 256x256)"
+            rows.append([f"{info.name}({names}, {'x'.join(map(str, shape[-2:]))})"])
+    return rows
+
+
+def seen_by(info: WrapperInfo, params: Params) -> Params:
+    """The params, or their shapes, as the wrapped transformation sees them.
+
+    Args:
+        info: information about a wrapper.
+        params: the params, or their shapes.
+    """
+    return params if info.seen is None else info.seen(params)
+
+
+def pieces(info: WrapperInfo, params: Params) -> list[list[PyTree]]:
+    """For each leaf, the leaves that the wrapped transformation sees in its place.
+
+    Args:
+        info: information about a wrapper.
+        params: the params, or their shapes.
+    """
+    parts = Leaves(params).treedef.flatten_up_to(seen_by(info, params))
+    return [Leaves(part).arrays for part in parts]
 
 
 def wrapper_info(tx: AnyTransformation) -> WrapperInfo | None:

@@ -57,7 +57,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         ScaleByPsgdState as ScaleByPsgdState,
     )
     from ._qk_clip import qk_clip as qk_clip
-    from ._scion import scion as scion
+    from ._scion import scion as scion, scion_init as scion_init
     from ._shampoo import (
         scale_by_shampoo as scale_by_shampoo,
         ScaleByKlShampooState as ScaleByKlShampooState,

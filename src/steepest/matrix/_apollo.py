@@ -23,13 +23,12 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import limited, quotient, zero_count
+from ..numerics import limited, norms_along, quotient, zero_count
 from ._groups import PLAIN, Words
 from ._low_rank import (
     adam_small,
     corrections,
     is_wide,
-    norms,
     Small,
     with_limited_growth,
 )
@@ -86,7 +85,7 @@ def apollo_formula(
     r = projection.T @ x
     a, mu, nu = adam_small(r, mu, nu, b1, b2, eps)
     axis = 0 if scale_type == "channel" else None
-    phi = quotient(norms(a, axis), norms(r, axis))
+    phi = quotient(norms_along(a, axis), norms_along(r, axis))
     u, norm = with_limited_growth(g * (phi if is_wide(g) else phi.mT), norm, growth)
     return scale**0.5 * c * u, mu, nu, norm
 

@@ -24,13 +24,12 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import first_moment, limited, quotient, zero_count
+from ..numerics import first_moment, limited, norms_along, quotient, zero_count
 from ._groups import PLAIN, Words
 from ._low_rank import (
     adam_small,
     corrections,
     is_wide,
-    norms,
     Small,
     with_limited_growth,
 )
@@ -86,7 +85,7 @@ def fira_formula(
     x = g if is_wide(g) else g.mT
     r = basis.conj().T @ x
     a, mu, nu = adam_small(r, mu, nu, b1, b2, eps)
-    phi = quotient(norms(a, 0), norms(r, 0))
+    phi = quotient(norms_along(a, 0), norms_along(r, 0))
     rest, norm = with_limited_growth((x - basis @ r) * phi, norm, growth)
     u = c * (basis @ a + rest)
     return u if is_wide(g) else u.mT, mu, nu, norm, basis

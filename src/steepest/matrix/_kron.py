@@ -5,7 +5,7 @@ Pooladzandi and Li, Curvature-informed SGD via general purpose Lie-group
 preconditioners, 2024, arXiv:2402.04553
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax
@@ -233,7 +233,7 @@ def scale_by_kron(
                 "words": words,
             },
             per_step=kron_numbers,
-            matrix=Matrix(kron_formula, as_matrix, every, before=mean_of),
+            matrix=Matrix(kron_formula, as_matrix, every, mean_of, turns=True),
             check_leaf=NotReal(len(words), "kron"),
         )
     )
@@ -263,6 +263,7 @@ def kron(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """Kron for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -314,6 +315,9 @@ def kron(
             `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.kron(learning_rate=1e-3)

@@ -12,7 +12,6 @@ Moments and norms are kept for each matrix, and the stack axes come first.
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Inexact, Int
@@ -25,10 +24,10 @@ from ..numerics import (
     ema,
     first_moment,
     increment,
+    norms,
     quotient,
     root,
     second_moment,
-    sqrt_or_zero,
     wide_dtype,
     Zeros,
 )
@@ -118,18 +117,6 @@ def is_wide(g: Array) -> bool:
     return g.shape[0] <= g.shape[1]
 
 
-def norms(x: Array, axis: int | None = None) -> Array:
-    """The Euclidean norm along an axis, or of the whole matrix, which has shape (1, 1).
-
-    Divided by the largest element first: no square overflows, or vanishes.
-    """
-    most = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=True, initial=0))
-    some = most >= jnp.finfo(most.dtype).tiny
-    # Not `x / most`: in the derivative, XLA would divide by `most * most`, perhaps 0.
-    inverse = 1 / jnp.where(some, most, 1)
-    return most * sqrt_or_zero(jnp.sum(abs_sq(x * inverse), axis, keepdims=True))
-
-
 def with_limited_growth(u: Array, norm: Array, growth: Real) -> tuple[Array, Array]:
     """`u`, with a norm of at most `growth norm`, and its norm.
 
@@ -140,6 +127,6 @@ def with_limited_growth(u: Array, norm: Array, growth: Real) -> tuple[Array, Arr
         norm: that of the step before, or 0 in the first step.
         growth: the largest quotient of both.
     """
-    size = norms(u).reshape(())
+    size = norms(u, 2).reshape(())
     most = jnp.where(norm > 0, jnp.minimum(size, growth * norm), size)
     return u * quotient(most, size), most

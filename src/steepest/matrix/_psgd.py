@@ -6,7 +6,7 @@ preconditioners, 2024, arXiv:2402.04553
 github.com/lixilinx/psgd_torch, 2026 (KWNS4: fitted with matrix products only)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ from ..numerics import (
 )
 from ..transforms import scale
 from ._groups import PLAIN, Words
-from ._recipe import grouped, Rest, unchanged
+from ._recipe import grouped, in_blocks, Rest, unchanged
 from ._whitening import (
     as_matrix,
     balanced,
@@ -266,7 +266,7 @@ def scale_by_psgd(
                 "words": words,
             },
             per_step=psgd_numbers,
-            matrix=Matrix(psgd_formula, as_matrix, every, before=mean_of),
+            matrix=Matrix(psgd_formula, as_matrix, every, mean_of, turns=True),
             check_leaf=NotReal(len(words), "psgd"),
         )
     )
@@ -288,6 +288,7 @@ def psgd(
     damping: Real = 1e-9,
     max_skew: float = 1.0,
     longest: int = 8192,
+    block_size: int | None = None,
     rms: Real = 0.2,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
@@ -298,6 +299,7 @@ def psgd(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """PSGD for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -336,6 +338,8 @@ def psgd(
             `d / max_skew` elements: 1 means the shorter side, or both if they are
             equal; infinity, both; 0, none.
         longest: a side with more elements has only a diagonal.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own. By default they are not cut.
         rms: the root mean square of white updates.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to `"psgd"`, `"adam"`, or a word for each of the last
@@ -352,6 +356,9 @@ def psgd(
             `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.psgd(learning_rate=1e-3)
@@ -381,7 +388,7 @@ def psgd(
 
     return grouped(
         "psgd",
-        matrices,
+        in_blocks("psgd", matrices, block_size),
         learning_rate,
         weight_decay,
         weight_decay_mask,

@@ -15,7 +15,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
-from ..combine import chain, partition
+from ..combine import blocked, chain, partition
 from ..core import (
     GradientTransformationExtraArgs,
     Param,
@@ -94,6 +94,32 @@ def grouped(
     rate = learning_rate if rest.learning_rate is None else rest.learning_rate
     decay = weight_decay if rest.weight_decay is None else rest.weight_decay
     return beside_adamw(sorting, parts, rate, decay, decays, mu_dtype, rest)
+
+
+def in_blocks(
+    name: str,
+    matrices: Callable[[Words], Sequence[GradientTransformationExtraArgs]],
+    size: int | None,
+) -> Callable[[Words], Sequence[GradientTransformationExtraArgs]]:
+    """`matrices` of `grouped`, for blocks of the matrices.
+
+    Args:
+        name: name used in error messages.
+        matrices: makes transformations from the words for the last axes of their
+            leaves.
+        size: the side of a block; `None` for whole matrices.
+    """
+    if size is None:
+        return matrices
+    (side,) = check.period(name, block_size=size)
+
+    def blocks(words: Words) -> list[GradientTransformationExtraArgs]:
+        rows = words.count(words[0])
+        parts = matrices((words[0], words[-1]))
+        inner = chain(*parts) if len(parts) > 1 else parts[0]
+        return [blocked(inner, side, axes=(rows, len(words) - rows))]
+
+    return blocks
 
 
 def check_rest(name: str, rest: Rest) -> None:

@@ -22,10 +22,12 @@ from ..core import (
 )
 from ..engine import optimizer
 from ..numerics import Coefficients
-from ..transforms import add_decayed_weights, scale, scale_by_learning_rate
+from ..transforms import add_decayed_weights, identity, scale, scale_by_learning_rate
 from ..tree import as_patterns, key_paths
 from ._groups import ADAM, Place, PLAIN, Sorting, TREES, Words, words_of
 from ._lmo import lmo_of, NORMS
+
+_STEPS, _EPS = 16, 1e-12  # for params: they need not be small, as gradients are
 
 
 class Group(NamedTuple):
@@ -187,8 +189,9 @@ def scion(
         p  <- (1 - learning_rate) p - learning_rate radius u
 
     `u` is the steepest step for `mu` in the norm of the leaf; see `scale_by_lmo`. The
-    params end up in the ball of this radius and stay there. With `constrained=False`
-    they do not shrink: `p <- p - learning_rate radius u`.
+    params end up in the ball of this radius and stay there; `scion_init` gives params
+    that begin there. With `constrained=False` they do not shrink:
+    `p <- p - learning_rate radius u`.
 
     The norm of a leaf depends on its path and shape:
 
@@ -260,11 +263,11 @@ def scion(
     """
     name = "scion"
     check.flag(name, constrained=constrained)
+    check.amount(name, radius=radius, sign_radius=sign_radius)
     radii = {"sign": sign_radius, "sign/in": sign_radius}
     if rms_radius is not None:
         check.amount(name, rms_radius=rms_radius)
         radii["rms"] = rms_radius
-    check.amount(name, radius=radius, sign_radius=sign_radius)
     rate = check.rate_given(name, learning_rate)
     shrink = [add_decayed_weights(1.0)] if constrained else []
     sorting = Norms(name, stacked, routes)
@@ -280,3 +283,53 @@ def scion(
 
     parts = {label: leaves(group) for label, group in sorting.groups.items()}
     return partition(parts, sorting)
+
+
+def scion_init(
+    params: Params,
+    radius: Real = 50.0,
+    sign_radius: Real = 3000.0,
+    *,
+    stacked: str | None = None,
+    routes: Mapping[str, str] | None = None,
+) -> Params:
+    """Initial params for `scion`: those on the surface of its ball.
+
+        p <- radius u
+
+    `u` is the matrix of norm 1 with the largest inner product with `p`; see
+    `scale_by_lmo`. So normal random numbers become a random orthogonal matrix, or
+    random signs, as in the authors' code. Vectors, norms and biases are unchanged:
+    their ball is large, and gains must not begin at zero. A leaf of zeros stays zero.
+
+    Args:
+        params: random params, as a model begins with.
+        radius: the radius of the ball, for all norms that have none of their own.
+        sign_radius: the radius for `sign` and `sign/in`.
+        stacked: a regular expression for leaves whose first axis indexes layers, as
+            passed to `scion`.
+        routes: maps a pattern to a norm, to a word for each of the last axes, or to
+            both, as passed to `scion`.
+
+    >>> import jax, jax.numpy as jnp, steepest
+    >>> kernel = jax.random.normal(jax.random.key(0), (8, 32))
+    >>> params = steepest.scion_init({"kernel": kernel, "bias": jnp.zeros(32)})
+    >>> sizes = jnp.linalg.svd(params["kernel"], compute_uv=False)
+    >>> print(f"{sizes.min():.2f} {sizes.max():.2f}")  # 50 sqrt(32 / 8)
+    100.00 100.00
+    """
+    name = "scion_init"
+    check.amount(name, radius=radius, sign_radius=sign_radius)
+    sorting = Norms(name, stacked, routes)
+
+    def leaves(group: Group) -> GradientTransformationExtraArgs:
+        if group.norm == "rms":
+            return identity()
+        size = sign_radius if group.norm in ("sign", "sign/in") else radius
+        # Without momentum, and with enough steps for exact singular values.
+        numbers = 1.0, _EPS, None, "deepseek", _STEPS, jnp.float32
+        return chain(*lmo_of(group.norm, *numbers, group.words), scale(size))
+
+    parts = {label: leaves(group) for label, group in sorting.groups.items()}
+    tx = partition(parts, sorting)
+    return tx.update(params, tx.init(params), params)[0]

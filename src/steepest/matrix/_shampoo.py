@@ -9,7 +9,7 @@ Lin et al., Understanding and improving Shampoo and SOAP via Kullback-Leibler
 minimization, 2025, arXiv:2509.03378 (`factors="kl"`)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jax.typing import DTypeLike
@@ -34,7 +34,7 @@ from ._kl import (
     kl_shampoo_numbers,
     kl_shampoo_paper_formula,
 )
-from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
+from ._recipe import folded, grouped, in_blocks, NotMatrix, Rest, unchanged
 from ._roots import (
     first_roots,
     first_tracked,
@@ -215,7 +215,7 @@ def scale_by_shampoo(
                 {"count": zero_count},
                 {**shared, "basis": "qr"},
                 kl_shampoo_numbers,
-                matrix=Matrix(formula, folded, every),
+                matrix=Matrix(formula, folded, every, turns=True),
                 check_leaf=NotMatrix(len(words), "shampoo", real=True),
             )
         )
@@ -241,7 +241,7 @@ def scale_by_shampoo(
                 "trace": trace,
             },
             shampoo_numbers,
-            matrix=Matrix(shampoo_formula, folded, every, before=shampoo_factors),
+            matrix=Matrix(shampoo_formula, folded, every, shampoo_factors, turns=True),
             check_leaf=NotMatrix(len(words), "shampoo", real=True),
         )
     )
@@ -269,6 +269,7 @@ def shampoo(
     trace: bool = False,
     one_sided: bool = False,
     longest: int = LONGEST,
+    block_size: int | None = None,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
     adam_learning_rate: ScalarOrSchedule | None = None,
@@ -278,6 +279,7 @@ def shampoo(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """Shampoo for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -322,6 +324,8 @@ def shampoo(
         one_sided: whether only the shorter side of a matrix has a factor. It needs far
             less memory and time for long matrices. An `exponent` of 1/2 suits it.
         longest: a side with more elements has no factor.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own. By default they are not cut.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to `"shampoo"`, `"adam"`, or a word for each of the last
             axes: `in` for those that the layer sums over, `out` for the others.
@@ -337,6 +341,9 @@ def shampoo(
             `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.shampoo(learning_rate=1e-3)
@@ -372,7 +379,7 @@ def shampoo(
 
     return grouped(
         "shampoo",
-        matrices,
+        in_blocks("shampoo", matrices, block_size),
         learning_rate,
         weight_decay,
         weight_decay_mask,

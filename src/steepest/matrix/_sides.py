@@ -2,8 +2,9 @@
 columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import jax
@@ -13,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from ..core import Every, Param, Real
 from ..numerics import (
     between_bases,
+    cond_under_vmap,
     eigenbasis,
     ema,
     iterated_basis,
@@ -52,11 +54,20 @@ class PerSide:
         return rows, columns
 
     def _side(self, p: Param, stack: list[int], d: int, longest: int) -> PyTree:
-        if d > longest:
-            return None
-        dtype = wide_dtype([p])
-        many = lambda x: jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
-        return jax.tree.map(many, self.first(d))
+        return None if d > longest else for_each(stack, self.first(d), p)
+
+
+def for_each(stack: Sequence[int], one: PyTree, p: Param) -> PyTree:
+    """The initial value of one matrix, for each matrix of a stack, in a wide dtype.
+
+    Args:
+        stack: shape of the stack.
+        one: the arrays of one matrix.
+        p: the param.
+    """
+    dtype = wide_dtype([p])
+    many = lambda x: jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
+    return jax.tree.map(many, one)
 
 
 zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
@@ -116,8 +127,9 @@ def first_or_next_basis(
     factors: Array, bases: Array, *, basis: Basis, start: Bool[Array, ""]
 ) -> Array:
     """The eigenvectors from scratch at the start, and corrections later."""
-    later = lambda: next_basis(factors, bases, basis=basis)
-    return jax.lax.cond(start, lambda: eigenbasis(factors), later)
+    first = lambda factors, bases: eigenbasis(factors)
+    later = partial(next_basis, basis=basis)
+    return cond_under_vmap(start, first, later, factors, bases)
 
 
 def at_intervals(

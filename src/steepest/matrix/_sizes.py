@@ -3,12 +3,11 @@
 from math import prod
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
 from ..core import Real
-from ..numerics import abs_sq, root
+from ..numerics import abs_sq, norms_along, quotient, root
 from ._groups import Words
 
 Scale = Literal["rms", "original", "spectral"]
@@ -94,8 +93,6 @@ def resized(
 def over_rms(x: Leaf, axes: tuple[int, ...], eps: Real) -> Leaf:
     """`x / (rms(x) + eps)`, with the root mean square over these axes.
 
-    The largest element is divided out first, so that no square overflows or underflows.
-
     Args:
         x: an array.
         axes: the axes to average over; without any, each element is its own mean.
@@ -103,8 +100,5 @@ def over_rms(x: Leaf, axes: tuple[int, ...], eps: Real) -> Leaf:
     """
     if x.size == 0:
         return x
-    sizes = jax.lax.stop_gradient(jnp.abs(x))
-    top = jnp.max(sizes, axes, keepdims=True)
-    top = jnp.where(top > jnp.finfo(top.dtype).tiny, top, 1)
-    y = x / top
-    return y / (root(jnp.mean(abs_sq(y), axes, keepdims=True)) + eps / top)
+    count = prod(x.shape[k] for k in axes)
+    return quotient(x, norms_along(x, axes) / count**0.5 + eps)

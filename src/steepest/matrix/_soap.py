@@ -6,7 +6,7 @@ Lin et al., Understanding and improving Shampoo and SOAP via Kullback-Leibler
 minimization, 2025, arXiv:2509.03378 (`factors="kl"`)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jax.typing import DTypeLike
@@ -39,7 +39,7 @@ from ._kl import (
     kl_soap_paper_formula,
     next_eigenbasis,
 )
-from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
+from ._recipe import folded, grouped, in_blocks, NotMatrix, Rest, unchanged
 from ._rotated_adam import (
     fresh_factors,
     fresh_formula,
@@ -196,9 +196,11 @@ def _parts(rolled: bool, fresh: bool) -> _Parts:
     """What a rule of SOAP consists of."""
     every = at_intervals(next_basis if rolled else first_or_next_basis, rolled)
     if fresh:
-        matrix = Matrix(fresh_formula, folded, every, before=fresh_factors)
+        matrix = Matrix(fresh_formula, folded, every, fresh_factors, turns=True)
         return _Parts(matrix, fresh_numbers)
-    matrix = Matrix(soap_formula if rolled else paper_formula, folded, every)
+    matrix = Matrix(
+        soap_formula if rolled else paper_formula, folded, every, turns=True
+    )
     return _Parts(matrix, bias_corrections if rolled else paper_numbers)
 
 
@@ -207,12 +209,14 @@ def _kl_parts(rolled: bool, fresh: bool) -> _Parts:
     if fresh:
         change = next_eigenbasis if rolled else first_or_next_eigenbasis
         every = at_intervals(change, rolled, writes=("bases", "eigenvalues"))
-        matrix = Matrix(fresh_formula, folded, every, before=fresh_kl_factors)
+        matrix = Matrix(
+            fresh_formula, folded, every, before=fresh_kl_factors, turns=True
+        )
         return _Parts(matrix, fresh_numbers)
     every = at_intervals(next_basis if rolled else first_or_next_basis, rolled)
     formula = kl_soap_formula if rolled else kl_soap_paper_formula
     per_step = bias_corrections if rolled else paper_numbers
-    return _Parts(Matrix(formula, folded, every), per_step)
+    return _Parts(Matrix(formula, folded, every, turns=True), per_step)
 
 
 @optimizer
@@ -233,6 +237,7 @@ def soap(
     basis: Basis = "qr",
     one_sided: bool = False,
     longest: int = LONGEST,
+    block_size: int | None = None,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
     adam_learning_rate: ScalarOrSchedule | None = None,
@@ -242,6 +247,7 @@ def soap(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """SOAP for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -279,6 +285,8 @@ def soap(
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own. By default they are not cut.
         stacked: a regular expression for leaves whose first axis indexes layers.
         routes: maps a pattern to `"soap"`, `"adam"`, or a word for each of the last
             axes: `in` for those that the layer sums over, `out` for the others.
@@ -294,6 +302,9 @@ def soap(
             `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.soap(learning_rate=3e-3)
@@ -325,7 +336,7 @@ def soap(
 
     return grouped(
         "soap",
-        matrices,
+        in_blocks("soap", matrices, block_size),
         learning_rate,
         weight_decay,
         weight_decay_mask,

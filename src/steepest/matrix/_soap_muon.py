@@ -6,7 +6,7 @@ Jordan et al., Muon: an optimizer for hidden layers in neural networks, 2024,
 kellerjordan.github.io/posts/muon
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -15,7 +15,6 @@ from jaxtyping import Array, Int
 
 from .. import check
 from ..core import (
-    Every,
     gives,
     GradientTransformationExtraArgs,
     Matrix,
@@ -42,10 +41,12 @@ from ..numerics import (
 )
 from ._groups import PLAIN, Words
 from ._muon import Scale, scale_by_shape
-from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
+from ._recipe import folded, grouped, in_blocks, NotMatrix, Rest, unchanged
 from ._sides import (
+    at_intervals,
     Basis,
     first_bases,
+    first_or_next_basis,
     LONGEST,
     new_factors,
     next_basis,
@@ -96,6 +97,13 @@ def counted(count: Array) -> tuple[dict[str, Array], Array]:
     return {}, increment(count)
 
 
+@gives("start", "due")
+def basis_steps(count: Array, *, frequency: int) -> tuple[dict[str, Array], Array]:
+    """After the first step, from scratch, and after every `frequency` steps."""
+    due = (count > 0) & ((count - 1) % frequency == 0)
+    return {"start": count == 1, "due": due}, increment(count)
+
+
 @transformation
 def scale_by_soap_muon(
     beta: Real = 0.95,
@@ -105,6 +113,7 @@ def scale_by_soap_muon(
     *,
     factor_beta: Real | None = None,
     frequency: int = 1,
+    rolled: bool = True,
     basis: Basis = "qr",
     one_sided: bool = False,
     longest: int = LONGEST,
@@ -133,8 +142,10 @@ def scale_by_soap_muon(
         eps: the smallest divisor of `m`. Also added to `|x|`, which `x` is divided by.
         mu_dtype: dtype of `mu`; by default that of the params.
         factor_beta: decay rate of `L` and `R`, in [0, 1); by default `b2`.
-        frequency: number of steps between two corrections of a basis. If it is above 1,
-            the matrices take turns, so that all steps take about as long.
+        frequency: number of steps between two corrections of a basis.
+        rolled: whether the matrices take turns, so that all steps take about as long.
+            If `False`, all bases change in the same step: the second step computes them
+            from scratch, by `eigh`.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
@@ -155,7 +166,7 @@ def scale_by_soap_muon(
     (eps,) = check.nonnegative(name, eps=eps)
     frequency, longest = check.period(name, frequency=frequency, longest=longest)
     check.dtype(name, mu_dtype=mu_dtype, dtype=dtype)
-    check.flag(name, one_sided=one_sided)
+    check.flag(name, rolled=rolled, one_sided=one_sided)
     check.choice(name, ("qr", "rotation"), basis=basis)
     return lift(
         Rule(
@@ -182,11 +193,12 @@ def scale_by_soap_muon(
                 "dtype": None if dtype is None else jnp.dtype(dtype),
                 "words": words,
             },
-            per_step=counted,
+            per_step=counted if rolled else basis_steps,
             matrix=Matrix(
                 soap_muon_formula,
                 folded,
-                Every(next_basis, writes=("bases",), k="frequency", sides=True),
+                at_intervals(next_basis if rolled else first_or_next_basis, rolled),
+                turns=True,
             ),
             check_leaf=NotMatrix(len(words), "soap_muon", real=True),
         )
@@ -205,9 +217,11 @@ def soap_muon(
     *,
     factor_beta: Real | None = None,
     frequency: int = 1,
+    rolled: bool = True,
     basis: Basis = "qr",
     one_sided: bool = False,
     longest: int = LONGEST,
+    block_size: int | None = None,
     coefficients: Coefficients = "polar_express",
     steps: int | None = None,
     dtype: DTypeLike | None = None,
@@ -222,6 +236,7 @@ def soap_muon(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """SOAP-Muon for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -247,14 +262,18 @@ def soap_muon(
             default all but vectors, norms and biases.
         mu_dtype: dtype of the mean; by default that of the params.
         factor_beta: decay rate of the factors, in [0, 1); by default `b2`.
-        frequency: number of steps between two corrections of a basis. If it is above 1,
-            the matrices take turns, so that all steps take about as long.
+        frequency: number of steps between two corrections of a basis.
+        rolled: whether the matrices take turns, so that all steps take about as long.
+            If `False`, all bases change in the same step: the second step computes them
+            from scratch, by `eigh`.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own, also in `c`. By default they are not cut.
         coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
             `standard` (Muon's original ones) or `deepseek` (ten steps, closest to 1);
             or one triple `(a, b, c)` for all steps; or one triple for each step.
@@ -280,6 +299,9 @@ def soap_muon(
             `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.soap_muon(learning_rate=1e-3)
@@ -302,6 +324,7 @@ def soap_muon(
                 mu_dtype,
                 factor_beta=factor_beta,
                 frequency=frequency,
+                rolled=rolled,
                 basis=basis,
                 one_sided=one_sided,
                 longest=longest,
@@ -315,7 +338,7 @@ def soap_muon(
 
     return grouped(
         name,
-        matrices,
+        in_blocks(name, matrices, block_size),
         learning_rate,
         weight_decay,
         weight_decay_mask,

@@ -4,7 +4,7 @@ Frans, Levine and Abbeel, A stable whitening optimizer for efficient neural netw
 training, 2025, arXiv:2506.07254
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
@@ -43,7 +43,7 @@ from ..transforms import (
     scale_by_learning_rate,
 )
 from ._groups import PLAIN, Words
-from ._recipe import folded, grouped, NotMatrix, Rest, unchanged
+from ._recipe import folded, grouped, in_blocks, NotMatrix, Rest, unchanged
 from ._sides import (
     first_bases,
     LONGEST,
@@ -169,6 +169,7 @@ def scale_by_splus(
                 splus_formula,
                 folded,
                 Every(change, writes=("bases",), sides=True, **when),
+                turns=True,
             ),
             check_leaf=NotMatrix(len(words), "splus", real=True),
         )
@@ -187,6 +188,7 @@ def splus(
     frequency: int | None = None,
     rolled: bool = True,
     longest: int = LONGEST,
+    block_size: int | None = None,
     ema_decay: Real | None = 0.999,
     stacked: str | None = None,
     routes: Mapping[str, str] | None = None,
@@ -198,6 +200,7 @@ def splus(
     adam_weight_decay: ScalarOrSchedule | None = None,
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
+    reshard: str | Sequence[str] | None = None,
 ) -> GradientTransformationExtraArgs:
     """SPlus for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -230,6 +233,9 @@ def splus(
             If `False`, all bases change in the same step, and are computed from scratch
             by `eigh`, as in the paper.
         longest: a side with more elements has no basis.
+        block_size: cut matrices into blocks with sides of at most this; each block is
+            a matrix of its own, but `c` is that of the whole. By default they are not
+            cut.
         ema_decay: decay rate of the average of the params, in [0, 1); `None` for no
             average, which saves an array per leaf.
         stacked: a regular expression for leaves whose first axis indexes layers.
@@ -250,6 +256,9 @@ def splus(
             `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
+        reshard: names of mesh axes, whose devices share the matrices: each matrix is
+            sent to one device and back, once in a step, inside `jax.set_mesh`. By
+            default the compiler shards every product. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.splus(learning_rate=0.2)
@@ -300,7 +309,7 @@ def splus(
 
     tx = grouped(
         name,
-        matrices,
+        in_blocks(name, matrices, block_size),
         rate,
         weight_decay,
         weight_decay_mask,

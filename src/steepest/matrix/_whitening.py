@@ -7,15 +7,16 @@ is the identity.
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, log, prod
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..core import Param, Real
-from ..numerics import ema, exact_gram, exact_product, limited, rms, wide_dtype
+from ..numerics import ema, exact_gram, exact_product, limited, rms
 from ._groups import Words
 from ._recipe import folded, NotMatrix
+from ._sides import for_each
 
 # `Q` of one side: dense, or its diagonal. `None` for a side with one element.
 Factor = Float[Array, "d d"] | Float[Array, " d"] | None
@@ -54,7 +55,7 @@ class PerFactor:
     """
 
     first: Callable[[int, bool], Array]  # (d, whether it is dense) -> the initial value
-    dtype: str = "at least float32"
+    keeps_dtype: ClassVar[bool] = True
 
     def __call__(
         self, p: Param, *, words: Words, longest: int, max_skew: float = inf
@@ -64,8 +65,7 @@ class PerFactor:
         def side(d: int, other: int) -> Array:
             # One row says nothing about the covariance of its elements.
             dense = other > 1 and 1 < d <= min(longest, max_skew * other)
-            one = self.first(d, dense).astype(wide_dtype([p]))
-            return jnp.broadcast_to(one, (*stack, *one.shape))
+            return for_each(stack, self.first(d, dense), p)
 
         # With a factor for a single row, too, the size of `P` would have two owners.
         rows = None if m == 1 else side(m, n)

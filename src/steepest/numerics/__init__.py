@@ -22,6 +22,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         encode as encode,
         is_coded as is_coded,
     )
+    from ._cond import cond_under_vmap as cond_under_vmap
     from ._devices import (
         any_over as any_over,
         by_split as by_split,
@@ -57,6 +58,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._lengths import (
         length as length,
         norms as norms,
+        norms_along as norms_along,
         rms as rms,
         squares as squares,
     )

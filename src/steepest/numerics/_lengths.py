@@ -21,17 +21,33 @@ def length(x: Inexact[Array, "..."], axes: MeshAxes | None = None) -> Float[Arra
 def norms(
     x: Inexact[Array, "..."], ndim: int, axes: MeshAxes | None = None
 ) -> Float[Array, "..."]:
-    """The norms over the last `ndim` axes, which keep the size 1, over all devices.
+    """The norms over the last `ndim` axes, which keep the size 1, over all devices."""
+    return norms_along(x, tuple(range(-ndim, 0)), axes)
+
+
+def norms_along(
+    x: Inexact[Array, "..."],
+    along: int | tuple[int, ...] | None,
+    axes: MeshAxes | None = None,
+) -> Float[Array, "..."]:
+    """The norms along some axes, which keep the size 1, over all devices.
 
     Elements are divided by the largest one first, so that squares neither overflow nor
     underflow.
+
+    Args:
+        x: an array.
+        along: the axes; `None` for all. Along no axes, these are absolute values.
+        axes: the mesh axes to sum over inside `jax.shard_map`.
     """
-    last, where = tuple(range(-ndim, 0)), split_over(axes, x)
-    top = jnp.max(jnp.abs(jax.lax.stop_gradient(x)), last, keepdims=True, initial=0)
-    top = max_over(where, top)
-    top = jnp.where(top > 0, top, 1)
-    unit = x / top.astype(x.dtype)
-    total = sum_over(where, jnp.sum(abs_sq(unit), axis=last, keepdims=True))
+    where = split_over(axes, x)
+    top = jnp.max(jnp.abs(jax.lax.stop_gradient(x)), along, keepdims=True, initial=0)
+    tiny = float(jnp.finfo(top.dtype).tiny)
+    # Neither it nor its inverse is rounded to zero.
+    top = jnp.clip(max_over(where, top), tiny, 0.25 / tiny)
+    # Not `x / top`: in the derivative, XLA would divide by `top * top`, perhaps 0.
+    unit = x * (1 / top).astype(x.dtype)
+    total = sum_over(where, jnp.sum(abs_sq(unit), axis=along, keepdims=True))
     return top * sqrt_or_zero(total)
 
 

@@ -204,7 +204,8 @@ def members(x: Array, start: int | Int[Array, ""], many: int) -> Array:
         return x
     if isinstance(start, int):
         return jax.lax.slice_in_dim(x, start, start + many)
-    begin, sizes = (start, *[0] * (x.ndim - 1)), (many, *x.shape[1:])
+    # In a program with 64 bits, `0` would have another dtype than `start`.
+    begin, sizes = (start, *[np.int32(0)] * (x.ndim - 1)), (many, *x.shape[1:])
     return jax.lax.dynamic_slice(x, begin, sizes, allow_negative_indices=False)
 
 

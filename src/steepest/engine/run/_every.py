@@ -18,6 +18,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from ...core import Every, names_of
 from ...numerics import (
+    cond_under_vmap,
     divided,
     members,
     most_in_stack,
@@ -242,10 +243,11 @@ def _changing(
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
             return _in_turn(formula, turns.windows(sizes), cells, numbers, turn)
-        new = lambda: _all(formula, cells, numbers)
+        new = lambda cells, numbers: _all(formula, cells, numbers)
         if turns is not None:
-            return new()
-        return jax.lax.cond(when, new, lambda: _old(places, cells))
+            return new(cells, numbers)
+        old = lambda cells, numbers: _old(places, cells)
+        return cond_under_vmap(when, new, old, cells, numbers)
 
     def run(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         if len(cells) > 1 and team is None:
@@ -280,20 +282,22 @@ def _in_turn(
         turn: which turn it is; nobody's, if there are fewer windows.
     """
 
-    def window(c: int) -> Arrays:
+    def window(c: int, cells: Sequence[Arrays]) -> Arrays:
         return _joined([_members(cells[j], a, b) for j, a, b in windows[c]])
 
-    def new() -> Arrays:
+    def new(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
         # Only the matrices of this turn are copied to a stack.
-        branches = [lambda c=c: window(c) for c in range(len(windows))]
-        return _new_values(formula, jax.lax.switch(turn, branches), numbers)
+        branches = [partial(window, c) for c in range(len(windows))]
+        stack = jax.lax.switch(turn, branches, cells)
+        return _new_values(formula, stack, numbers)
 
-    def nothing() -> Arrays:
-        (unused,) = _old(formula.places, [window(0)])
+    def nothing(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
+        (unused,) = _old(formula.places, [window(0, cells)])
         return jax.tree.map(jnp.zeros_like, unused)
 
     # The condition returns a few matrices. If it returned all, XLA would copy them.
-    values = jax.lax.cond(turn < len(windows), new, nothing)
+    is_turn = turn < len(windows)
+    values = cond_under_vmap(is_turn, new, nothing, turn, cells, numbers)
     changed = _old(formula.places, cells)
     width = len(jax.tree.leaves(values)[0])
     starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))

@@ -14,6 +14,7 @@ from jaxtyping import PyTree
 from ... import check
 from ...core import (
     AnyTransformation,
+    call_of,
     GradientTransformationExtraArgs,
     mesh_axes,
     Rule,
@@ -22,6 +23,7 @@ from ...core import (
 from ...numerics import is_chosen, is_inexact
 from ..leaves import KINDS
 from ..run import counting, Link, plan_of
+from ..step import WrapperInfo
 from ._coding import coding, low_bits_of
 
 P = ParamSpec("P")
@@ -117,6 +119,9 @@ def _keep(
     def revised(link: Link) -> Link:
         body = link.body
         if not isinstance(body, Rule):
+            again = _with_inner(body, pair)
+            if again is not None:
+                return replace(link, body=again)
             if memory_dtype is None:
                 return link
             if low_bits is not None:
@@ -137,8 +142,35 @@ def _keep(
             body = replace(body, memory=memory)
         return replace(link, body=body)
 
-    plan = plan_of(name, "tx", tx)
-    return replace(plan, links=tuple(map(revised, plan.links))).pair
+    def pair(tx: AnyTransformation) -> GradientTransformationExtraArgs:
+        plan = plan_of(name, "tx", tx)
+        return replace(plan, links=tuple(map(revised, plan.links))).pair
+
+    return pair(tx)
+
+
+def _with_inner(
+    tx: AnyTransformation,
+    change: Callable[[AnyTransformation], GradientTransformationExtraArgs],
+) -> GradientTransformationExtraArgs | None:
+    """A wrapper with another transformation in it; `None` if `tx` is something else.
+
+    Only for a wrapper whose state is that of the wrapped transformation, for arrays of
+    other shapes, such as `blocked`: the rules in it know which memory may be narrow.
+
+    Args:
+        tx: any transformation.
+        change: makes the new transformation in the wrapper from the old one.
+    """
+    call, info = call_of(tx), getattr(tx, "info", None)
+    if call is None or not isinstance(info, WrapperInfo):
+        return None
+    places = [k for k, x in call.arguments.items() if x is info.tx]
+    if info.at or info.seen is None or len(places) != 1:
+        return None
+    made = call.function(**{**call.arguments, places[0]: change(info.tx)})
+    assert isinstance(made, GradientTransformationExtraArgs)
+    return made
 
 
 def _narrow(
