@@ -12,6 +12,7 @@ import steepest
 from steepest.engine.leaves import KINDS
 from steepest.numerics import is_coded
 
+from .. import dynamic8
 from ..zoo import over, potential, Row, typeof, ZOO
 
 ROWS = [r for r in ZOO if "memory_dtype" in inspect.signature(r.maker).parameters]
@@ -166,6 +167,7 @@ def test_the_way_is_that_of_float32(monkeypatch):
     _, wanted = _long_run(_noisy, 1000, None)
     ours = error("int8")
     assert ours < 0.1
+    dynamic8.register(monkeypatch)
     monkeypatch.setitem(KINDS["int8"], "nonnegative", "dynamic8")
     assert ours < error("int8")
 
