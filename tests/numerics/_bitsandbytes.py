@@ -25,8 +25,8 @@ def main() -> None:
     levels = create_dynamic_map(signed=False)
     encode = torch.ops.bitsandbytes.quantize_blockwise
     codes, scales = encode(torch.from_numpy(x).double(), levels, 256)
-    arrays = {"x": x, "levels": levels, "codes": codes, "scales": scales}
-    np.savez_compressed(STORED, **{k: np.asarray(v) for k, v in arrays.items()})
+    levels, codes, scales = (x.numpy() for x in (levels, codes, scales))
+    np.savez_compressed(STORED, x=x, levels=levels, codes=codes, scales=scales)
 
 
 if __name__ == "__main__":
