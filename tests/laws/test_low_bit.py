@@ -128,6 +128,26 @@ def test_what_has_no_gradient_stops():
     assert jnp.mean(alive) > 20
 
 
+def test_a_momentum_in_4_bits_turns_with_its_gradients():
+    """Rounded to nearest it would not: a step changes it by less than a level."""
+    signs = jnp.sign(jax.random.normal(KEY, (64, 128)))
+    tx = steepest.keeping(steepest.scale_by_lion(b2=0.99), memory_dtype="int4")
+
+    @jax.jit
+    def run():
+        def step(state, t):
+            g = jax.random.normal(jax.random.fold_in(KEY, t), signs.shape)
+            way = jnp.where(t < 300, 0.3, -0.3) * signs
+            _, state = tx.update(g + way, state)
+            m = state.mu.decode()
+            return state, jnp.vdot(m, signs) / jnp.linalg.norm(m) / signs.size**0.5
+
+        return jax.lax.scan(step, tx.init(signs), jnp.arange(600))[1]
+
+    cosines = run()
+    assert cosines[299] > 0.7 and cosines[599] < -0.7
+
+
 def test_off_is_plain():
     p = _params()
     a, b = steepest.adamw(0.1), steepest.adamw(0.1, memory_dtype=None)

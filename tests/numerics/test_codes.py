@@ -9,10 +9,12 @@ from steepest.numerics import Coded, encode
 from steepest.numerics._codes import MAPS
 
 KINDS = list(MAPS)
+FEW = ("signed4", "dithered4")
 # The relative error of a Gaussian array, a little above what was measured.
 ERRORS = {
     "signed8": 0.01,
     "signed4": 0.17,
+    "dithered4": 0.18,
     "unsigned8": 0.007,
     "float8": 0.028,
 }
@@ -34,7 +36,7 @@ def test_codes_and_levels_are_inverse(kind):
     for n in (48, 256, 700):
         q = encode(numbers(kind, (3, 5, n)), kind)
         assert q.shape == (3, 5, n)
-        assert q.codes.shape == ((3, 5, n // 2) if kind == "signed4" else q.shape)
+        assert q.codes.shape == ((3, 5, n // 2) if kind in FEW else q.shape)
         assert q.scales.shape == (3, 5, -(-n // min(n, MAPS[kind].size)))
         same(q, encode(q.decode(), kind))
     this = MAPS[kind]
@@ -54,6 +56,10 @@ def test_the_error_is_small(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_zero_has_code_zero(kind):
     """In 8 bits. The smallest of 8 levels is too large for tiny numbers."""
+    if kind == "dithered4":
+        q = encode(jnp.array([1e-9, 1.0, -1.0, 0.0]), kind)
+        assert q.codes.tolist() == [7 * 16, 9]  # 0 and 7, -7 and 0
+        return
     if kind == "signed4":
         q = encode(jnp.array([0.001, 1.0, -1.0, 0.5]), kind)
         assert q.codes.tolist() == [7 * 16, 5 * 16 + 9]  # 0 and 7, -7 and 5
@@ -64,6 +70,19 @@ def test_only_zero_has_code_zero(kind):
     np.testing.assert_array_equal(np.asarray(q.codes == 0), np.asarray(x == 0))
     np.testing.assert_array_equal(np.sign(q.decode()), np.sign(x))
     assert q.scales[1, 0] == 0
+
+
+def test_random_codes_have_the_right_mean():
+    """And are one of the two neighbours."""
+    z = jnp.linspace(-1, 1, 20_000).reshape(200, 100).at[:, 0].set(1)
+    y = encode(z, "dithered4").decode()
+    levels = (jnp.arange(8.0) / 7) ** 2
+    k = jnp.searchsorted(levels, jnp.abs(z).ravel()).reshape(z.shape)
+    near = (jnp.abs(y) >= 0.999 * levels[k - 1]) & (jnp.abs(y) <= 1.001 * levels[k])
+    assert (near | (z == 0)).all()
+    for part in (slice(0, 60), slice(96, 104), slice(140, 200)):  # of all sizes
+        np.testing.assert_allclose(y[part].mean(), z[part].mean(), atol=0.005)
+    assert jnp.abs(y - z).mean() > 0.03
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,7 +98,7 @@ def test_infinity_and_nan_stay_alone(kind):
     odd = ~jnp.isfinite(x)
     np.testing.assert_array_equal(np.asarray(y[odd]), np.asarray(x[odd]))
     np.testing.assert_array_equal(y[1], plain[1])
-    step = 1 / 3 if kind == "signed4" else 1 / 8
+    step = 1 / 3 if kind in FEW else 1 / 8
     most = jnp.max(jnp.abs(plain))
     assert jnp.max(jnp.abs(jnp.where(odd, 0, y - plain))) < step * most
     # Alone in a row of zeros, too.

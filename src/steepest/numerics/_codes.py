@@ -27,6 +27,8 @@ from jax.sharding import AxisType, PartitionSpec, reshard
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
+from ._dither import chance_of
+
 Numbers = Float[Array, "..."]
 # The levels of Li, Chen and Zhu, Memory efficient optimizers with 4-bit states, 2023,
 # arXiv:2309.01507, up to the largest that both signs have, which is 1 here.
@@ -93,6 +95,23 @@ def few_level(code: Numbers) -> Numbers:
     return level
 
 
+def dithered_code(z: Numbers) -> Numbers:
+    """The code of one of the two neighbours of `z` among 8 levels, with mean `z`.
+
+    To the nearest level, a momentum with decay 0.99 does not move: a step changes it by
+    1 %, and levels differ by far more. Rounded up or down at random, it follows its
+    gradients on average. The level is `(code / 7)^2`.
+
+    Args:
+        z: numbers in [0, 1].
+    """
+    code = jnp.floor(7 * jnp.sqrt(z))
+    low, high = (code / 7) ** 2, ((code + 1) / 7) ** 2
+    # A level is kept: its share is 0 or 1 up to rounding, and the chance is neither.
+    up = (z - low) / (high - low) > chance_of(z)
+    return jnp.minimum(jnp.where(up, code + 1, code), 7)
+
+
 def float8_code(z: Numbers) -> Numbers:
     """`448 z` in float8 (e4m3); its smallest number or larger."""
     code = (z * 448.0).astype(jnp.float8_e4m3fn).astype(z.dtype)
@@ -116,6 +135,16 @@ MAPS = {
         nan=-128,
     ),
     "signed4": Map(jnp.int4, 128, few_code, few_level, 7, low=0, high=6, nan=-8),
+    "dithered4": Map(
+        jnp.int4,
+        128,
+        dithered_code,
+        partial(power_level, top=7, power=2),
+        7,
+        low=0,
+        high=6,
+        nan=-8,
+    ),
     "unsigned8": Map(
         jnp.uint8,
         256,
@@ -182,6 +211,12 @@ class Signed4(Coded):
         return (*rest, 2 * n)
 
 
+class Dithered4(Signed4):
+    """Signed numbers in 15 levels, rounded up or down at random."""
+
+    kind = "dithered4"
+
+
 class Unsigned8(Coded):
     """Nonnegative numbers: `(code / 255)^4`."""
 
@@ -194,7 +229,7 @@ class Float8(Coded):
     kind = "float8"
 
 
-CLASSES = {x.kind: x for x in (Signed8, Signed4, Unsigned8, Float8)}
+CLASSES = {x.kind: x for x in (Signed8, Signed4, Dithered4, Unsigned8, Float8)}
 
 
 def is_coded(x: object) -> bool:
@@ -212,10 +247,11 @@ def encode(x: Float[Array, "... n"], kind: str) -> Coded:
     except that these have a few levels less. The scale of such a block is negative.
 
     Args:
-        x: an array with one axis or more, in float32 or float64. For "signed4", the
-            last axis must have an even length.
-        kind: "signed8" or "signed4" for numbers of both signs, "unsigned8" for
-            nonnegative ones, where negative ones become zero, or "float8" for either.
+        x: an array with one axis or more, in float32 or float64. In 4 bits, the last
+            axis must have an even length.
+        kind: "signed8", "signed4" or "dithered4" for numbers of both signs, "unsigned8"
+            for nonnegative ones, where negative ones become zero, or "float8" for
+            either. All round to nearest, except "dithered4".
 
     >>> import jax.numpy as jnp
     >>> encode(jnp.array([0.0, 1e-9, 0.5, -1.0]), "signed8").codes.tolist()
