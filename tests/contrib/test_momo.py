@@ -56,6 +56,14 @@ def test_the_lower_bound_is_found(make, rate):
     assert state.lb <= 1.25  # it may rise too far, but is lowered again
 
 
+def test_the_bound_stays_finite_if_the_sum_of_squares_overflows():
+    tx, p = contrib.momo(1.0, adapt_lower_bound=True), jnp.ones(1000)
+    state = tx.init(p)
+    for size in (1e18, -1e18, 0.0):
+        _, state = tx.update(jnp.full(1000, size), state, p, value=1.0)
+        assert jnp.isfinite(state.lb)
+
+
 @pytest.mark.parametrize("make", [contrib.momo, contrib.momo_adam], ids=["sgd", "adam"])
 def test_a_zero_gradient_first_and_then_training(make):
     for adapt in (False, True):
@@ -77,7 +85,7 @@ def test_a_zero_gradient_first_and_then_training(make):
 def test_the_loss_may_be_any_number(value):
     tx = contrib.momo()
     _, state = tx.update(P, tx.init(P), P, value=value)
-    assert state.barf == 1 and state.barf.dtype == jnp.float32
+    assert state.barf.dtype == jnp.float32 and state.barf == 1
 
 
 @pytest.mark.usefixtures("as_users_do")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from steepest.numerics import dither, seeds
+from steepest.numerics._dither import chance_of
 
 
 @jax.jit
@@ -37,3 +38,13 @@ def test_other_dtypes_are_the_leading_bits():
     np.testing.assert_array_equal(dither(seed, x, jnp.uint8), wide >> 24)
     assert dither(seed, jnp.zeros(()), jnp.uint8).shape == ()
     assert dither(seed, jnp.zeros((0, 3)), jnp.uint8).shape == (0, 3)
+
+
+def test_chances_of_numbers_are_uniform():
+    """And those of neighbours that differ by a thousandth are independent."""
+    z = jnp.exp(jnp.linspace(-9, 0, 9000))
+    x = np.asarray(chance_of(z), float)
+    counts = np.bincount((x * 20).astype(int), minlength=20)
+    assert ((counts - 450) ** 2).sum() / 450 < 60
+    assert abs(np.corrcoef(x[1:], x[:-1])[0, 1]) < 0.05
+    assert x.min() > 0 and x.max() < 1

@@ -98,6 +98,8 @@ def fit_model(
     `b` is the decay rate of the model, and `rho` its bias correction.
     """
     d_p, g_p, d_sq = (total[name] for name in ("d_p", "g_p", "d_sq"))
+    # A large sum may overflow. Then `tau * d_sq` would be 0 times infinity.
+    d_sq = jnp.minimum(d_sq, jnp.finfo(d_sq.dtype).max)
     barf = ema(barf, loss_value, b)
     gamma = ema(gamma, g_p, b)
     alpha = jnp.asarray(learning_rate)

@@ -27,8 +27,9 @@ from jax.sharding import AxisType, PartitionSpec, reshard
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
+from ._dither import chance_of
+
 Numbers = Float[Array, "..."]
-DECADES = 7  # of the dynamic map
 # The levels of Li, Chen and Zhu, Memory efficient optimizers with 4-bit states, 2023,
 # arXiv:2309.01507, up to the largest that both signs have, which is 1 here.
 FEW = tuple(x / 0.8875 for x in (0.0055, 0.0325, 0.0775, 0.2125, 0.4375, 0.6625))
@@ -94,40 +95,21 @@ def few_level(code: Numbers) -> Numbers:
     return level
 
 
-def dynamic_level(code: Numbers) -> Numbers:
-    """The levels of bitsandbytes' dynamic map for nonnegative numbers.
+def dithered_code(z: Numbers) -> Numbers:
+    """The code of one of the two neighbours of `z` among 8 levels, with mean `z`.
 
-        10^(j - 7) (0.1 + 0.9 (r + 1/2) / 2^j)      code = 2^j - 1 + r,  0 <= r < 2^j
-
-    for j = 1 ... 7, and 1 for code 255. From decade to decade there are twice as many
-    levels.
-
-    Args:
-        code: whole numbers from 1 to 255.
-    """
-    k = code + 1
-    powers, parts = jnp.full_like(k, 1e-6), jnp.full_like(k, 2.0)
-    for j in range(2, DECADES + 1):
-        powers = jnp.where(k >= 2**j, 10.0 ** (j - DECADES), powers)
-        parts = jnp.where(k >= 2**j, 2.0**j, parts)
-    level = powers * (0.1 + 0.9 * ((k - parts + 0.5) / parts))
-    return jnp.where(code >= 255, 1.0, level)
-
-
-def dynamic_code(z: Numbers) -> Numbers:
-    """The code of the nearest level of `dynamic_level`; 1 or higher.
+    To the nearest level, a momentum with decay 0.99 does not move: a step changes it by
+    1 %, and levels differ by far more. Rounded up or down at random, it follows its
+    gradients on average. The level is `(code / 7)^2`.
 
     Args:
         z: numbers in [0, 1].
     """
-    powers, parts = jnp.full_like(z, 1e6), jnp.full_like(z, 2.0)
-    for j in range(1, DECADES):
-        # Halfway between the last level of a decade and the first of the next.
-        above = z > 10.0 ** (j - DECADES) * (1 + 0.9 / 2**j)
-        powers = jnp.where(above, 10.0 ** (DECADES - 1 - j), powers)
-        parts = jnp.where(above, 2.0 ** (j + 1), parts)
-    r = jnp.clip(jnp.floor((z * powers - 0.1) / 0.9 * parts), 0, parts - 1)
-    return jnp.where(z > 1 - 0.225 / 2**DECADES, 255.0, parts - 1 + r)
+    code = jnp.floor(7 * jnp.sqrt(z))
+    low, high = (code / 7) ** 2, ((code + 1) / 7) ** 2
+    # A level is kept: its share is 0 or 1 up to rounding, and the chance is neither.
+    up = (z - low) / (high - low) > chance_of(z)
+    return jnp.minimum(jnp.where(up, code + 1, code), 7)
 
 
 def float8_code(z: Numbers) -> Numbers:
@@ -142,17 +124,6 @@ def float8_level(code: Numbers) -> Numbers:
     return jnp.where(code >= 448, 1.0, code / 448.0)
 
 
-_UNSIGNED = Map(
-    jnp.uint8,
-    256,
-    partial(power_code, top=255, power=4),
-    partial(power_level, top=255, power=4),
-    255,
-    signed=False,
-    low=2,
-    high=254,
-    nan=1,
-)
 MAPS = {
     "signed8": Map(
         jnp.int8,
@@ -164,12 +135,30 @@ MAPS = {
         nan=-128,
     ),
     "signed4": Map(jnp.int4, 128, few_code, few_level, 7, low=0, high=6, nan=-8),
-    "unsigned8": _UNSIGNED,
+    "dithered4": Map(
+        jnp.int4,
+        128,
+        dithered_code,
+        partial(power_level, top=7, power=2),
+        7,
+        low=0,
+        high=6,
+        nan=-8,
+    ),
+    "unsigned8": Map(
+        jnp.uint8,
+        256,
+        partial(power_code, top=255, power=4),
+        partial(power_level, top=255, power=4),
+        255,
+        signed=False,
+        low=2,
+        high=254,
+        nan=1,
+    ),
     "float8": Map(
         jnp.float8_e4m3fn, 256, float8_code, float8_level, 448, low=2.0**-9, high=416
     ),
-    # The map of bitsandbytes, for comparison.
-    "dynamic8": _UNSIGNED._replace(to_code=dynamic_code, to_level=dynamic_level),
 }
 
 
@@ -222,6 +211,12 @@ class Signed4(Coded):
         return (*rest, 2 * n)
 
 
+class Dithered4(Signed4):
+    """Signed numbers in 15 levels, rounded up or down at random."""
+
+    kind = "dithered4"
+
+
 class Unsigned8(Coded):
     """Nonnegative numbers: `(code / 255)^4`."""
 
@@ -234,13 +229,7 @@ class Float8(Coded):
     kind = "float8"
 
 
-class Dynamic8(Coded):
-    """Nonnegative numbers in the map of bitsandbytes, for comparison."""
-
-    kind = "dynamic8"
-
-
-CLASSES = {x.kind: x for x in (Signed8, Signed4, Unsigned8, Float8, Dynamic8)}
+CLASSES = {x.kind: x for x in (Signed8, Signed4, Dithered4, Unsigned8, Float8)}
 
 
 def is_coded(x: object) -> bool:
@@ -258,10 +247,11 @@ def encode(x: Float[Array, "... n"], kind: str) -> Coded:
     except that these have a few levels less. The scale of such a block is negative.
 
     Args:
-        x: an array with one axis or more, in float32 or float64. For "signed4", the
-            last axis must have an even length.
-        kind: "signed8" or "signed4" for numbers of both signs, "unsigned8" for
-            nonnegative ones, where negative ones become zero, or "float8" for either.
+        x: an array with one axis or more, in float32 or float64. In 4 bits, the last
+            axis must have an even length.
+        kind: "signed8", "signed4" or "dithered4" for numbers of both signs, "unsigned8"
+            for nonnegative ones, where negative ones become zero, or "float8" for
+            either. All round to nearest, except "dithered4".
 
     >>> import jax.numpy as jnp
     >>> encode(jnp.array([0.0, 1e-9, 0.5, -1.0]), "signed8").codes.tolist()

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
-from jaxtyping import Array, UInt, UInt32
+from jaxtyping import Array, Float, UInt, UInt32
 
 from ._sharding import sharded_like
 
@@ -38,6 +38,22 @@ def seeds(key: Array, count: int) -> UInt32[Array, "n 2"]:
         count: how many.
     """
     return jax.random.bits(key, (count, 2), jnp.uint32)
+
+
+def chance_of(z: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Numbers that look random, between 1e-5 and 1 - 1e-5, from the bits of others.
+
+    They need no key. For an average that changes in every step they are new each time.
+    The last 12 bits of float32 are not used, since they depend on how XLA rounds.
+
+    Args:
+        z: any numbers. Equal ones have equal results.
+    """
+    x = jax.lax.bitcast_convert_type(z.astype(jnp.float32), jnp.uint32) >> 12
+    x = (x ^ (x >> 16)) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * np.uint32(0xC2B2AE35)
+    x = ((x ^ (x >> 16)) >> 8).astype(z.dtype)
+    return jnp.clip(x * 2.0**-24, 1e-5, 1 - 1e-5)
 
 
 def _hashed(

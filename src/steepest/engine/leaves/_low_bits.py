@@ -64,22 +64,28 @@ class LowBits:
         for name, begin in rule.memory.items():
             x = begin(p, **rule.asked_by(begin))
             why = why_exact(begin) or why_wide(path, x)
-            memory[name] = x if why else self.encode(x, values_of(begin))
+            alone = len(rule.memory) == 1
+            memory[name] = x if why else self.encode(x, values_of(begin), alone)
             if why:
                 reasons[name] = why
         return Stored(memory, _text(reasons, len(memory)))
 
-    def encode(self, x: Any, values: Values) -> PyTree:
+    def encode(self, x: Any, values: Values, alone: bool) -> PyTree:
         """An array of memory in few bits.
 
         Args:
             x: the array.
             values: what it may hold: "signed" or "nonnegative".
+            alone: whether the rule has no other memory, as for a momentum. In 4 bits it
+                is then rounded at random. Adam divides by another average, and where
+                that is small, a number that was rounded up would make a large step.
         """
         wide = x.astype(jnp.float64 if x.dtype == jnp.float64 else jnp.float32)
         kind = KINDS[self.name][values]
         if kind == "signed4" and x.shape[-1] % 2:  # two codes share a byte
             kind = KINDS["int8"][values]
+        elif kind == "signed4" and alone:
+            kind = "dithered4"
         # The first memory is zeros, whose largest element XLA would compute while it
         # compiles `init`, for seconds. It does not look behind a barrier.
         return encode(read_again(wide), kind)

@@ -91,13 +91,15 @@ def _coded_state(state: OptState, storage: LowBits) -> OptState:
         return {k: values for k, values in named.items() if hasattr(x, k)}
 
     def encode(x: Any) -> PyTree:
-        new = {k: coded(getattr(x, k), values) for k, values in fields(x).items()}
+        these = fields(x)
+        alone = len(these) == 1
+        new = {k: coded(getattr(x, k), these[k], alone) for k in these}
         return x._replace(**new) if new else x
 
-    def coded(tree: PyTree, values: Values) -> PyTree:
+    def coded(tree: PyTree, values: Values, alone: bool) -> PyTree:
         leaves, treedef = jax.tree.flatten(tree)
         return treedef.unflatten(
-            x if why_wide(path, x) else storage.encode(x, values)
+            x if why_wide(path, x) else storage.encode(x, values, alone)
             for path, x in zip(key_paths(tree), leaves, strict=True)
         )
 

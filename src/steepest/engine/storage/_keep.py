@@ -49,12 +49,13 @@ def keeping(
             that has its own option, such as `mu_dtype`. The step is computed in float32
             or wider in any case. With "int8" (about a quarter of the bytes), "int4" or
             "float8", averages are stored in 8 or 4 bits, with a float32 scale for each
-            block of 256 or 128 elements of a row. In "int4", mean squares have 8 bits.
-            Vectors, leaves with fewer than 4096 elements, norms, biases, embeddings and
-            routers stay as they are, and so do sums over all steps, factors, bases and
-            copies of the params. `describe` shows what stays, and why. If `tx` is not
-            made of rules, only averages of known states, such as `ScaleByAdamState`,
-            are stored so. Infinity and NaN are kept.
+            block of 256 or 128 elements of a row. In "int4", mean squares have 8 bits,
+            and a momentum without other memory is rounded at random. Vectors, leaves
+            with fewer than 4096 elements, norms, biases, embeddings and routers stay as
+            they are, and so do sums over all steps, factors, bases and copies of the
+            params. `describe` shows what stays, and why. If `tx` is not made of rules,
+            only averages of known states, such as `ScaleByAdamState`, are stored so.
+            Infinity and NaN are kept.
         keep_count: whether to count the steps even if the learning rate is a number.
             You can then replace the number by a schedule later, and the state, or a
             checkpoint of it, still fits.
