@@ -22,6 +22,7 @@ os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
 # Programs are many objects that live long: looking for garbage among them takes time.
 gc.set_threshold(50_000, 20, 50)
 
+import hypothesis  # noqa: E402
 import jax  # noqa: E402  (the flags must be set before)
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
@@ -39,6 +40,16 @@ jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 # JAX makes a context of MLIR for every program, with all dialects: 3 ms, and longer the
 # more contexts are alive. All programs can share one (JAX 0.10.2).
 mlir.make_ir_context = functools.cache(mlir.make_ir_context)
+
+# The same examples in every run, however slow or busy the machine is.
+# `python -m tests.fuzz` tries others.
+hypothesis.settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("repeatable")
 
 # Linux lets a process map 65530 pieces of memory, and a program of XLA takes several.
 # At the limit, XLA's compiler crashes (JAX 0.10.2).
