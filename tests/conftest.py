@@ -1,6 +1,7 @@
 """Strict settings, and eight devices to test sharding."""
 
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -8,20 +9,24 @@ from importlib.metadata import version
 from pathlib import Path
 
 # Arrays are tiny here and thousands of programs are compiled, so LLVM need not
-# optimize. XLA's older emitters compile in half the time (JAX 0.10.2). JAX 0.12 does
-# not have them, and ends the process if it is given their flag.
+# optimize. XLA's older emitters compile in half the time, and a program in one piece,
+# for one thread, in 0.6 of that (JAX 0.10.2). JAX 0.12 does not have the older
+# emitters, and an unknown flag ends the process.
 flags = ["--xla_force_host_platform_device_count=8"]
 flags += ["--xla_backend_optimization_level=0"]
 if version("jaxlib").startswith("0.10."):
     flags += ["--xla_cpu_use_fusion_emitters=false"]
+    flags += ["--xla_cpu_parallel_codegen_split_count=1"]
 os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
 
 # Programs are many objects that live long: looking for garbage among them takes time.
 gc.set_threshold(50_000, 20, 50)
 
+import hypothesis  # noqa: E402
 import jax  # noqa: E402  (the flags must be set before)
 import jaxtyping  # noqa: E402
 import pytest  # noqa: E402
+from jax._src.interpreters import mlir  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -32,10 +37,23 @@ jax.config.update("jax_compilation_cache_dir", str(_KEPT))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
+# JAX makes a context of MLIR for every program, with all dialects: 3 ms, and longer the
+# more contexts are alive. All programs can share one (JAX 0.10.2).
+mlir.make_ir_context = functools.cache(mlir.make_ir_context)
+
+# The same examples in every run, however slow or busy the machine is.
+# `python -m tests.fuzz` tries others.
+hypothesis.settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("repeatable")
 
 # Linux lets a process map 65530 pieces of memory, and a program of XLA takes several.
 # At the limit, XLA's compiler crashes (JAX 0.10.2).
-_MAPS, _MANY, _OFTEN = Path("/proc/self/maps"), 30_000, 50
+_MAPS, _MANY, _OFTEN = Path("/proc/self/maps"), 40_000, 50
 _ended = itertools.count(1)
 
 

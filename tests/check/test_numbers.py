@@ -63,7 +63,7 @@ def without_types():
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers() | st.floats())
 def test_python_numbers_are_returned_unchanged(x):
     assert number(x) is x
@@ -163,7 +163,7 @@ def test_the_warning_points_to_the_users_line(as_users_do):
     assert all(w.filename == __file__ or wrapped in w.filename for w in caught)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(allow_nan=False))
 def test_a_fraction_is_in_the_interval(x):
     if 0 <= x <= 1:

@@ -1,6 +1,8 @@
 """Half-precision weights that train as float32 weights do."""
 
 import copy
+import functools
+import os
 import pickle
 from typing import Any
 
@@ -13,6 +15,11 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import steepest
 from steepest.numerics import split
+
+# XLA's default. A program in one piece, as in conftest.py, rounds in other places.
+_PIECES = {"xla_cpu_parallel_codegen_split_count": 32}
+_OPTIONS = {k: n for k, n in _PIECES.items() if k in os.environ["XLA_FLAGS"]}
+_jit = functools.partial(jax.jit, compiler_options=_OPTIONS)
 
 BITS = pytest.mark.parametrize("bits", [16, 8])
 
@@ -64,8 +71,8 @@ def _wide_step(tx, dtype=jnp.float32):
 def _run(step, carry, way, steps):
     if way == "scan":
         go = lambda carry: jax.lax.scan(step, carry, BATCHES[:steps])[0]
-        return jax.jit(go)(carry)
-    step = jax.jit(step) if way == "jit" else step
+        return _jit(go)(carry)
+    step = _jit(step) if way == "jit" else step
     for x in BATCHES[:steps]:
         carry, _ = step(carry, x)
     return carry

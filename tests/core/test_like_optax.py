@@ -160,7 +160,7 @@ def test_other_fields_are_another_class(monkeypatch):
 
 def test_threads_agree(monkeypatch):
     monkeypatch.setattr(_like_optax, "_JOINT", Recent(4))
-    found, ready = [], threading.Barrier(8)
+    found, ready = [], threading.Barrier(8, timeout=60)
 
     def ask():
         ready.wait()

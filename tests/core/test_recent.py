@@ -65,7 +65,7 @@ def switch_often():
 
 
 def test_two_threads_get_the_same_value():
-    recent, together = Recent(2), threading.Barrier(4)
+    recent, together = Recent(2), threading.Barrier(4, timeout=60)
 
     def make():
         together.wait()  # all four have found nothing, and all four compute a value

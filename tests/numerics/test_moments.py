@@ -69,7 +69,7 @@ def test_moments_begin_from_shapes_alone(begin, dtype):
     assert _type(begin()(shape)) == _type(begin()(jnp.ones((4, 0), dtype)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(decay=decays, mean=st.floats(-9, 9), x=st.floats(-9, 9))
 def test_ema_lies_between(decay, mean, x):
     new = float(ema(jnp.array(mean), jnp.array(x), decay))
@@ -81,7 +81,7 @@ def test_ema_that_forgets_all_is_the_last():
     np.testing.assert_array_equal(ema(jnp.array([5.0]), jnp.array([3.0]), 0), [3.0])
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(decay=decays, steps=st.integers(1, 30), x=st.floats(-9, 9))
 def test_the_debiased_average_of_a_constant_is_the_constant(decay, steps, x):
     """That is the purpose of debiasing."""
@@ -115,7 +115,7 @@ def test_debias_has_64_bits_where_there_are_any():
 
 
 @given(st.complex_numbers(max_magnitude=1e3, allow_nan=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_abs_sq_is_the_square_of_the_length(z):
     found = abs_sq(jnp.array([z], jnp.complex64))
     assert found.dtype == jnp.float32

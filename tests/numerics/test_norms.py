@@ -11,7 +11,7 @@ from steepest.numerics import cube_root, root, sum_of_squares
 squares = st.floats(1e-6, 1e6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(squares)
 def test_root_is_the_square_root_with_its_slope(x):
     y, slope = jax.value_and_grad(root)(jnp.array(x))
@@ -19,7 +19,7 @@ def test_root_is_the_square_root_with_its_slope(x):
     np.testing.assert_allclose(slope, 0.5 * x**-0.5, rtol=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(squares)
 def test_root_has_its_second_slope(x):
     np.testing.assert_allclose(
@@ -86,7 +86,7 @@ def test_root_has_64_bits():
         assert jax.grad(root)(jnp.zeros(())) == 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.floats(-1e3, 1e3, width=32), max_size=5))
 def test_sum_of_squares_is_the_square_of_the_length(xs):
     x = jnp.array(xs, jnp.float32)

@@ -286,7 +286,7 @@ WORDS += [
 
 
 @given(st.text(max_size=20) | st.lists(st.sampled_from(WORDS), max_size=9).map("".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example("adamw(b1=rate**9)")
 def test_any_text_is_read_or_refused(text):
     for read in (transformation_of, schedule_of, split_list):

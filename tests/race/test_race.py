@@ -1,6 +1,7 @@
 """The whole race: participants, files, and a killed process."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -170,10 +171,18 @@ def test_the_race_has_a_winner():
     assert row.rate == 1e-2 and row.metric > 0.6
 
 
+# The results of the optimizer HELD are never written: there is time to kill its race.
 PROBLEM = """
+import os, sys, time
 import jax, jax.numpy as jnp
 from steepest.race import Problem
 jax.config.update("jax_enable_compilation_cache", False)
+
+def wait(event, args):
+    if event == "os.rename" and str(args[1]).endswith(f"/{os.environ['HELD']}.json"):
+        time.sleep(600)
+
+sys.addaudithook(wait)
 valley = Problem(
     init=lambda key: jax.random.normal(key, (2,)),
     loss=lambda x, _: (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2,
@@ -184,7 +193,7 @@ valley = Problem(
 """
 
 
-def _command(folder, *more):
+def _command(folder, *more, held="none"):
     options = ["--out", folder, "--json", "-", *more]
     command = [sys.executable, "-m", "steepest.race", "race", "valley:valley", *options]
     return subprocess.Popen(
@@ -193,6 +202,7 @@ def _command(folder, *more):
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder.parent,
+        env={**os.environ, "HELD": held},
     )
 
 
@@ -214,7 +224,8 @@ def test_a_killed_race_resumes_to_the_same_table(tmp_path):
     whole = _command(tmp_path / "whole")
     killed = tmp_path / "killed"
     for name in ("adam", "lion"):
-        process = _command(killed, *(["--resume"] if killed.exists() else []))
+        resumed = ["--resume"] if killed.exists() else []
+        process = _command(killed, *resumed, held=name)
         while not (killed / "runs" / f"{name}.begun").exists():
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)

@@ -30,7 +30,7 @@ def test_joined_same_as_optax_at_every_step():
     np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     boundaries=st.lists(st.integers(0, 50), min_size=1, max_size=3).map(sorted),
     count=st.integers(0, 60),

@@ -29,7 +29,7 @@ def _clip_by_global_norm(limit, g):
     return _step(steepest.clip_by_global_norm(limit), g)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(xs=st.lists(numbers, min_size=3, max_size=3), limit=limits)
 def test_clip_bounds_each_element(xs, limit):
     u = _clip(limit, jnp.array(xs, jnp.float32))
@@ -48,7 +48,7 @@ def test_clip_keeps_the_dtype(dtype):
     np.testing.assert_array_equal(u, jnp.array([1.0, -0.5], dtype))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(xs=st.lists(numbers, min_size=3, max_size=3), limit=limits)
 def test_the_clipped_length_is_the_smaller_one_and_the_direction_stays(xs, limit):
     g = {"w": jnp.array(xs[:2], jnp.float32), "b": jnp.array(xs[2], jnp.float32)}

@@ -28,7 +28,7 @@ def _of_constant(decay):
     return jnp.stack(found)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.floats(0, 0.99))
 def test_a_constant_gradient_sums_to_a_geometric_series(decay):
     series = 3 * (1 - decay ** np.arange(1, 9)) / (1 - decay)

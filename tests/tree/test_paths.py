@@ -39,7 +39,7 @@ def test_paths_read_as_python_writes_them(tree, paths):
     assert leaf_paths(tree) == paths
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(trees)
 def test_a_path_leads_to_its_leaf(tree):
     """`None` is a leaf, since it may be the missing one."""
@@ -63,7 +63,7 @@ def test_a_difference_names_its_first_leaf(mine, other, said):
     assert first_difference(mine, other, NAMES).startswith(said)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(trees, trees)
 def test_a_difference_is_the_same_from_the_other_side(mine, other):
     """If only one tree has an additional leaf, both orders name it."""
