@@ -174,8 +174,12 @@ def _memory_kind(shape: Shape, row: Row) -> tuple[Hashable, ...]:
     if not row:
         return ()
     arrays, treedef = jax.tree.flatten(row)
-    # Rows and columns have different memory, so matrices are not transposed.
-    return shape[-2:], treedef, tuple(x.dtype for x in arrays)
+    # Rows and columns have different memory, so matrices are not transposed. Turning
+    # the memory with them, and exchanging that of the sides, was tried for SOAP: it
+    # compiled as long as before (JAX 0.10.2), and a matrix got other rounding errors in
+    # other company. Memory of a vector has an axis less than that of a single row.
+    kinds = tuple((x.ndim - len(shape), x.dtype) for x in arrays)
+    return shape[-2:], treedef, kinds
 
 
 @lru_cache(maxsize=COMPILED)
