@@ -141,10 +141,6 @@ class Matrix(NamedTuple):
     fold: Callable[..., tuple[int, ...]] | None = None
     every: Every | None = None
     before: Callable[..., object] | None = None  # of the kind of `formula`
-    # Whether `formula` and `before` commute with transposition if the memory of a
-    # matrix is transposed with it, and that of its sides, which is a pair, changes
-    # places. Then tall and wide matrices share a stack, too.
-    turns: bool = False
     # The mesh axes whose devices share the matrices of a stack; empty to let the
     # compiler divide the work.
     reshard: tuple[str, ...] = ()

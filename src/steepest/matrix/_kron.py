@@ -233,7 +233,7 @@ def scale_by_kron(
                 "words": words,
             },
             per_step=kron_numbers,
-            matrix=Matrix(kron_formula, as_matrix, every, mean_of, turns=True),
+            matrix=Matrix(kron_formula, as_matrix, every, before=mean_of),
             check_leaf=NotReal(len(words), "kron"),
         )
     )

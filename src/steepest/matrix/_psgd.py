@@ -266,7 +266,7 @@ def scale_by_psgd(
                 "words": words,
             },
             per_step=psgd_numbers,
-            matrix=Matrix(psgd_formula, as_matrix, every, mean_of, turns=True),
+            matrix=Matrix(psgd_formula, as_matrix, every, before=mean_of),
             check_leaf=NotReal(len(words), "psgd"),
         )
     )

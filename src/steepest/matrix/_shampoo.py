@@ -215,7 +215,7 @@ def scale_by_shampoo(
                 {"count": zero_count},
                 {**shared, "basis": "qr"},
                 kl_shampoo_numbers,
-                matrix=Matrix(formula, folded, every, turns=True),
+                matrix=Matrix(formula, folded, every),
                 check_leaf=NotMatrix(len(words), "shampoo", real=True),
             )
         )
@@ -241,7 +241,7 @@ def scale_by_shampoo(
                 "trace": trace,
             },
             shampoo_numbers,
-            matrix=Matrix(shampoo_formula, folded, every, shampoo_factors, turns=True),
+            matrix=Matrix(shampoo_formula, folded, every, before=shampoo_factors),
             check_leaf=NotMatrix(len(words), "shampoo", real=True),
         )
     )

@@ -196,11 +196,9 @@ def _parts(rolled: bool, fresh: bool) -> _Parts:
     """What a rule of SOAP consists of."""
     every = at_intervals(next_basis if rolled else first_or_next_basis, rolled)
     if fresh:
-        matrix = Matrix(fresh_formula, folded, every, fresh_factors, turns=True)
+        matrix = Matrix(fresh_formula, folded, every, before=fresh_factors)
         return _Parts(matrix, fresh_numbers)
-    matrix = Matrix(
-        soap_formula if rolled else paper_formula, folded, every, turns=True
-    )
+    matrix = Matrix(soap_formula if rolled else paper_formula, folded, every)
     return _Parts(matrix, bias_corrections if rolled else paper_numbers)
 
 
@@ -209,14 +207,12 @@ def _kl_parts(rolled: bool, fresh: bool) -> _Parts:
     if fresh:
         change = next_eigenbasis if rolled else first_or_next_eigenbasis
         every = at_intervals(change, rolled, writes=("bases", "eigenvalues"))
-        matrix = Matrix(
-            fresh_formula, folded, every, before=fresh_kl_factors, turns=True
-        )
+        matrix = Matrix(fresh_formula, folded, every, before=fresh_kl_factors)
         return _Parts(matrix, fresh_numbers)
     every = at_intervals(next_basis if rolled else first_or_next_basis, rolled)
     formula = kl_soap_formula if rolled else kl_soap_paper_formula
     per_step = bias_corrections if rolled else paper_numbers
-    return _Parts(Matrix(formula, folded, every, turns=True), per_step)
+    return _Parts(Matrix(formula, folded, every), per_step)
 
 
 @optimizer

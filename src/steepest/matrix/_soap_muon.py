@@ -198,7 +198,6 @@ def scale_by_soap_muon(
                 soap_muon_formula,
                 folded,
                 at_intervals(next_basis if rolled else first_or_next_basis, rolled),
-                turns=True,
             ),
             check_leaf=NotMatrix(len(words), "soap_muon", real=True),
         )

@@ -169,7 +169,6 @@ def scale_by_splus(
                 splus_formula,
                 folded,
                 Every(change, writes=("bases",), sides=True, **when),
-                turns=True,
             ),
             check_leaf=NotMatrix(len(words), "splus", real=True),
         )

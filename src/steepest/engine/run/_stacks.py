@@ -122,12 +122,11 @@ def run_stacks(
     }
     if matrix.before is not None:
         part, numbers = part_of(rule, matrix.before, step.numbers, operands=eager)
-        _apply(part, numbers, xs, rows, shapes, dict.fromkeys(xs), matrix.turns, team)
+        _apply(part, numbers, xs, rows, shapes, dict.fromkeys(xs), team)
     if matrix.every is not None:
         run_every(step, matrix.every, xs, rows, shapes, eager, team)
     part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
-    wanted = {k: dtypes[k] for k in xs}
-    _apply(part, numbers, xs, rows, shapes, wanted, matrix.turns, team)
+    _apply(part, numbers, xs, rows, shapes, {k: dtypes[k] for k in xs}, team)
     for k, x in xs.items():
         updates[k] = x
         new = (encoded_like(stored[k][name], x) for name, x in rows[k].items())
@@ -141,7 +140,6 @@ def _apply(
     rows: dict[int, dict[str, PyTree]],
     shapes: Mapping[int, Shape],
     dtypes: Mapping[int, np.dtype | None],
-    turns: bool,
     team: Team | None,
 ) -> None:
     """Run a matrix formula over stacks of the leaves, in place.
@@ -153,7 +151,6 @@ def _apply(
         rows: for each leaf, its memory by name.
         shapes: the shape of each leaf as a stack of matrices.
         dtypes: the dtype of each result; `None` to leave it in float32 or wider.
-        turns: whether matrices with memory may be transposed.
         team: the devices that share each stack; `None` to let the compiler decide.
     """
     # Memory that the formula does not use is not stacked.
@@ -164,7 +161,7 @@ def _apply(
         k: _viewed(tuple(rows[k][name] for name in part.memory), xs[k].shape, shapes[k])
         for k in leaves
     }
-    kinds = [(dtypes[k], *_memory_kind(shapes[k], mine[k], turns)) for k in leaves]
+    kinds = [(dtypes[k], *_memory_kind(shapes[k], mine[k])) for k in leaves]
     arrays = [xs[k] for k in leaves]
     for group in stacks(arrays, kinds, [shapes[k] for k in leaves], team):
         ks = [leaves[j] for j in group]
@@ -190,34 +187,17 @@ def _folded(rule: Rule, shape: Shape) -> Shape:
     return shape if fold is None else tuple(fold(shape, **rule.asked_by(fold)))
 
 
-def _memory_kind(shape: Shape, row: Row, turns: bool) -> tuple[Hashable, ...]:
+def _memory_kind(shape: Shape, row: Row) -> tuple[Hashable, ...]:
     """What two matrices must have in common for their memories to share a stack."""
     if not row:
         return ()
-    end = shape[-2:]
-    if turns:
-        wide = _wide_shape(shape)
-        row = row if end == wide else _turned_row(row, shape)
-        end = wide
-    # Otherwise matrices are not transposed: rows and columns have different memory.
     arrays, treedef = jax.tree.flatten(row)
-    return end, treedef, tuple((x.ndim - len(shape), x.dtype) for x in arrays)
-
-
-def _turned_row(row: Row, shape: Shape) -> Row:
-    """The memory of the transposed matrices of an array.
-
-    Args:
-        row: the memory of the array.
-        shape: its shape as a stack of matrices.
-    """
-
-    def turned(memory: PyTree) -> PyTree:
-        if isinstance(memory, tuple):  # one for rows and one for columns, or none
-            return memory[::-1]
-        return memory.mT if memory.shape == shape else memory
-
-    return tuple(map(turned, row))
+    # Rows and columns have different memory, so matrices are not transposed. Turning
+    # the memory with them, and exchanging that of the sides, was tried for SOAP: it
+    # compiled as long as before (JAX 0.10.2), and a matrix got other rounding errors in
+    # other company. Memory of a vector has an axis less than that of a single row.
+    kinds = tuple((x.ndim - len(shape), x.dtype) for x in arrays)
+    return shape[-2:], treedef, kinds
 
 
 @lru_cache(maxsize=COMPILED)
@@ -246,16 +226,13 @@ def stacking(
             u, row = one(xs[0].reshape(stack.matrix), rows[0], numbers)
             return [(u.reshape(xs[0].shape), row)]
         many = jax.vmap(one, (0, 0, None))
-        rows = stack.turned_rows(rows)
         x, memory = stack.joined(xs), stack.joined_memory(rows)
         if team is None:
             results = many(x, memory, numbers)
         else:
             each = lambda x, memory: many(x, memory, numbers)
             results = divided(team, each, (x, memory), x, memory)
-        parts = stack.split(results, xs, rows, memory, one_device=team is None)
-        new = stack.turned_rows([row for _, row in parts], back=True)
-        return [(u, row) for (u, _), row in zip(parts, new, strict=True)]
+        return stack.split(results, xs, rows, memory, one_device=team is None)
 
     def run(
         xs: Sequence[Array], rows: Sequence[Row], numbers: Numbers
@@ -296,21 +273,6 @@ class _Stack:
                 for x, shape, size in rows
             ]
         )
-
-    def turned_rows(self, rows: Sequence[Row], *, back: bool = False) -> list[Row]:
-        """The memory of the matrices as they are in the stack.
-
-        Args:
-            rows: the memory of each array.
-            back: for the inverse.
-        """
-
-        def turned(row: Row, shape: Shape) -> Row:
-            if shape[-2:] == self.matrix:
-                return row
-            return _turned_row(row, (*shape[:-2], *self.matrix) if back else shape)
-
-        return list(map(turned, rows, self._shapes))
 
     def joined_memory(self, rows: Sequence[Row]) -> Row:
         """The memory of the arrays, with one leading axis of the same size."""
