@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import KeyPath
 from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
 from ..engine import flops, handlers, kept_wide, Leaves, unresolved
 from ..numerics import Coded, is_coded
+from ..tree import owner_of
 from ._groups import groups_of
 
 _NUMBERS = 2  # the last columns of the table are aligned to the right
@@ -116,7 +116,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     shared = 0
     state = jax.eval_shape(tx.init, params)
     for path, x in jax.tree_util.tree_leaves_with_path(state, is_leaf=is_coded):
-        k = _owner(path, owners)
+        k = owner_of(path, owners)
         # If the params are a single array, its path is empty and matches every path.
         if k is None or (not rows[0][0] and x.shape != jnp.shape(rows[0][1])):
             shared += _bytes(x)
@@ -151,17 +151,6 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     size = sum(_bytes(p) for _, p in rows)
     coarse = tuple(map(str, unresolved(tx, params)))
     return Description(tuple(lines), size, shared, repr(tx), coarse)
-
-
-def _owner(path: KeyPath, owners: dict[KeyPath, int]) -> int | None:
-    """The leaf whose path is part of this one: the longest match, then the last."""
-    size = len(path)
-    for long in range(size, -1, -1):
-        for start in range(size - long, -1, -1):
-            owner = owners.get(path[start : start + long])
-            if owner is not None:
-                return owner
-    return None
 
 
 def _stored_dtype(x: jax.ShapeDtypeStruct | Coded) -> str:

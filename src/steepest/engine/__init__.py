@@ -32,6 +32,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         wide as wide,
         widen as widen,
     )
+    from .placement import init as init, place as place, shardings as shardings
     from .run import (
         counting as counting,
         frozen as frozen,
