@@ -133,6 +133,7 @@ if _typing.TYPE_CHECKING or not _lazy(
         restore_as as restore_as,
         shardings as shardings,
         unpack as unpack,
+        zero as zero,
     )
     from .exchange import (
         from_config as from_config,

@@ -161,4 +161,9 @@ TAKES_ANYTHING = {
     "init_empty_state": "it ignores its argument",
     "Packed": "made by `pack`",
     "unpack": "a tree that is not packed is returned unchanged",
+    "zero": Bad(
+        lambda: steepest.zero(steepest.adam(0.1), axis=0),  # pyright: ignore
+        TypeError,
+        'zero: axis is a int, expected the name of a mesh axis, such as "data".',
+    ),
 }

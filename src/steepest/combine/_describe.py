@@ -11,7 +11,15 @@ from jax.sharding import NamedSharding
 from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
-from ..engine import flops, handlers, kept_wide, Leaves, shardings, unresolved
+from ..engine import (
+    flops,
+    handlers,
+    kept_wide,
+    Leaves,
+    notes,
+    shardings,
+    unresolved,
+)
 from ..numerics import Coded, is_coded
 from ..tree import owner_of
 from ._groups import groups_of
@@ -47,6 +55,7 @@ class Description:
     shared_bytes: int  # kept once for the whole tree: counts, numbers, keys
     optimizer: str = ""  # the call that makes it, with all its arguments
     warnings: tuple[str, ...] = ()  # leaves that cannot register their steps
+    notes: tuple[str, ...] = ()  # such as leaves that `zero` cannot shard
 
     @property
     def state_bytes(self) -> int:
@@ -86,6 +95,7 @@ class Description:
                 f"{_work(self.flops)} per step",
                 self.optimizer,
                 *(f"warning: {text}" for text in self.warnings),
+                *(f"note: {text}" for text in self.notes),
             ]
         )
 
@@ -161,7 +171,8 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     ]
     size = sum(_bytes(p) for _, p in rows)
     coarse = tuple(map(str, unresolved(tx, params)))
-    return Description(tuple(lines), size, shared, repr(tx), coarse)
+    rest = tuple(notes(tx, params))
+    return Description(tuple(lines), size, shared, repr(tx), coarse, rest)
 
 
 def _specs(tx: AnyTransformation, params: Params, size: int) -> list[str]:

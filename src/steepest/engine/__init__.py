@@ -10,6 +10,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._inspect import (
         handlers as handlers,
         kept_wide as kept_wide,
+        notes as notes,
         Shown as Shown,
         shown as shown,
         wrapper_info as wrapper_info,
@@ -32,7 +33,13 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         wide as wide,
         widen as widen,
     )
-    from .placement import init as init, place as place, shardings as shardings
+    from .placement import (
+        init as init,
+        place as place,
+        shardings as shardings,
+        zero as zero,
+        ZeroState as ZeroState,
+    )
     from .run import (
         counting as counting,
         frozen as frozen,

@@ -12,3 +12,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._shardings import (
         shardings as shardings,
     )
+    from ._zero import (
+        zero as zero,
+        ZeroState as ZeroState,
+    )

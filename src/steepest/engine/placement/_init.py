@@ -17,6 +17,7 @@ from jaxtyping import Array, PyTree
 
 from ...core import AnyTransformation, as_inner, OptState, Params
 from ...tree import first_difference, leaf_paths, owner_of
+from ..step import placed_in
 from ._shardings import mesh_of, shardings, typed_init
 
 
@@ -49,6 +50,8 @@ def init(tx: AnyTransformation, params: Params) -> OptState:
     if mesh_of("init", params) is None:
         return tx.init(params)
     where = shardings(tx, params)
+    if placed_in(where):  # it reads the shardings of the params, unknown inside `jit`
+        return place(tx.init(params), where)
     if any(isinstance(x, jax.ShapeDtypeStruct) for x in leaves):
         return jax.jit(lambda: tx.init(params), out_shardings=where)()
     return jax.jit(tx.init, out_shardings=where)(params)

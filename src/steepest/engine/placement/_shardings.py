@@ -25,6 +25,7 @@ from jaxtyping import PyTree
 
 from ...core import AnyTransformation, as_inner, Params, ShardedLeaf
 from ...tree import owner_of
+from ..step import on_mesh
 
 AnyMesh = Mesh | AbstractMesh
 
@@ -69,7 +70,8 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
         memory = kind if x.ndim else None
         return NamedSharding(mesh, _spec(x) or PartitionSpec(), memory_kind=memory)
 
-    return jax.tree.map(placed, typed_init(tx, treedef, leaves, specs, mesh))
+    types = typed_init(tx, treedef, leaves, specs, mesh)
+    return on_mesh(jax.tree.map(placed, types), mesh)
 
 
 def mesh_of(name: str, params: Params) -> AnyMesh | None:

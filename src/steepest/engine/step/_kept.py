@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from ...core import OptState, Params
 from ...tree import first_difference
+from ._placed import placed_in
 
 Two = tuple[Params, OptState]
 _NAMES = "params", "state"
@@ -77,6 +78,12 @@ def kept_shardings(
     if any(isinstance(x, Tracer) for x in leaves):
         return both, None
     if many:
+        if any(not placed.after for placed in placed_in(state)):
+            raise ValueError(
+                f"{name}: the state of `zero` does not know the shardings of the "
+                "params, since it was made inside `jit` or unpickled. Use "
+                "`steepest.place(state, steepest.shardings(tx, params))`."
+            )
         mesh = next((x.mesh for x in many if isinstance(x, NamedSharding)), None)
         for k, (x, its) in enumerate(zip(leaves, where, strict=True)):
             if its is not None and (len(its.device_set) > 1 or _is_elsewhere(its)):
