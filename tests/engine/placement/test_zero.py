@@ -148,6 +148,19 @@ def test_updates_return_in_the_sharding_of_the_param(kind):
         assert mu.sharding.is_equivalent_to(on(m, "x", "y"), 2)
 
 
+def test_the_inner_transformation_gets_parts():
+    """Of gradients and params, also if it keeps no state."""
+    seen = []
+
+    def note(g, p):
+        seen.extend(jax.typeof(x["w"]).sharding.spec[0] for x in (g, p))
+        return g
+
+    p, tx = _params(on(_mesh(EXPLICIT))), zero(steepest.stateless(note))
+    jax.jit(tx.update)(p, steepest.init(tx, p), p)
+    assert seen == ["data", "data"]
+
+
 def test_packed_params():
     """Small leaves are sharded in one vector, if the params are packed."""
     inner = steepest.packed(steepest.adam(0.1), below=10)
