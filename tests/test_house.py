@@ -80,7 +80,7 @@ STOREYS = {
 FILES = sorted(SRC.rglob("*.py"))
 ENGINE = SRC / "engine"
 INNER = sorted(ENGINE.rglob("*.py"))
-INNER_ROOMS = ["leaves", "run", "step", "storage"]
+INNER_ROOMS = ["leaves", "run", "step", "storage", "placement"]
 RACE = [path for path in FILES if "race" in path.relative_to(SRC).parts]
 DOORS = [path for path in FILES if path.name[0] != "_" or path.name == "__init__.py"]
 ours = lambda paths: pytest.mark.parametrize(

@@ -115,6 +115,7 @@ if _typing.TYPE_CHECKING or not _lazy(
     from .engine import (
         apply_updates as apply_updates,
         incremental_update as incremental_update,
+        init as init,
         keeping as keeping,
         lift as lift,
         make_step as make_step,
@@ -128,9 +129,12 @@ if _typing.TYPE_CHECKING or not _lazy(
         Packing as Packing,
         packing as packing,
         periodic_update as periodic_update,
+        place as place,
         repack as repack,
         restore_as as restore_as,
+        shardings as shardings,
         unpack as unpack,
+        zero as zero,
     )
     from .exchange import (
         from_config as from_config,

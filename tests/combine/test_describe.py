@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.sharding import NamedSharding, PartitionSpec
 
 import steepest
 
@@ -131,3 +132,18 @@ def test_work_is_shown_for_each_leaf():
     assert lines["['embed']"] == 0
     assert lines["['layers'][0]['kernel']"] > 64
     assert found.flops == sum(lines.values())
+
+
+def test_the_sharding_of_memory_on_a_mesh():
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+    where = NamedSharding(mesh, PartitionSpec("x", "y"))
+    p = {"w": jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=where)}
+    tx = steepest.adafactor(1e-3, min_dim_size_to_factor=4)
+    line = steepest.describe(tx, p).lines[0]
+    assert line.sharding == ("P('x',)", "P('y',)", "P(None,)")
+    assert "P('x',)" in str(steepest.describe(tx, p))
+    line = steepest.describe(tx, {"w": jnp.ones((8, 16))}).lines[0]
+    assert line.sharding == ()
+    p = {"w": jax.ShapeDtypeStruct((64, 512), jnp.float32, sharding=where)}
+    line = steepest.describe(steepest.lion(1e-3, memory_dtype="int8"), p).lines[0]
+    assert line.sharding == ("P('x', 'y')",)

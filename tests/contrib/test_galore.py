@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import steepest
 from steepest.contrib import galore, GaLoreDimensionNumbers, scale_by_galore
@@ -48,7 +49,7 @@ def test_memory_is_small():
     assert state.base_optimizer_state.mu["w"].shape == (2, 6)
     assert state.base_optimizer_state.mu["b"].shape == (5,)
     assert state.projector["w"].shape == (8, 2)
-    assert state.projector["b"].shape == (0, 0)
+    assert state.projector["b"].shape == (1, 1)
     assert state.projector["none"] is None
 
 
@@ -65,7 +66,7 @@ def test_dimension_numbers_may_be_a_function():
     numbers = lambda p: {"w": GaLoreDimensionNumbers(1, 0), "v": None}
     state = scale_by_galore(1, weight_dimension_numbers=numbers).init({"w": G, "v": G})
     assert state.projector["w"].shape == (4, 1)
-    assert state.projector["v"].shape == (0, 0)
+    assert state.projector["v"].shape == (1, 1)
 
 
 def test_half_precision():
@@ -174,3 +175,18 @@ def test_nothing_is_differentiated_through_the_basis():
     np.testing.assert_allclose(slope(steepest, A, B), fixed, rtol=1e-4)
     assert np.isfinite(slope(steepest, B, B))
     assert np.isnan(slope(optax, B, B))
+
+
+@pytest.mark.parametrize("jit", [True, False])
+def test_explicit_axes_without_set_mesh(jit):
+    kind = AxisType.Explicit
+    mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(kind, kind))
+    p = jax.device_put(jnp.ones((8, 6)), NamedSharding(mesh, PartitionSpec("x", "y")))
+    p = {"w": p, "b": jax.device_put(jnp.ones(3), NamedSharding(mesh, PartitionSpec()))}
+    tx = steepest.contrib.galore(0.1, rank=2)
+    state = tx.init(p)
+    u, new = (jax.jit(tx.update) if jit else tx.update)(p, state, p)
+    assert jax.typeof(u["w"]) == jax.typeof(p["w"])
+    assert jax.tree.map(jax.typeof, new[0].projector) == jax.tree.map(
+        jax.typeof, state[0].projector
+    )

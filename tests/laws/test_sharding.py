@@ -5,13 +5,10 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-import steepest
-
-from ..zoo import DISTINCT, over, Row, ZOO
+from ..zoo import DISTINCT, Row
 
 AUTO, EXPLICIT = AxisType.Auto, AxisType.Explicit
-# Explicit axes, the stricter kind, where possible; `make_step` is tested with the
-# other.
+# Explicit axes, the stricter kind, where possible.
 CASES = [(row, EXPLICIT if row.explicit else AUTO) for row in DISTINCT]
 
 
@@ -54,12 +51,3 @@ def test_sharding_is_kept(row: Row, kind):
         if kind is AxisType.Explicit:
             before, after = (jax.tree.map(jax.typeof, s) for s in (state, new))
             assert before == after
-
-
-@over([row for row in ZOO if row.sharded])
-def test_a_step_keeps_sharding(row: Row):
-    p, _ = _sharded(AxisType.Auto)
-    want, _ = _sharded(AxisType.Auto)
-    tx = row.make()
-    q, state = steepest.make_step(tx)(p, tx.init(p), want)
-    _assert_alike((q, state), want)

@@ -1,5 +1,6 @@
 """Bad calls of functions of core, engine and exchange."""
 
+import jax
 import jax.numpy as jnp
 
 import steepest
@@ -16,6 +17,10 @@ def _step_with_a_function():
     return steepest.make_step(tx)(params(), tx.init(params()), params(), value_fn=len)
 
 
+def _shardings_inside_jit():
+    return jax.jit(lambda p: steepest.shardings(steepest.adam(0.1), p))(params())
+
+
 BAD = {
     "apply_updates": Bad(
         lambda: steepest.apply_updates(params(), _longer()),
@@ -27,6 +32,12 @@ BAD = {
         lambda: steepest.incremental_update(params(), params(), float("nan")),
         ValueError,
         "incremental_update: step_size is nan, expected a number that is finite.",
+    ),
+    "init": Bad(
+        lambda: steepest.init(steepest.adam, params()),
+        TypeError,
+        "init: tx is a function, expected a gradient transformation (a pair of `init` "
+        "and `update`). Call it first: `adam(...)`.",
     ),
     "lift": Bad(
         lambda: steepest.lift(steepest.adam(0.1)),
@@ -65,6 +76,12 @@ BAD = {
         "periodic_update: update_period is 0, expected a number that is whole and at "
         "least 1.",
     ),
+    "place": Bad(
+        lambda: steepest.place(params(), {}),
+        ValueError,
+        "place: leaf ['b'] is in the state and not in the shardings. Pass the "
+        "shardings of the same optimizer: `place(state, shardings(tx, params))`.",
+    ),
     "repack": Bad(
         lambda: steepest.repack(params(), {"w": jnp.ones((3, 2))}),
         ValueError,
@@ -75,6 +92,12 @@ BAD = {
         lambda: steepest.optimizer(steepest.adam(0.1)),
         TypeError,
         "optimizer: recipe is a Transformation, expected a function.",
+    ),
+    "shardings": Bad(
+        _shardings_inside_jit,
+        TypeError,
+        "shardings: the sharding of params['b'] is not known inside `jit`, since the "
+        "axes of its mesh are not explicit. Call this outside of `jit`.",
     ),
     "Rule": Bad(
         lambda: steepest.Rule("mine", lambda g, *, decay: g, numbers={"decai": 0.9}),
@@ -138,4 +161,9 @@ TAKES_ANYTHING = {
     "init_empty_state": "it ignores its argument",
     "Packed": "made by `pack`",
     "unpack": "a tree that is not packed is returned unchanged",
+    "zero": Bad(
+        lambda: steepest.zero(steepest.adam(0.1), axis=0),  # pyright: ignore
+        TypeError,
+        'zero: axis is a int, expected the name of a mesh axis, such as "data".',
+    ),
 }

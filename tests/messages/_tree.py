@@ -225,6 +225,7 @@ TAKES_ANYTHING = {
     "tree.NamedTupleKey": "a pair of names, used unchanged",
     "tree.first_difference": "any two trees: it finds differences",
     "tree.leaf_paths": "any tree",
+    "tree.owner_of": "any path",
     "tree.named": "any text",
     "tree.names_in": "any tree",
     "tree.size": "any tree: a leaf that is not an array counts as one, as in NumPy",

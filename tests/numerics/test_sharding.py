@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from steepest.numerics import sharded_like
+from steepest.numerics import replicated_near, sharded_like
 
 P = PartitionSpec
 
@@ -24,3 +24,16 @@ def test_the_result_lives_where_it_should():
 def test_elsewhere_nothing_happens():
     x = jnp.ones((2, 3))
     assert sharded_like(x, lambda x: 2 * x, x).tolist() == (2 * x).tolist()
+
+
+def test_new_zeros_are_put_on_explicit_axes_only():
+    zeros = jnp.zeros((2, 3))
+    for kind in (AxisType.Auto, AxisType.Explicit):
+        mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(kind, kind))
+        p = jax.device_put(jnp.ones((8, 6)), NamedSharding(mesh, PartitionSpec("x")))
+        struct = jax.ShapeDtypeStruct(p.shape, p.dtype, sharding=p.sharding)
+        for near in (p, struct):
+            found = replicated_near(near, zeros)
+            assert len(found.devices()) == (8 if kind is AxisType.Explicit else 1)
+        inside = jax.jit(lambda p: (replicated_near(p, jnp.zeros(3)), p))(p)[0]
+        assert len(inside.devices()) == 8

@@ -99,6 +99,9 @@ def _same(rows, want, tolerance):
     rows, want = map(steepest.tree.unwrap_random_key_data, (rows, want))
     for a, b in zip(jax.tree.leaves(rows), jax.tree.leaves(want), strict=True):
         assert a.dtype == b.dtype
+        if 0 in (a.size, b.size):  # GaLore: one zero where Optax has an empty array
+            assert a.size <= 1 and b.size <= 1 and not np.any(a) and not np.any(b)
+            continue
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance / 10)
 
 

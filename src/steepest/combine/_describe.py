@@ -6,12 +6,22 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.tree_util import KeyPath
+from jax.core import Tracer
+from jax.sharding import NamedSharding
 from jax.typing import ArrayLike
 
 from ..core import AnyTransformation, as_inner, Params
-from ..engine import flops, handlers, kept_wide, Leaves, unresolved
+from ..engine import (
+    flops,
+    handlers,
+    kept_wide,
+    Leaves,
+    notes,
+    shardings,
+    unresolved,
+)
 from ..numerics import Coded, is_coded
+from ..tree import owner_of
 from ._groups import groups_of
 
 _NUMBERS = 2  # the last columns of the table are aligned to the right
@@ -32,6 +42,8 @@ class LeafDescription(NamedTuple):
     flops: float | None = None
     # Why some of its memory is not in few bits, if `memory_dtype` is "int8" or so.
     stays_wide: str = ""
+    # How its memory is sharded, if the params are on a mesh.
+    sharding: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,7 @@ class Description:
     shared_bytes: int  # kept once for the whole tree: counts, numbers, keys
     optimizer: str = ""  # the call that makes it, with all its arguments
     warnings: tuple[str, ...] = ()  # leaves that cannot register their steps
+    notes: tuple[str, ...] = ()  # such as leaves that `zero` cannot shard
 
     @property
     def state_bytes(self) -> int:
@@ -64,6 +77,7 @@ class Description:
             "handled by",
             "memory",
             "stays wide",
+            "sharding",
             "bytes",
             "per step",
         )
@@ -81,6 +95,7 @@ class Description:
                 f"{_work(self.flops)} per step",
                 self.optimizer,
                 *(f"warning: {text}" for text in self.warnings),
+                *(f"note: {text}" for text in self.notes),
             ]
         )
 
@@ -91,6 +106,8 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     No arrays are allocated, and no step is run: floating-point operations are counted
     in the traced formulas. The steps of a model are far more work: about 6 operations
     for each param and token.
+
+    On a mesh, it also shows how the memory of each leaf is sharded: see `shardings`.
 
     A warning follows for bfloat16 and float16 params that are too coarse for the
     learning rate, if `params` are arrays.
@@ -113,15 +130,18 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     rows = jax.tree_util.tree_leaves_with_path(params)
     owners = {path: k for k, (path, _) in enumerate(rows)}
     kept: list[list[jax.ShapeDtypeStruct | Coded]] = [[] for _ in rows]
+    placed: list[list[str]] = [[] for _ in rows]
     shared = 0
     state = jax.eval_shape(tx.init, params)
-    for path, x in jax.tree_util.tree_leaves_with_path(state, is_leaf=is_coded):
-        k = _owner(path, owners)
+    flat = jax.tree_util.tree_leaves_with_path(state, is_leaf=is_coded)
+    for (path, x), where in zip(flat, _specs(tx, params, len(flat)), strict=True):
+        k = owner_of(path, owners)
         # If the params are a single array, its path is empty and matches every path.
         if k is None or (not rows[0][0] and x.shape != jnp.shape(rows[0][1])):
             shared += _bytes(x)
         else:
             kept[k].append(x)
+            placed[k].append(where)
     arrays = Leaves(params).arrays
     known = zip(
         handlers(tx, params),
@@ -143,25 +163,27 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
             *group,
             work,
             wide,
+            tuple(sorted({*filter(None, places)})),
         )
-        for (path, p), (by, group, work, wide), mine in zip(
-            rows, handled, kept, strict=True
+        for (path, p), (by, group, work, wide), mine, places in zip(
+            rows, handled, kept, placed, strict=True
         )
     ]
     size = sum(_bytes(p) for _, p in rows)
     coarse = tuple(map(str, unresolved(tx, params)))
-    return Description(tuple(lines), size, shared, repr(tx), coarse)
+    rest = tuple(notes(tx, params))
+    return Description(tuple(lines), size, shared, repr(tx), coarse, rest)
 
 
-def _owner(path: KeyPath, owners: dict[KeyPath, int]) -> int | None:
-    """The leaf whose path is part of this one: the longest match, then the last."""
-    size = len(path)
-    for long in range(size, -1, -1):
-        for start in range(size - long, -1, -1):
-            owner = owners.get(path[start : start + long])
-            if owner is not None:
-                return owner
-    return None
+def _specs(tx: AnyTransformation, params: Params, size: int) -> list[str]:
+    """The sharding of each array of the state; empty if the params are on no mesh."""
+    leaves = jax.tree.leaves(params)
+    if any(isinstance(x, Tracer) for x in leaves):
+        return [""] * size
+    if not any(isinstance(getattr(x, "sharding", None), NamedSharding) for x in leaves):
+        return [""] * size
+    where = jax.tree.leaves(shardings(tx, params), is_leaf=is_coded)
+    return [str((x.codes if isinstance(x, Coded) else x).spec) for x in where]
 
 
 def _stored_dtype(x: jax.ShapeDtypeStruct | Coded) -> str:
@@ -189,6 +211,7 @@ def _cells(line: LeafDescription) -> tuple[str, ...]:
         handled,
         memory,
         line.stays_wide,
+        ", ".join(line.sharding),
         size,
         work,
     )

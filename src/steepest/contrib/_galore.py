@@ -45,6 +45,7 @@ from ..numerics import (
     cond_under_vmap,
     from_matrices,
     increment,
+    replicated_near,
     sharded_like,
     wide_dtype,
     zero_count,
@@ -71,7 +72,7 @@ class GaLoreState(NamedTuple):
 
     count: Int[Array, ""]  # number of steps taken
     base_optimizer_state: OptState  # in the projected dimensions
-    projector: Updates  # P; empty if a leaf is not projected
+    projector: Updates  # P; one zero if a leaf is not projected
 
 
 @transformation
@@ -218,13 +219,17 @@ def _zeros(
     rank: int, axes: Axes | None, p: Param | None
 ) -> tuple[Param | None, Array | None]:
     """Zeros for a projected leaf and its basis; other leaves are returned unchanged."""
-    if p is None or axes is None:
-        return p, None if p is None else jnp.zeros((0, 0), p.dtype)
+    if p is None:
+        return None, None
+    if axes is None:
+        # Optax keeps an array without elements here, which Orbax cannot save.
+        return p, replicated_near(p, jnp.zeros((1, 1), p.dtype))
     dtype = update_dtype(p, p)  # a floating dtype, even for integers
     m, n = _shape(p, axes)
     k = min(rank, m, n)
     small = jnp.zeros((k, n) if m >= n else (m, k), dtype)
-    return small, jnp.zeros((max(m, n), k), dtype)
+    basis = jnp.zeros((max(m, n), k), dtype)
+    return replicated_near(p, small), replicated_near(p, basis)
 
 
 def _widened(name: str, leaves: Leaves, rows: list[Row], bases: list[Any]) -> list[Any]:

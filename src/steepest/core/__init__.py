@@ -14,6 +14,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._errors import (
         missing as missing,
         not_a_transformation as not_a_transformation,
+        ShardedLeaf as ShardedLeaf,
         unusual as unusual,
         UnusualValueWarning as UnusualValueWarning,
         warn as warn,

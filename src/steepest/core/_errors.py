@@ -62,6 +62,10 @@ class MissingArgument(TypeError, ValueError):
     """
 
 
+class ShardedLeaf(ValueError):
+    """A leaf is sharded where every device needs the whole leaf."""
+
+
 def missing(name: str, *arguments: str) -> MissingArgument:
     """The error for an `update` that was called without required arguments."""
     by_name = "".join(f", {x}=..." for x in arguments if x != "params")

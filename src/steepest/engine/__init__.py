@@ -10,6 +10,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._inspect import (
         handlers as handlers,
         kept_wide as kept_wide,
+        notes as notes,
         Shown as Shown,
         shown as shown,
         wrapper_info as wrapper_info,
@@ -31,6 +32,13 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         update_dtype as update_dtype,
         wide as wide,
         widen as widen,
+    )
+    from .placement import (
+        init as init,
+        place as place,
+        shardings as shardings,
+        zero as zero,
+        ZeroState as ZeroState,
     )
     from .run import (
         counting as counting,

@@ -90,6 +90,26 @@ def kept_wide(tx: AnyTransformation, params: Params) -> list[str]:
     return reasons
 
 
+def notes(tx: AnyTransformation, params: Params) -> list[str]:
+    """What the wrappers in `tx` have to say about these params.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+    """
+    leaves = Leaves(params, "params")
+    texts: list[str] = []
+    for link in plan_of("notes", "tx", tx).links:
+        info = None if isinstance(link.body, Rule) else wrapper_info(link.body)
+        if info is None:
+            continue
+        selected = link.view(leaves).hide(params)
+        if info.notes is not None:
+            texts += info.notes(selected)
+        texts += notes(info.tx, info.seen(selected) if info.seen else selected)
+    return texts
+
+
 def _reasons(link: Link, params: Params) -> list[str]:
     """For each leaf that the masks of a link select, what `kept_wide` says."""
     body, texts = link.body, [""] * len(Leaves(params).arrays)

@@ -121,7 +121,10 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         safe_norm as safe_norm,
         safe_root_mean_squares as safe_root_mean_squares,
     )
-    from ._sharding import sharded_like as sharded_like
+    from ._sharding import (
+        replicated_near as replicated_near,
+        sharded_like as sharded_like,
+    )
     from ._simplex import simplex as simplex
     from ._spectral import (
         more_symmetric as more_symmetric,

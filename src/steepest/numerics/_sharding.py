@@ -4,8 +4,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import jax
-from jax.sharding import AxisType
-from jaxtyping import PyTree
+from jax.core import Tracer
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, reshard
+from jaxtyping import Array, PyTree
+
+from ..core import Param
 
 T = TypeVar("T")
 
@@ -28,3 +31,22 @@ def sharded_like(like: PyTree, f: Callable[..., T], *arrays: PyTree) -> T:
         anywhere: Any = jax.sharding.auto_axes(f, out_sharding=where)
         return anywhere(*arrays)
     return f(*arrays)
+
+
+def replicated_near(p: Param, x: Array) -> Array:
+    """`x`, replicated on the mesh of `p` if that has explicit axes.
+
+    New zeros are on no mesh, unless there is a `jax.set_mesh` around them. A step would
+    return them on the mesh, with another type. On every other mesh this is `x`.
+
+    Args:
+        p: a param.
+        x: a new array, made without `p`.
+    """
+    mesh = jax.typeof(p).sharding.mesh
+    if AxisType.Explicit not in mesh.axis_types:
+        return x
+    if isinstance(p, Tracer):
+        return reshard(x, NamedSharding(mesh, PartitionSpec()))
+    here = getattr(getattr(p, "sharding", None), "mesh", mesh)
+    return jax.device_put(x, NamedSharding(here, PartitionSpec()))

@@ -119,7 +119,7 @@ class _FirstChecked(Donated):
     def __init__(
         self, f: Callable[..., tuple[PyTree, ...]], tx: AnyTransformation
     ) -> None:
-        super().__init__(f)
+        super().__init__(f, _NAME)
         self._unchecked: AnyTransformation | None = tx
 
     def __call__(

@@ -48,6 +48,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         first_difference as first_difference,
         key_paths as key_paths,
         leaf_paths as leaf_paths,
+        owner_of as owner_of,
         values_by_keys as values_by_keys,
     )
     from ._random import (

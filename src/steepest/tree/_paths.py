@@ -1,7 +1,7 @@
 """The paths of leaves, as text."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 from jax.tree_util import KeyPath
@@ -43,6 +43,24 @@ def key_paths(tree: PyTree) -> list[str]:
         else:
             paths.append(path)
     return ["/".join(_keys(path)) for path in paths]
+
+
+def owner_of(path: KeyPath, owners: Mapping[KeyPath, int]) -> int | None:
+    """The leaf whose path is part of this one: the longest match, then the last.
+
+    So it finds the param that an array of a state belongs to.
+
+    Args:
+        path: a path, such as that of an array in a state.
+        owners: the number of each leaf, by path.
+    """
+    size = len(path)
+    for long in range(size, -1, -1):
+        for start in range(size - long, -1, -1):
+            owner = owners.get(path[start : start + long])
+            if owner is not None:
+                return owner
+    return None
 
 
 def _is_variable(x: object) -> bool:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec as P
 
 import steepest
 from steepest import pack, Packed, packed, packing, repack, unpack
@@ -180,3 +181,39 @@ def test_errors_name_the_leaf():
         pack(steepest.adam(0.1), p)
     with pytest.raises(ValueError, match="repack: `tree` has another structure"):
         repack(state, p)
+
+
+def _on_a_mesh(kind, *spec):
+    """Two vectors and a matrix on eight devices; the vectors with this sharding."""
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(kind,))
+    whole, where = NamedSharding(mesh, P()), NamedSharding(mesh, P(*spec))
+    put = lambda shape, where: jax.device_put(jnp.ones(shape), where)
+    return {"a": put(8, where), "b": put(8, where), "w": put((8, 8), whole)}
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_replicated_leaves_are_packed_wherever_the_state_is_made(kind):
+    tx, p = packed(steepest.adam(0.1), below=10), _on_a_mesh(kind)
+    states = [
+        tx.init(p),
+        jax.jit(lambda p: (tx.init(p), p))(p)[0],
+        steepest.init(tx, p),
+        tx.init(jax.device_get(p)),
+    ]
+    assert states[0][0].mu.vectors[0].shape == (16,)
+    assert len({jax.tree.structure(state) for state in states}) == 1
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_sharded_leaves_are_refused(kind):
+    tx, p = packed(steepest.adam(0.1), below=10), _on_a_mesh(kind, "x")
+    for init in (tx.init, partial(steepest.init, tx), partial(steepest.shardings, tx)):
+        with pytest.raises(
+            ValueError, match=r"packed: leaf \['a'\] of shape \(8,\) is "
+        ):
+            init(p)
+    if kind is AxisType.Explicit:
+        with pytest.raises(ValueError, match=r"packed: leaf \['a'\]"):
+            jax.jit(tx.init)(p)
+    alone = {"a": p["a"], "w": p["w"]}  # one leaf of its kind is not packed
+    assert not isinstance(tx.init(alone)[0].mu, steepest.Packed)

@@ -20,6 +20,11 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         branch as branch,
         loop as loop,
     )
+    from ._placed import (
+        on_mesh as on_mesh,
+        Placed as Placed,
+        placed_in as placed_in,
+    )
     from ._select import (
         selected as selected,
         when as when,

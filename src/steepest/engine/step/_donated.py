@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...core import OptState, Params
+from ._kept import kept_shardings, KeptShardings
 
 T = TypeVar("T")
 
@@ -19,11 +20,21 @@ class Donated:
     An array may appear in them twice (tied weights), or in other arguments too. JAX
     cannot donate a buffer that has another use in the same call, so a copy is donated
     instead. Otherwise this behaves like the compiled function.
+
+    On several devices, or in host memory, the new params and state are where the old
+    ones are. Otherwise the compiler would choose: if the state is sharded and the
+    params are not, it returns sharded params.
+
+    Args:
+        f: a function of the params, the state and more. It returns the new ones first.
+        name: name used in error messages.
     """
 
-    def __init__(self, f: Callable[..., tuple[PyTree, ...]]):
+    def __init__(self, f: Callable[..., tuple[PyTree, ...]], name: str):
+        self._f, self._name = f, name
         self._compiled = jax.jit(f, donate_argnums=(0, 1))
-        self._returned = 0, 0
+        self._placed: dict[KeptShardings, Any] = {}
+        self._returned: tuple[int, int, KeptShardings | None] = 0, 0, None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._compiled, name)
@@ -34,12 +45,45 @@ class Donated:
         others = *rest, *more.values()
         # Results of the last call are used nowhere else. To check thousands of small
         # leaves would take a tenth of a step.
-        known = (id(params), id(state)) == self._returned
+        *ids, kept = self._returned
+        known = ids == [id(params), id(state)]
+        if not known:
+            (params, state), kept = kept_shardings(self._name, params, state)
         if not known or any(x is params or x is state for x in others):
             params, state = _apart((params, state), others)
-        params, state, *results = self._compiled(params, state, *rest, **more)
-        self._returned = id(params), id(state)
+        if kept is None:
+            params, state, *results = self._compiled(params, state, *rest, **more)
+        else:
+            program = self._program(kept)
+            (params, state), results = program(params, state, *rest, **more)
+        self._returned = id(params), id(state), kept
         return params, state, *results
+
+    def lower(
+        self, params: Params, state: OptState, *rest: PyTree, **more: PyTree
+    ) -> Any:
+        """The lowered program, as `jax.jit(f).lower`; with shapes instead of arrays."""
+        (params, state), kept = kept_shardings(self._name, params, state)
+        if kept is None:
+            return self._compiled.lower(params, state, *rest, **more)
+        return self._program(kept).lower(params, state, *rest, **more)
+
+    def _program(self, kept: KeptShardings) -> Any:
+        """The function, compiled to return params and state with these shardings."""
+        if kept not in self._placed:
+
+            def placed(
+                params: Params, state: OptState, *rest: PyTree, **more: PyTree
+            ) -> tuple[PyTree, PyTree]:
+                new_params, new_state, *results = self._f(params, state, *rest, **more)
+                new = new_params, new_state
+                kept.check(self._name, (params, state), new)
+                return new, results
+
+            self._placed[kept] = jax.jit(
+                placed, donate_argnums=(0, 1), out_shardings=(kept.tree, None)
+            )
+        return self._placed[kept]
 
 
 def _apart(donated: T, others: PyTree) -> T:

@@ -1,6 +1,6 @@
 """What is known about a wrapper of a transformation."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...core import AnyTransformation, OptState, Params
@@ -14,6 +14,8 @@ class WrapperInfo(NamedTuple):
     at: str  # the field of the wrapper's state with the state of `tx`; "" if it is it
     # The params -> the shapes that `tx` sees, if they are not those of the params.
     seen: Callable[[Params], Params] | None = None
+    # The params -> what else `describe` shows.
+    notes: Callable[[Params], Sequence[str]] | None = None
 
     def inner(self, state: OptState) -> OptState:
         """The state of `tx`, from the state of the wrapper."""

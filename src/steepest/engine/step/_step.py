@@ -40,7 +40,7 @@ def make_step(
         updates, state = update(grads, state, params, **extra_args)
         return apply_updates(params, updates), state
 
-    return _Named(Donated(step))
+    return _Named(Donated(step, "make_step"))
 
 
 class _Named:

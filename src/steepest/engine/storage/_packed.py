@@ -15,6 +15,7 @@ from ...core import (
     Params,
     Recent,
     Rule,
+    ShardedLeaf,
     Transformation,
     transformation,
     Updates,
@@ -91,6 +92,9 @@ def packed(
         grads = jax.grad(lambda p: loss(unpack(p)))(params)     # packed as well
         updates, state = tx.update(grads, state, params)
         params = apply_updates(params, updates)
+
+    On a mesh, the leaves that are packed must be replicated; a sharded one is an error.
+    Inside `jit`, only a mesh with explicit axes tells which leaves are sharded.
 
     Inside `jax.shard_map`, a replicated leaf may share a vector with shards of other
     leaves. A norm then counts it once for each device, so leave replicated leaves out.
@@ -189,6 +193,8 @@ class _Packer:
             for k, x in enumerate(leaves.arrays)
         ]
         layout = layout_of(leaves, kinds)
+        for k in (k for row in layout.vectors for k in row):
+            _check_whole(leaves, k)
         return layout.pack("packed", params, "params") if layout.vectors else params
 
     def _plan_over(self, layout: Layout) -> Plan:
@@ -235,9 +241,23 @@ def _layout_in(tree: PyTree) -> Layout | None:
 
 
 def _may_be_packed(x: Leaf | jax.ShapeDtypeStruct | None, below: int) -> bool:
-    """Whether a leaf is small, has a floating dtype, and is on one device."""
-    if x is None or x.size >= below or not is_inexact(x):
-        return False
-    where = getattr(x, "sharding", None)
-    alone = where is None or len(where.device_set) == 1
-    return alone or isinstance(x, Tracer)
+    """Whether a leaf is small and has a floating dtype."""
+    return x is not None and x.size < below and is_inexact(x)
+
+
+def _check_whole(leaves: Leaves, k: int) -> None:
+    """Raise an error if leaf `k` is sharded: to pack it would gather it."""
+    x = leaves.arrays[k]
+    if isinstance(x, Tracer):  # its sharding is known on explicit axes only
+        axes = [axis for axis in jax.typeof(x).sharding.spec if axis is not None]
+    else:
+        where = getattr(x, "sharding", None)
+        whole = where is None or where.is_fully_replicated
+        axes = [] if whole else [getattr(where, "spec", where)]
+    if axes:
+        raise ShardedLeaf(
+            f"packed: leaf {leaves.path(k)} of shape {x.shape} is sharded over "
+            f"{axes[0]}, and packing would gather it in every step. Replicate small "
+            "leaves, or use `packed` for the others only: `partition({'small': "
+            "packed(tx), 'sharded': tx}, labels)`."
+        )

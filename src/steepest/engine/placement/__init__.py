@@ -1,0 +1,18 @@
+"""Where the state lives: on which devices, and how it is sharded over them."""
+
+import typing as _typing
+
+from ...core import lazy as _lazy
+
+if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._init import (
+        init as init,
+        place as place,
+    )
+    from ._shardings import (
+        shardings as shardings,
+    )
+    from ._zero import (
+        zero as zero,
+        ZeroState as ZeroState,
+    )

@@ -1,0 +1,186 @@
+"""The sharding of each array of a state, from the shardings of the params.
+
+JAX infers it. On a mesh with explicit axes the sharding of an array is part of its
+type, so tracing `tx.init` with typed params gives the sharding of every array that is
+made from a param: of the same shape, of one row, or of a stack. Here this is done for
+every mesh, with explicit axes in place of its own.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.core import Tracer
+from jax.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+    use_abstract_mesh,
+)
+from jaxtyping import PyTree
+
+from ...core import AnyTransformation, as_inner, Params, ShardedLeaf
+from ...tree import owner_of
+from ..step import on_mesh
+
+AnyMesh = Mesh | AbstractMesh
+
+
+def shardings(tx: AnyTransformation, params: Params) -> PyTree:
+    """The sharding of each array of the state that `tx` makes for these params.
+
+    Memory in the shape of a param has its sharding. Memory of another shape that is
+    made from a param, such as the mean of each row, is sharded along the axes that it
+    shares with the param. Everything else is replicated: counts, keys, factors. If the
+    params are on one device, so is the state. No array is made.
+
+    Use it as the target of a restore, as `out_shardings`, and for `place`.
+
+    Args:
+        tx: any transformation.
+        params: the params, or `ShapeDtypeStruct`s with a `sharding`. On a mesh, all on
+            one mesh; arrays without a sharding count as replicated.
+
+    >>> import jax, jax.numpy as jnp, steepest
+    >>> from jax.sharding import NamedSharding, PartitionSpec
+    >>> mesh = jax.make_mesh((1,), ("data",))
+    >>> where = NamedSharding(mesh, PartitionSpec("data"))
+    >>> params = {"w": jax.ShapeDtypeStruct((8, 4), jnp.float32, sharding=where)}
+    >>> state = steepest.shardings(steepest.adamw(1e-3), params)
+    >>> state[0].mu["w"].spec, state[0].count.spec
+    (P('data', None), P())
+    """
+    tx = as_inner("shardings", "tx", tx)
+    leaves, treedef = jax.tree.flatten(params)
+    mesh = mesh_of("shardings", params)
+    if mesh is None:
+        where = [getattr(x, "sharding", None) for x in leaves]
+        where = next((x for x in where if x is not None), None) or _default()
+        return jax.tree.map(lambda _: where, jax.eval_shape(tx.init, params))
+    specs = [_spec(x) for x in leaves]
+    kinds = {getattr(_known(x), "memory_kind", None) for x in leaves}
+    kind = kinds.pop() if len(kinds) == 1 else None
+
+    def placed(x: Any) -> NamedSharding:
+        # Counts and other scalars are read in every step, so they stay on the device.
+        memory = kind if x.ndim else None
+        return NamedSharding(mesh, _spec(x) or PartitionSpec(), memory_kind=memory)
+
+    types = typed_init(tx, treedef, leaves, specs, mesh)
+    return on_mesh(jax.tree.map(placed, types), mesh)
+
+
+def mesh_of(name: str, params: Params) -> AnyMesh | None:
+    """The mesh of the params; `None` if they are on one device, or nowhere yet.
+
+    Args:
+        name: name used in error messages.
+        params: the params, or their shapes.
+    """
+    mesh: AnyMesh | None = None
+    first = ""
+    for keys, x in jax.tree_util.tree_leaves_with_path(params):
+        path, where = jax.tree_util.keystr(keys), _known(x)
+        if where is None:
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    f"{name}: the sharding of params{path} is not known inside `jit`, "
+                    "since the axes of its mesh are not explicit. Call this outside "
+                    "of `jit`."
+                )
+            continue
+        if not isinstance(where, NamedSharding):
+            if len(where.device_set) == 1:
+                continue
+            raise TypeError(
+                f"{name}: params{path} has a {type(where).__name__}, expected a "
+                "NamedSharding. Put the params on a mesh with `jax.device_put`."
+            )
+        if mesh is None:
+            mesh, first = where.mesh, path
+        if where.mesh != mesh:
+            raise ValueError(
+                f"{name}: params{path} is on the mesh {where.mesh} and params{first} "
+                f"on {mesh}, expected one mesh. Put all params on one mesh with "
+                "`jax.device_put`."
+            )
+    return mesh
+
+
+def _known(x: Any) -> Any:
+    """The sharding of an array or of a shape; `None` if it has none."""
+    if not isinstance(x, Tracer):
+        return getattr(x, "sharding", None)
+    where = jax.typeof(x).sharding
+    return where if AxisType.Explicit in where.mesh.axis_types else None
+
+
+def _spec(x: Any) -> PartitionSpec | None:
+    return getattr(_known(x), "spec", None)
+
+
+def typed_init(
+    tx: AnyTransformation,
+    treedef: Any,
+    leaves: Sequence[Any],
+    specs: Sequence[PartitionSpec | None],
+    mesh: AnyMesh,
+) -> PyTree:
+    """The shapes of the state, with shardings on a mesh with explicit axes.
+
+    Args:
+        tx: any transformation.
+        treedef: the structure of the params.
+        leaves: the params, or their shapes.
+        specs: the sharding of each, or `None` if it is replicated.
+        mesh: a mesh with any kind of axes.
+    """
+    axes = mesh.axis_names
+    explicit = (AxisType.Explicit,) * len(axes)
+    typed = AbstractMesh(mesh.axis_sizes, axes, axis_types=explicit)
+
+    def shapes(mesh: AbstractMesh | None) -> Params:
+        at = lambda spec: mesh and NamedSharding(mesh, spec or PartitionSpec())
+        return treedef.unflatten(
+            jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=at(spec))
+            for x, spec in zip(map(jax.typeof, leaves), specs, strict=True)
+        )
+
+    try:
+        with use_abstract_mesh(typed):
+            return jax.eval_shape(tx.init, shapes(typed))
+    except ShardedLeaf:
+        raise
+    except Exception:
+        # JAX cannot infer the sharding of some functions, such as a concatenation of
+        # leaves. If something else is wrong, this raises the same error again.
+        plain = AbstractMesh(mesh.axis_sizes, axes)
+        with use_abstract_mesh(plain):
+            state = jax.eval_shape(tx.init, shapes(None))
+        return _by_path(state, shapes(typed))
+
+
+def _by_path(state: PyTree, params: Params) -> PyTree:
+    """The shapes of a state, with the shardings of the params with their paths."""
+    rows = jax.tree_util.tree_leaves_with_path(params)
+    owners = {path: k for k, (path, _) in enumerate(rows)}
+
+    def leaf(path: Any, x: Any) -> Any:
+        k = owner_of(path, owners)
+        if k is None or rows[k][1].shape != x.shape:
+            return x
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows[k][1].sharding)
+
+    return jax.tree_util.tree_map_with_path(leaf, state)
+
+
+def _default() -> Sharding:
+    """The device on which JAX makes arrays."""
+    device: Any = jax.config.jax_default_device  # pyright: ignore
+    if not isinstance(device, jax.Device):
+        device = jax.local_devices(backend=device)[0]
+    return SingleDeviceSharding(device)
