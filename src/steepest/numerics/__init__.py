@@ -124,6 +124,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._sharding import (
         replicated_near as replicated_near,
         sharded_like as sharded_like,
+        sharded_near as sharded_near,
     )
     from ._simplex import simplex as simplex
     from ._spectral import (

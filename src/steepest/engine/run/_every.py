@@ -353,10 +353,18 @@ def _new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
     one = jax.vmap(lambda arrays: _one(part, places, arrays, numbers))
 
     def several(stack: Arrays) -> Arrays:
-        if team is None or len(jax.tree.leaves(stack)[0]) == 1:
+        if team is None:
             return one(stack)
-        (like,) = _old(places, [stack])
-        return divided(team, one, like, stack)
+        named = dict(zip(part.memory, stack, strict=True))
+        names = [part.memory[j] for j in places]
+        like = {name: named[name] for name in names}
+
+        def new(stacks: dict[str, PyTree]) -> dict[str, PyTree]:
+            values = one(tuple(stacks[name] for name in part.memory))
+            return dict(zip(names, values, strict=True))
+
+        results = divided(team, new, like, named)
+        return tuple(results[name] for name in names)
 
     if pieces == 1:
         return several(stack)

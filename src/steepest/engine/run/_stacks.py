@@ -110,7 +110,10 @@ def run_stacks(
     shapes = {k: _folded(rule, x.shape) for k, x in xs.items()}
     team = None
     if matrix.reshard and xs:
-        team = team_of(rule.name, matrix.reshard, next(iter(xs.values())))
+        pairs = zip(rule.memory_names, rule.memory.values(), strict=True)
+        sides = (k for k, begin in pairs if "reshard" in names_of(begin).numbers)
+        x = next(iter(xs.values()))
+        team = team_of(rule.name, matrix.reshard, x, frozenset(sides))
     names = rule.memory_names
     start = len(memory.rows[0]) - len(names) if memory.rows else 0
     stored = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in xs}
@@ -227,11 +230,10 @@ def stacking(
             return [(u.reshape(xs[0].shape), row)]
         many = jax.vmap(one, (0, 0, None))
         x, memory = stack.joined(xs), stack.joined_memory(rows)
-        if team is None:
+        if team is None or len(x) == 1:  # one large matrix is too much for one device
             results = many(x, memory, numbers)
         else:
-            each = lambda x, memory: many(x, memory, numbers)
-            results = divided(team, each, (x, memory), x, memory)
+            results = _in_team(part, many, team, x, memory, numbers)
         return stack.split(results, xs, rows, memory, one_device=team is None)
 
     def run(
@@ -324,6 +326,25 @@ class _Stack:
 
     def _turned(self, x: Array, shape: Shape) -> Array:
         return x if shape[-2:] == self.matrix else x.mT
+
+
+def _in_team(
+    part: Part,
+    many: Callable[..., tuple[Array, Row]],
+    team: Team,
+    x: Array,
+    memory: Row,
+    numbers: Numbers,
+) -> tuple[Array, Row]:
+    """`many(x, memory, numbers)`, where each device computes some of the matrices."""
+    stacks = {"g": x, **dict(zip(part.memory, memory, strict=True))}
+
+    def each(stacks: dict[str, PyTree]) -> dict[str, PyTree]:
+        u, new = many(stacks["g"], tuple(stacks[k] for k in part.memory), numbers)
+        return {"g": u, **dict(zip(part.memory, new, strict=True))}
+
+    new = divided(team, each, stacks, stacks)
+    return new["g"], tuple(new[name] for name in part.memory)
 
 
 def _one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array, Row]:
