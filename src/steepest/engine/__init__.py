@@ -11,6 +11,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         handlers as handlers,
         kept_wide as kept_wide,
         notes as notes,
+        resharded as resharded,
         Shown as Shown,
         shown as shown,
         wrapper_info as wrapper_info,

@@ -141,7 +141,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         way as way,
         with_bits as with_bits,
     )
-    from ._teams import divided as divided, Team as Team, team_of as team_of
+    from ._teams import (
+        divided as divided,
+        known_team as known_team,
+        Team as Team,
+        team_of as team_of,
+    )
     from ._xla import (
         after as after,
         computed_once as computed_once,

@@ -7,7 +7,7 @@ then exchanges 128 KB in 2 operations, and else 3,712 KB in 17 (JAX 0.10.2, `pyt
 benchmarks.collectives`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import starmap
 from math import prod
 from typing import Any, NamedTuple
@@ -73,6 +73,20 @@ def team_of(
         f"{name}: reshard is {given}, but {has}. Name axes of the mesh, and call the "
         "step inside `with jax.set_mesh(mesh):`."
     )
+
+
+def known_team(axes: tuple[str, ...], arrays: Sequence[Any]) -> Team | None:
+    """The devices along these axes of the mesh of some array; `None` if not known.
+
+    Args:
+        axes: names of mesh axes.
+        arrays: arrays or their shapes, or `None`.
+    """
+    for x in arrays:
+        for mesh in () if x is None else meshes_near(x):
+            if set(axes) <= set(mesh.axis_names):
+                return Team(mesh, axes)
+    return None
 
 
 def divided(
