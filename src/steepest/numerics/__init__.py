@@ -142,6 +142,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         with_bits as with_bits,
     )
     from ._teams import (
+        cond_in as cond_in,
         divided as divided,
         known_team as known_team,
         Team as Team,

@@ -10,7 +10,7 @@ benchmarks.collectives`).
 from collections.abc import Callable, Sequence
 from itertools import starmap
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +20,13 @@ from jax.sharding import (
     NamedSharding,
     PartitionSpec,
 )
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, PyTree
 
+from ._cond import cond_under_vmap
 from ._sharding import AnyMesh, meshes_near
-from ._xla import after
+from ._xla import after, short_programs
 
+T = TypeVar("T")
 Named = dict[str, PyTree]
 Spec = list[Any]  # the entries of a PartitionSpec
 
@@ -87,6 +89,32 @@ def known_team(axes: tuple[str, ...], arrays: Sequence[Any]) -> Team | None:
             if set(axes) <= set(mesh.axis_names):
                 return Team(mesh, axes)
     return None
+
+
+def cond_in(
+    team: Team | None,
+    condition: Bool[Array, ""],
+    yes: Callable[..., T],
+    no: Callable[..., T],
+    *operands: PyTree,
+) -> T:
+    """`cond_under_vmap`, for functions that call `divided`.
+
+    XLA on a CPU does not put exchanges in a condition into one order with the others,
+    and then its devices wait for each other forever (JAX 0.10.2). So there, a team
+    always computes both.
+
+    Args:
+        team: the devices; `None` if the functions do not call `divided`.
+        condition: whether to call `yes`.
+        yes: a function of the operands.
+        no: a function of the operands that returns arrays of the same shapes.
+        operands: the arguments of both.
+    """
+    if team is None or not short_programs():
+        return cond_under_vmap(condition, yes, no, *operands)
+    choose = lambda new, old: jnp.where(condition, new, old)
+    return jax.tree.map(choose, yes(*operands), no(*operands))
 
 
 def divided(

@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jax.sharding import (
     AbstractMesh,
     AxisType,
+    get_abstract_mesh,
     PartitionSpec,
     reshard,
     Sharding,
@@ -130,7 +131,9 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
     # Axis k of each param is sharded over a mesh axis called k. The types of the state
     # then tell which of its axes are which axes of the params.
     names = [str(k) for k in range(max((jnp.ndim(x) for x in leaves), default=0))]
-    mesh = AbstractMesh((1,) * len(names), tuple(names))
+    # The last mesh axis is not used: a mesh inside another must have the same size.
+    size = get_abstract_mesh().size or 1
+    mesh = AbstractMesh((*[1] * len(names), size), (*names, "rest"))
     specs = [PartitionSpec(*names[: jnp.ndim(x)]) for x in leaves]
     types = typed_init(tx, treedef, leaves, specs, mesh)
     rows = jax.tree_util.tree_leaves_with_path(params)
