@@ -37,14 +37,21 @@ collective operations of the compiled step, and the bytes that one device receiv
 Operations of 1 KB or less are left out. `reshard`: with the axes of the mesh, see
 [many devices](guides/devices.md).
 
-With `reshard` each matrix is sent to one device and back: one all-to-all in and one out
-for each array that the formula of whole matrices reads or changes, and for each mesh
-axis if the matrices are sharded over two. That is one gradient and one update for
-`muon`, and also the memory for the others: the mean (`dion2`), the factors (`psgd`,
-`kron`), or mean, mean square, factors and bases (`soap` and its kin). Factors and bases
-are sharded along their first axis, so every device keeps an eighth of them. The basis
-of one matrix changes in each step of `soap`, `shampoo` and `splus` here, and it and its
-factor are gathered. Operations of steps that come every few steps are counted."""
+With `reshard`, each matrix is sent to one device and back. That is an all-to-all for
+each array that the formula of whole matrices reads, and for each that it changes. In
+the layout `both`, arrays in the shape of a param need one for each mesh axis.
+
+- `muon`, `normuon`, `adamuon`, `scion`, `muon_h`: the gradient and the update, so 2.
+  NorMuon also sums the squares of its update over sharded rows, outside of the formula.
+- `dion2`: also the mean, in and out.
+- `psgd`, `kron`: the mean, the update, and the factors: once to use them, and in and
+  out to fit them.
+- `soap`, `shampoo`, `soap_muon`, `splus`: also mean squares, and factors and bases of
+  both sides. With 8 matrices, SOAP, Shampoo and SPlus change the long side of one
+  matrix in a step. It is computed on all devices, so its arrays are gathered.
+
+With `reshard`, factors and bases are sharded along a side: each of the 8 devices keeps
+an eighth. Work that is done every few steps is counted as if it were done now."""
 FILE = Path(__file__).parent / "collectives.json"
 PAGE = Path(__file__).parent.parent / "docs" / "collectives.md"
 OURS = (
