@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -140,13 +140,19 @@ def _bytes(shape: str) -> int:
     return total
 
 
-def measured(lib: ModuleType, layout: str, *txs: Any) -> dict[str, tuple[int, int]]:
+def measured(
+    lib: ModuleType,
+    layout: str,
+    *txs: Any,
+    shapes: Mapping[str, tuple[int, ...]] = SHAPES,
+) -> dict[str, tuple[int, int]]:
     """The collectives of a step on one layout.
 
     Args:
         lib: the library that applies the updates.
         layout: one of `LAYOUTS`.
         txs: the optimizer; several run side by side, each with its own state.
+        shapes: the shapes of the params.
     """
     sides, specs = LAYOUTS[layout]
     mesh = jax.make_mesh(
@@ -158,7 +164,7 @@ def measured(lib: ModuleType, layout: str, *txs: Any) -> dict[str, tuple[int, in
             jax.random.normal(key, shape),
             NamedSharding(mesh, PartitionSpec(*specs[len(shape)])),
         )
-        for name, shape in SHAPES.items()
+        for name, shape in shapes.items()
     }
 
     def step(params: Any, states: list[Any], grads: Any) -> list[tuple[Any, Any]]:
