@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 Params = PyTree
+State = PyTree
 Data = PyTree
 Batch = PyTree
 
@@ -40,14 +41,21 @@ class Problem:
     Attributes:
         init: `init(key) -> params`, the initial params.
         loss: `loss(params, batch) -> value`, the number that training minimises.
-        batches: `batches(key, data) -> batch`, the random batch of one step. By default
-            every batch is all of `data`, or `None` without data.
+        batches: `batches(key, data) -> batch`, the random batch of one step, or
+            `batches(key, data, step)`, with the number of steps taken before. By
+            default every batch is all of `data`, or `None` without data.
         metric: `metric(params, data) -> value`, the number that decides the race. By
             default the loss on a batch that no step trains on.
         data: any pytree of arrays, placed on the devices once.
         adjust: `adjust(params, batch) -> adjustments`, used in place of the gradient of
             the loss: a local learning rule. Optimizers with a line search cannot race
             on such a problem.
+        stateful: whether the model has state that changes in training but is not
+            optimized, such as the statistics of batch normalisation, or needs random
+            keys, as dropout does. Then the functions are `init(key) -> (params,
+            state)`, `loss(params, state, batch, key) -> (value, state)` and
+            `metric(params, state, data)`. The state is any pytree of arrays, with the
+            same shapes and dtypes after every step.
         name: the name of the problem.
         about: one sentence for the report.
         measure: the name of the metric.
@@ -57,16 +65,20 @@ class Problem:
         seeds: default number of seeds.
         optimizers: default optimizers.
         learning_rates: default learning rates.
+        cycle: number of steps after which the batches repeat, if they do. A race with
+            more steps notes it.
+        remarks: what the reader of the results must know, as sentences.
         source: where the problem was loaded from, such as `my_module:problem`; a
             resumed race loads it from there. Set when it is loaded by name.
     """
 
-    init: Callable[[Array], Params]
-    loss: Callable[[Params, Batch], ArrayLike]
-    batches: Callable[[Array, Data], Batch] = _everything
-    metric: Callable[[Params, Data], ArrayLike] | None = None
+    init: Callable[[Array], Any]
+    loss: Callable[..., Any]
+    batches: Callable[..., Batch] = _everything
+    metric: Callable[..., ArrayLike] | None = None
     data: Data = None
     adjust: Callable[[Params, Batch], Params] | None = None
+    stateful: bool = False
     name: str = "problem"
     about: str = ""
     measure: str = "loss"
@@ -94,10 +106,11 @@ class Problem:
         0.25,
         1.0,
     )
-
+    cycle: int | None = None
+    remarks: Sequence[str] = ()
     source: str | None = None
 
     @property
     def steady(self) -> bool:
         """Whether the loss is the same function in every step."""
-        return self.batches is _everything
+        return self.batches is _everything and not self.stateful
