@@ -18,8 +18,8 @@ import steepest
 from steepest.core import Real
 
 from ._arrays import digest
-from ._content import content, text_of
 from ._calls import argument_names, examples
+from ._content import content, text_of
 from ._model import Model
 from ._problem import Data, Problem
 from ._settings import Settings

@@ -97,7 +97,10 @@ class Model:
         params, state = _evaluated(run), run.model_state
         value = metric_of(self.problem, params, state, data)
         if value is None:
-            batch, key = self._batch(seed, _EVALUATION, data), _loss_key(seed, _EVALUATION)
+            batch, key = (
+                self._batch(seed, _EVALUATION, data),
+                _loss_key(seed, _EVALUATION),
+            )
             value, _ = loss_of(self.problem, params, state, batch, key)
         return _number(value)
 
