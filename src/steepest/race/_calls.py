@@ -61,8 +61,8 @@ def examples(problem: Problem) -> Mapping[str, PyTree]:
     key = jax.eval_shape(jax.random.key, np.uint32(0))
     step = np.int32(0)
     params, state = jax.eval_shape(lambda key: initial(problem, key), key)
-    pick = lambda key, data: batch_of(problem, key, data, step)
-    batch = jax.eval_shape(pick, key, problem.data)
+    pick = lambda key, data, step: batch_of(problem, key, data, step)
+    batch = jax.eval_shape(pick, key, problem.data, step)
     return {
         "key": key,
         "data": problem.data,

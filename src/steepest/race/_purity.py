@@ -150,6 +150,20 @@ def _address(x: ArrayLike) -> object:
     return known.__array_interface__["data"], known.shape, known.strides, known.dtype
 
 
+def draws(function: Callable[..., PyTree], *args: PyTree) -> bool:
+    """Whether the result of a function depends on a random key in its arguments.
+
+    Args:
+        function: any function that can be traced.
+        args: its arguments, or their shapes and dtypes.
+    """
+    kinds = [jax.typeof(x).dtype for x in jax.tree.leaves(args)]
+    is_key = [jnp.issubdtype(kind, jax.dtypes.prng_key) for kind in kinds]
+    closed = jax.make_jaxpr(function)(*args)
+    keys = [slice(k, k + 1) for k, here in enumerate(is_key) if here]
+    return any(_depends(closed, key) for key in keys)
+
+
 def _depends(
     closed: ClosedJaxpr, arguments: slice, results: slice = slice(None)
 ) -> bool:

@@ -111,9 +111,12 @@ def _repeats(problem: Problem, steps: int) -> Iterator[str]:
     """A remark if the batches repeat."""
     many = problem.cycle
     if many is not None and 1 < many < steps:
+        # A loader was read for the steps of the problem, and may have more.
+        more = f" Make the problem with steps={steps} to read more."
         yield (
             f"There are {many} different batches for {steps} steps: after step {many} "
             "they repeat in the same order."
+            f"{more if many >= problem.steps else ''}"
         )
 
 

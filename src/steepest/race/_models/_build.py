@@ -1,6 +1,6 @@
 """Makes a problem of a model, a loss of the user's and data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 from .._calls import takes
 from .._options import DataOptions, Metric
 from .._problem import Batch, Data, Params, Problem, State
+from .._purity import draws
 from ._data import mean_over_rows, prepared
 
 _LABELS = "label", "labels", "y", "target", "targets"
@@ -68,17 +69,19 @@ def build(
         result, state = adapter.call(loss, params, state, batch, key, True)
         return _first(result), state
 
+    def evaluate(params: Params, state: State, batch: Batch, key: Array) -> ArrayLike:
+        measured = how.metric if callable(how.metric) else loss
+        result, _ = adapter.call(measured, params, state, batch, key, False)
+        if how.metric == "accuracy":
+            return _accuracy(name, result, batch)
+        return _first(result)
+
     def metric(params: Params, state: State, data: Data) -> Array:
         key = jax.random.key(0)  # the same draws at every evaluation
-        measured = how.metric if callable(how.metric) else loss
-
-        def one(batch: Batch) -> ArrayLike:
-            result, _ = adapter.call(measured, params, state, batch, key, False)
-            if how.metric == "accuracy":
-                return _accuracy(name, result, batch)
-            return _first(result)
-
+        one = lambda batch: evaluate(params, state, batch, key)
         return mean_over_rows(one, data["validation"], size)
+
+    remarks = (*ready.remarks, *_still_random(init, evaluate, example))
 
     return Problem(
         init=init,
@@ -88,7 +91,7 @@ def build(
         data=ready.data,
         stateful=True,
         cycle=ready.cycle,
-        remarks=ready.remarks,
+        remarks=remarks,
         **{**_measure(how.metric), **options},
     )
 
@@ -133,6 +136,22 @@ def split_result(name: str, result: Any) -> tuple[Any, State]:
         )
     value, state, *logits = result
     return (value, *logits) if logits else value, state
+
+
+def _still_random(
+    init: Callable[..., Any], evaluate: Callable[..., Any], batch: Batch
+) -> Iterator[str]:
+    """A remark if the evaluation depends on random keys."""
+    key = jax.random.key(0)
+    try:
+        random = draws(evaluate, *jax.eval_shape(init, key), batch, key)
+    except Exception:  # the race reports this error, with the shapes of all arguments
+        return
+    if random:
+        yield (
+            "The metric depends on random keys. If the model has dropout, it is not "
+            "turned off in evaluation."
+        )
 
 
 def _arguments(batches: Callable[..., Any], data: PyTree) -> tuple[Any, ...]:

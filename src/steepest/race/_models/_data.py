@@ -1,6 +1,7 @@
 """The data of a problem: batches to train on, and a validation set."""
 
 from collections.abc import Callable
+from math import ceil, inf
 from typing import Any, NamedTuple
 
 import jax
@@ -12,9 +13,6 @@ from jaxtyping import Array, PyTree
 from .._memory import told
 from .._values import is_count, is_number
 from ._loader import is_loader, read, to_arrays
-
-_ONE_OF = 10  # rows is held out, by default
-_MOST_HELD_OUT = 1000  # rows: validation must not take longer than training
 
 
 class Prepared(NamedTuple):
@@ -92,10 +90,25 @@ def mean_over_rows(
     return total / rows
 
 
-def _held_out(name: str, validation: Any) -> Callable[[int], int] | None:
-    """How many of some rows to hold out; `None` if there is a validation set."""
+class _HeldOut(NamedTuple):
+    """How much of the data to hold out: a fraction of the rows, but at most so many."""
+
+    fraction: float
+    most: float
+
+    def of(self, rows: int) -> float:
+        """The number of rows to hold out."""
+        return min(self.fraction * rows, self.most)
+
+
+# Rows by default: validation must not take longer than training.
+_DEFAULT = _HeldOut(0.1, 1000.0)
+
+
+def _held_out(name: str, validation: Any) -> _HeldOut | None:
+    """What to hold out; `None` if there is a validation set."""
     if validation is None:
-        return lambda rows: max(1, min(rows // _ONE_OF, _MOST_HELD_OUT))
+        return _DEFAULT
     if not is_number(validation):
         return None
     if not 0 < float(validation) < 1:
@@ -103,16 +116,16 @@ def _held_out(name: str, validation: Any) -> Callable[[int], int] | None:
             f"{name}: validation is {validation}, expected arrays, a loader, or a "
             "fraction between 0 and 1 of the data to hold out."
         )
-    return lambda rows: max(1, round(float(validation) * rows))
+    return _HeldOut(float(validation), inf)
 
 
 def _from_arrays(
-    name: str, data: Any, held_out: Callable[[int], int] | None, batch_size: int
+    name: str, data: Any, held_out: _HeldOut | None, batch_size: int
 ) -> Prepared:
     arrays = _checked(f"{name}: data", to_arrays(f"{name}: data", data))
     parts = {"train": arrays}
     if held_out is not None:
-        many = held_out(_rows(arrays))
+        many = max(1, round(held_out.of(_rows(arrays))))
         if many >= _rows(arrays):
             raise ValueError(
                 f"{name}: data has {_rows(arrays)} rows, and {many} would be held out. "
@@ -135,12 +148,12 @@ def _from_arrays(
 def _from_loader(
     name: str,
     loader: Any,
-    held_out: Callable[[int], int] | None,
+    held_out: _HeldOut | None,
     batch_size: int,
     steps: int,
     buffer_bytes: int,
 ) -> Prepared:
-    wanted = steps if held_out is None else steps + held_out(steps)
+    wanted = steps if held_out is None else ceil(steps / (1 - held_out.fraction))
     result = read(f"{name}: data", loader, wanted, buffer_bytes, batch_size)
     arrays, count = result.arrays, result.count
     size = _rows(jax.tree.map(lambda x: x[0], arrays))
@@ -150,9 +163,14 @@ def _from_loader(
             f"The loader was read up to `buffer_bytes`, {told(buffer_bytes)}: {count} "
             f"batches instead of {wanted}."
         )
+    if result.rest is not None:
+        remarks.append(
+            f"The last batch of the loader has {_rows(result.rest)} rows instead of "
+            f"{size}, and is not used."
+        )
     parts = {"train": arrays}
     if held_out is not None:
-        many = -(-held_out(count * size) // size)
+        many = max(1, int(held_out.of(count * size) / size))
         if many >= count:
             raise ValueError(
                 f"{name}: data gave only {count} batches, and {many} of them would be "
@@ -163,7 +181,7 @@ def _from_loader(
         parts["validation"] = jax.tree.map(flat, arrays)
         count -= many
 
-    def batches(key: Array, data: PyTree, step: Array) -> PyTree:
+    def batches(key: Array, data: PyTree, step: Any) -> PyTree:
         del key  # the order of the loader, for every seed
         return jax.tree.map(lambda x: x[step % count], data["train"])
 

@@ -8,12 +8,14 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
 from .._hoist import size
 from .._memory import available, told
 
+_KINDS = jnp.number, jnp.bool_
 _NUMBERS = bool, int, float, complex, np.number, np.bool_
 
 
@@ -86,15 +88,16 @@ def to_arrays(name: str, x: Any) -> PyTree:
     detach = getattr(x, "detach", None)  # of a torch tensor, which may be on a device
     x = x if detach is None else detach().cpu()
     try:
-        value = np.asarray(x)
-        kind = jax.dtypes.canonicalize_dtype(value.dtype)
+        value, why = np.asarray(x), ""
     except (TypeError, ValueError, RuntimeError) as error:
+        value, why = None, f" ({error})"
+    if value is None or not any(jnp.issubdtype(value.dtype, kind) for kind in _KINDS):
         raise TypeError(
-            f"{name} is a {type(x).__name__} that cannot be converted to an array: "
-            f"{error}. Expected NumPy or JAX arrays, torch tensors or numbers. Remove "
-            "such columns, or convert them in the loader."
-        ) from error
-    return value.astype(kind, copy=False)
+            f"{name} is a {type(x).__name__} that cannot be converted to an array of "
+            f"numbers{why}. Expected NumPy or JAX arrays, torch tensors or numbers. "
+            "Remove such columns, or convert them in the loader."
+        )
+    return value.astype(jax.dtypes.canonicalize_dtype(value.dtype), copy=False)
 
 
 class _Buffer:
@@ -159,8 +162,7 @@ def _batches(name: str, loader: Any, size: int) -> Iterator[Any]:
     if callable(loader) and not isinstance(loader, Iterable):
         loader = loader()
     by_size: Any = getattr(loader, "iter", None)  # of a Hugging Face dataset
-    if callable(by_size):
-        return iter(by_size(batch_size=size))
+    loader = by_size(batch_size=size) if by_size is not None else loader
     try:
         return iter(loader)
     except TypeError as error:
