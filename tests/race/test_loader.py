@@ -145,6 +145,8 @@ def test_only_the_last_batch_may_be_smaller():
     odd = [*_loader_of(ROWS[:6]), *_loader_of(ROWS)]
     with pytest.raises(ValueError, match=r"batch 1 is float32\[2,2\], expected"):
         read("f", odd, 9, LIMIT, 4)
+    with pytest.raises(ValueError, match=r"batch 1 is float32\[20\].*`\(x, y\)`"):
+        read("f", [ROWS, ROWS[:, 0]], 9, LIMIT, 4)
 
 
 @pytest.mark.parametrize(

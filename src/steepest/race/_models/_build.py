@@ -1,5 +1,6 @@
 """Makes a problem of a model, a loss of the user's and data."""
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -81,7 +82,11 @@ def build(
         one = lambda batch: evaluate(params, state, batch, key)
         return mean_over_rows(one, data["validation"], size)
 
-    remarks = (*ready.remarks, *_still_random(init, evaluate, example))
+    # Mistakes in the user's functions are errors here, with the user's lines.
+    key = jax.random.key(0)
+    begun = jax.eval_shape(init, key)
+    jax.eval_shape(train, *begun, example, key)
+    remarks = (*ready.remarks, *_still_random(evaluate, *begun, example, key))
 
     return Problem(
         init=init,
@@ -96,16 +101,38 @@ def build(
     )
 
 
-def extras(function: Callable[..., Any], key: Array, train: bool) -> dict[str, Any]:
-    """The arguments that a loss or a metric asks for by name.
+def called(
+    name: str,
+    function: Callable[..., Any],
+    arguments: Mapping[str, Any],
+    key: Array,
+    train: bool,
+) -> Any:
+    """Call a loss or a metric of the user's.
 
     Args:
+        name: of the function that the user has called, for errors.
         function: of the user's.
-        key: for an argument `key`.
-        train: for an argument `train`.
+        arguments: its positional arguments, by their names in the documentation.
+        key: for an argument `key`, if it has one.
+        train: for an argument `train`, if it has one.
     """
     values = {"key": key, "train": train}
-    return {name: x for name, x in values.items() if takes(function, name)}
+    more = {name: x for name, x in values.items() if takes(function, name)}
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins have none
+        return function(*arguments.values(), **more)
+    try:
+        signature.bind(*arguments.values(), **more)
+    except TypeError as error:
+        call = f"{_name_of(function)}({', '.join([*arguments, *more])})"
+        raise TypeError(
+            f"{name}: `{call}` does not fit the signature {_name_of(function)}"
+            f"{signature}: {error}. A batch is one argument: unpack it inside, `x, y "
+            "= batch`. Further arguments may be `key` and `train`."
+        ) from error
+    return function(*arguments.values(), **more)
 
 
 def missing(name: str, package: str) -> ImportError:
@@ -138,16 +165,9 @@ def split_result(name: str, result: Any) -> tuple[Any, State]:
     return (value, *logits) if logits else value, state
 
 
-def _still_random(
-    init: Callable[..., Any], evaluate: Callable[..., Any], batch: Batch
-) -> Iterator[str]:
+def _still_random(evaluate: Callable[..., Any], *args: PyTree) -> Iterator[str]:
     """A remark if the evaluation depends on random keys."""
-    key = jax.random.key(0)
-    try:
-        random = draws(evaluate, *jax.eval_shape(init, key), batch, key)
-    except Exception:  # the race reports this error, with the shapes of all arguments
-        return
-    if random:
+    if draws(evaluate, *args):
         yield (
             "The metric depends on random keys. If the model has dropout, it is not "
             "turned off in evaluation."
@@ -158,6 +178,11 @@ def _arguments(batches: Callable[..., Any], data: PyTree) -> tuple[Any, ...]:
     """Example arguments of `batches`."""
     step = (jnp.int32(0),) if takes(batches, "step") else ()
     return jax.random.key(0), data, *step
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "function")
+    return "function" if name == "<lambda>" else name
 
 
 def _first(result: Any) -> Any:
@@ -194,7 +219,7 @@ def _measure(metric: Metric) -> dict[str, str]:
         return {"measure": "validation loss"}
     if metric == "accuracy":
         return {"measure": "accuracy", "better": "higher"}
-    return {"measure": getattr(metric, "__name__", "metric")}
+    return {"measure": _name_of(metric)}
 
 
 def _check_functions(

@@ -9,7 +9,7 @@ from jaxtyping import Array
 from .._calls import takes
 from .._options import DataOptions, Options
 from .._problem import Batch, Params, Problem, State
-from ._build import Adapter, build, extras, missing, split_result
+from ._build import Adapter, build, called, missing, split_result
 
 _NAME = "Problem.from_equinox"
 
@@ -59,10 +59,11 @@ def equinox_problem(
         frozen, own = state
         module = eqx.combine(params, frozen, static)
         module = module if train else eqx.nn.inference_mode(module)
-        more = extras(function, key, train)
         if not has_state:
-            return function(module, batch, **more), state
-        result = function(module, own, batch, **more)
+            plain = {"model": module, "batch": batch}
+            return called(_NAME, function, plain, key, train), state
+        arguments = {"model": module, "state": own, "batch": batch}
+        result = called(_NAME, function, arguments, key, train)
         if not train and not isinstance(result, tuple):  # a metric returns no state
             return result, state
         result, own = split_result(_NAME, result)

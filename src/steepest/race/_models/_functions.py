@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from .._options import DataOptions, Options
 from .._problem import Batch, Params, Problem, State
-from ._build import Adapter, build, extras, split_result
+from ._build import Adapter, build, called, split_result
 
 _NAME = "Problem.from_functions"
 
@@ -49,10 +49,11 @@ def functions_problem(
         key: Array,
         train: bool,
     ) -> tuple[Any, State]:
-        more = extras(function, key, train)
         if not stateful:
-            return function(params, batch, **more), None
-        result = function(params, state, batch, **more)
+            plain = {"params": params, "batch": batch}
+            return called(_NAME, function, plain, key, train), None
+        arguments = {"params": params, "state": state, "batch": batch}
+        result = called(_NAME, function, arguments, key, train)
         if not train and not isinstance(result, tuple):  # a metric returns no state
             return result, state
         return split_result(_NAME, result)

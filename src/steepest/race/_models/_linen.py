@@ -8,7 +8,7 @@ from jaxtyping import Array, PyTree
 
 from .._options import DataOptions, Options
 from .._problem import Batch, Params, Problem, State
-from ._build import Adapter, build, extras, missing
+from ._build import Adapter, build, called, missing
 
 _NAME = "Problem.from_linen"
 _PARAMS = "params"
@@ -44,7 +44,7 @@ def linen_problem(
             variables = init(key)
         else:
             first = _Initial(module, key, rngs)
-            loss(first, batch, **extras(loss, key, True))
+            called(_NAME, loss, {"model": first, "batch": batch}, key, True)
             variables = first.variables
         if not variables or _PARAMS not in variables:
             raise ValueError(
@@ -63,7 +63,8 @@ def linen_problem(
         train: bool,
     ) -> tuple[Any, State]:
         model = _Applied(module, {_PARAMS: params, **state}, key, rngs, train)
-        result = function(model, batch, **extras(function, key, train))
+        arguments = {"model": model, "batch": batch}
+        result = called(_NAME, function, arguments, key, train)
         return result, {name: model.variables[name] for name in state}
 
     return build(_NAME, Adapter(begin, call), loss, how, options)

@@ -135,13 +135,11 @@ class _Buffer:
     def add(self, k: int, batch: PyTree) -> None:
         """Add one batch; a smaller one is accepted as the last."""
         if self.rest is not None:
-            raise ValueError(
-                f"{self.name}: batch {k - 1} is {_shapes(self.rest)}, expected "
-                f"{_shapes(self.first)} like batch 0. Only the last batch may be "
-                "smaller. Pad the examples to one shape."
-            )
+            raise self._odd(k - 1, self.rest)
         batch = to_arrays(f"{self.name}: batch {k}", batch)
         if _kinds(batch) != _kinds(self.first):
+            if _kinds(batch, 1) != _kinds(self.first, 1):
+                raise self._odd(k, batch)
             self.rest = batch
             return
         if self.count == len(jax.tree.leaves(self.arrays)[0]):
@@ -151,6 +149,14 @@ class _Buffer:
         for whole, x in pairs:
             whole[self.count] = x
         self.count += 1
+
+    def _odd(self, k: int, batch: PyTree) -> ValueError:
+        return ValueError(
+            f"{self.name}: batch {k} is {_shapes(batch)}, expected "
+            f"{_shapes(self.first)} like batch 0. Only the last batch may have fewer "
+            "rows. Pad the examples to one shape. A list is a list of batches: pass "
+            "two arrays as a tuple, `(x, y)`."
+        )
 
     def result(self, full: bool) -> Batches:
         arrays = jax.tree.map(lambda x: x[: self.count], self.arrays)
@@ -182,9 +188,10 @@ def _only_numbers(x: tuple[Any, ...] | list[Any]) -> bool:
     return each(x[0]) and all(map(each, x))
 
 
-def _kinds(batch: PyTree) -> object:
+def _kinds(batch: PyTree, first: int = 0) -> object:
+    """Structure, shapes from some axis on, and dtypes."""
     leaves, structure = jax.tree.flatten(batch)
-    return structure, [(x.shape, x.dtype) for x in leaves]
+    return structure, [(x.shape[first:], x.dtype) for x in leaves]
 
 
 def _shapes(batch: PyTree) -> str:

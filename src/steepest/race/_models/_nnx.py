@@ -10,7 +10,7 @@ from jaxtyping import Array, PyTree
 from .._calls import takes
 from .._options import DataOptions, Options
 from .._problem import Batch, Params, Problem, State
-from ._build import Adapter, build, extras, missing
+from ._build import Adapter, build, called, missing
 
 _NAME = "Problem.from_nnx"
 
@@ -52,7 +52,8 @@ def nnx_problem(
     ) -> tuple[Any, State]:
         module = nnx.merge(graph, params, state)
         module.train() if train else module.eval()
-        result = function(module, batch, **extras(function, key, train))
+        arguments = {"model": module, "batch": batch}
+        result = called(_NAME, function, arguments, key, train)
         nnx.pop(module, nnx.Intermediate)  # `sow` adds variables
         return result, pure(split(module)[2])
 
