@@ -37,7 +37,7 @@ def _cross_entropy(logits, labels):
 class Nnx(nnx.Module):
     """All kinds of state: statistics, and the keys of dropout."""
 
-    def __init__(self, rngs):
+    def __init__(self, *, rngs):
         self.first = nnx.Linear(3, 8, rngs=rngs)
         self.norm = nnx.BatchNorm(8, momentum=0.5, rngs=rngs)
         self.dropout = nnx.Dropout(0.5, rngs=rngs)
@@ -76,7 +76,7 @@ class Equinox(eqx.Module):
     last: eqx.nn.Linear
     scale: jax.Array  # an array that is not trained
 
-    def __init__(self, key):
+    def __init__(self, *, key):
         one, two = jax.random.split(key)
         self.first = eqx.nn.Linear(3, 8, key=one)
         self.norm = eqx.nn.BatchNorm(8, axis_name="batch", mode="batch")
@@ -124,7 +124,7 @@ def _start():
 def test_nnx_trains_as_with_its_own_optimizer():
     problem = _problem(Problem.from_nnx, Nnx, nnx_loss)
     losses, metric, outcome = _run(problem)
-    model = Nnx(nnx.Rngs(_start()))
+    model = Nnx(rngs=nnx.Rngs(_start()))
     optimizer = nnx.Optimizer(model, steepest.sgd(RATE), wrt=nnx.Param)
     model.train()
     step = nnx.jit(nnx.value_and_grad(nnx_loss, has_aux=True))
@@ -162,7 +162,7 @@ def test_equinox_trains_as_in_a_loop():
     make = eqx.nn.make_with_state(Equinox)
     problem = _problem(Problem.from_equinox, make, equinox_loss)
     losses, metric, _ = _run(problem)
-    model, state = make(_start())
+    model, state = make(key=_start())
     step = eqx.filter_jit(eqx.filter_value_and_grad(equinox_loss, has_aux=True))
     for t, batch in _batches(problem):
         (value, state), g = step(model, state, batch, _loss_key(SEED, t))
@@ -247,10 +247,10 @@ def test_functions_may_have_state_and_take_keys():
 
 
 FIXED = {
-    "nnx": lambda: _problem(Problem.from_nnx, Nnx(nnx.Rngs(0)), nnx_loss),
+    "nnx": lambda: _problem(Problem.from_nnx, Nnx(rngs=nnx.Rngs(0)), nnx_loss),
     "equinox": lambda: _problem(
         Problem.from_equinox,
-        eqx.nn.make_with_state(Equinox)(jax.random.key(0)),
+        eqx.nn.make_with_state(Equinox)(key=jax.random.key(0)),
         equinox_loss,
     ),
     "linen": lambda: _problem(
@@ -291,7 +291,13 @@ BAD = {
         Problem.from_nnx,
         (nnx.Linear, nnx_loss),
         {},
-        "model could not be made of `nnx.Rngs`.*Pass a function of one argument",
+        "model could not be made.*Pass a function of one .*`lambda rngs",
+    ),
+    "nnx keywords": (
+        Problem.from_nnx,
+        (functools.partial(nnx.Linear, 3), nnx_loss),
+        {},
+        "model could not be made",
     ),
     "nnx result": (Problem.from_nnx, (lambda rngs: 3, nnx_loss), {}, "returned a int"),
     "linen class": (
@@ -307,6 +313,12 @@ BAD = {
         "the loss did not call the model",
     ),
     "equinox model": (Problem.from_equinox, (3, equinox_loss), {}, "model is a int"),
+    "equinox arguments": (
+        Problem.from_equinox,
+        (eqx.nn.make_with_state(eqx.nn.Linear), equinox_loss),
+        {},
+        "model could not be made.*such as `lambda key",
+    ),
     "equinox result": (
         Problem.from_equinox,
         (lambda key: 3, equinox_loss),
@@ -315,7 +327,7 @@ BAD = {
     ),
     "equinox state": (
         Problem.from_equinox,
-        (eqx.nn.make_with_state(Equinox)(jax.random.key(0))[0], equinox_loss),
+        (eqx.nn.make_with_state(Equinox)(key=jax.random.key(0))[0], equinox_loss),
         {},
         "the state of the model is missing",
     ),

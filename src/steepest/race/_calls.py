@@ -43,9 +43,12 @@ def takes(function: Callable[..., object], name: str) -> bool:
     """Whether a function has an argument of this name.
 
     Args:
-        function: any callable.
+        function: any callable; of a class, its `__init__`.
         name: of the argument.
     """
+    function = inspect.unwrap(function)
+    if isinstance(function, type):  # a metaclass may hide the signature
+        function = function.__init__
     try:
         return name in inspect.signature(function).parameters
     except (TypeError, ValueError):  # some builtins have no signature

@@ -1,5 +1,6 @@
 """Makes a problem of a model, a loss of the user's and data."""
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -133,6 +134,29 @@ def called(
             "= batch`. Further arguments may be `key` and `train`."
         ) from error
     return function(*arguments.values(), **more)
+
+
+def made(name: str, maker: Callable[..., Any], argument: str, value: Any) -> Any:
+    """Make a model, of a keyword argument if the maker has it.
+
+    Args:
+        name: of the function that the user has called, for errors.
+        maker: a class or a function of the user's.
+        argument: the name of its argument, in the documentation.
+        value: of the argument.
+    """
+    try:
+        if takes(maker, argument):
+            return maker(**{argument: value})
+        if takes(maker, "kwargs"):  # a wrapper that hides its signature
+            with contextlib.suppress(TypeError):
+                return maker(**{argument: value})
+        return maker(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{name}: model could not be made. {error}. Pass a function of one "
+            f"argument, such as `lambda {argument}: MLP(4, 2, {argument}={argument})`."
+        ) from error
 
 
 def missing(name: str, package: str) -> ImportError:

@@ -6,10 +6,9 @@ from typing import Any
 import jax
 from jaxtyping import Array
 
-from .._calls import takes
 from .._options import DataOptions, Options
 from .._problem import Batch, Params, Problem, State
-from ._build import Adapter, build, called, missing, split_result
+from ._build import Adapter, build, called, made, missing, split_result
 
 _NAME = "Problem.from_equinox"
 
@@ -75,23 +74,27 @@ def equinox_problem(
 def _made(eqx: Any, model: Any, key: Array) -> tuple[Any, Any, bool]:
     """A module, its state, and whether functions take the state."""
     if isinstance(model, tuple | eqx.Module):
-        made = model
+        result = model
     elif callable(model):
-        made = model(key=key) if takes(model, "key") else model(key)
+        result = made(_NAME, model, "key", key)
     else:
         raise TypeError(
             f"{_NAME}: model is a {type(model).__name__}, expected a function that "
             "makes a module of a key, such as `lambda key: MLP(key)`, or a module."
         )
-    if isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], eqx.nn.State):
-        return *made, True
-    if not isinstance(made, eqx.Module):
+    if (
+        isinstance(result, tuple)
+        and len(result) == 2
+        and isinstance(result[1], eqx.nn.State)
+    ):
+        return *result, True
+    if not isinstance(result, eqx.Module):
         raise TypeError(
-            f"{_NAME}: model made a {type(made).__name__}, expected an `eqx.Module`, "
+            f"{_NAME}: model made a {type(result).__name__}, expected an `eqx.Module`, "
             "or a pair of a module and its `eqx.nn.State`."
         )
     try:
-        module, state = eqx.nn.make_with_state(lambda: made)()
+        module, state = eqx.nn.make_with_state(lambda: result)()
     except ValueError as error:
         raise ValueError(
             f"{_NAME}: the state of the model is missing. Pass the pair `(model, "

@@ -41,7 +41,8 @@ def is_loader(data: object) -> bool:
     Args:
         data: anything.
     """
-    if isinstance(data, dict | tuple) or hasattr(data, "shape"):
+    # A Hugging Face dataset has a shape, but no dtype.
+    if isinstance(data, dict | tuple) or hasattr(data, "dtype"):
         return False
     return callable(data) or isinstance(data, Iterable) or hasattr(data, "__getitem__")
 

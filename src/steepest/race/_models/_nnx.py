@@ -7,10 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from .._calls import takes
 from .._options import DataOptions, Options
 from .._problem import Batch, Params, Problem, State
-from ._build import Adapter, build, called, missing
+from ._build import Adapter, build, called, made, missing
 
 _NAME = "Problem.from_nnx"
 
@@ -33,7 +32,7 @@ def nnx_problem(
     pure = nnx.to_pure_dict
     split: Any = lambda module: nnx.split(module, wrt, ...)
     # The structure of the model, without its arrays, is the same for every key.
-    graph = split(_abstract(nnx, model))[0]
+    graph = split(nnx.eval_shape(lambda: _made(nnx, model, jax.random.key(0))))[0]
 
     def init(key: Array, batch: Batch) -> tuple[Params, State]:
         del batch
@@ -69,27 +68,13 @@ def _made(nnx: Any, model: Any, key: Array) -> Any:
             f"{_NAME}: model is a {type(model).__name__}, expected a function that "
             "makes a module of `nnx.Rngs`, such as `lambda rngs: MLP(rngs=rngs)`."
         )
-    rngs = nnx.Rngs(key)
-    module = model(rngs=rngs) if takes(model, "rngs") else model(rngs)
+    module = made(_NAME, model, "rngs", nnx.Rngs(key))
     if not isinstance(module, nnx.Module):
         raise TypeError(
             f"{_NAME}: model returned a {type(module).__name__}, expected an "
             "`nnx.Module`."
         )
     return module
-
-
-def _abstract(nnx: Any, model: Any) -> Any:
-    """The module without arrays."""
-    try:
-        return nnx.eval_shape(lambda: _made(nnx, model, jax.random.key(0)))
-    except TypeError as error:
-        if str(error).startswith(_NAME):
-            raise
-        raise TypeError(
-            f"{_NAME}: model could not be made of `nnx.Rngs`. {error}. Pass a function "
-            "of one argument, such as `lambda rngs: MLP(4, 2, rngs=rngs)`."
-        ) from error
 
 
 def _reseeded(state: State, key: Array) -> State:
