@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import steepest
-from steepest.race import find_lr, race
+from steepest.race import find_lr, race, Watch
 from steepest.race._check import checked
 from steepest.race._fingerprint import race_fingerprint
 from steepest.race._hoist import size
@@ -72,6 +72,24 @@ def test_runs_resume_with_their_state(program, sweep):
     result = _sweep(program, begun)
     np.testing.assert_array_equal(result.loss, sweep.loss)
     np.testing.assert_array_equal(result.metric, sweep.metric)
+
+
+class _StopsAfterTwo(Watch):
+    evaluated = 0
+
+    def evaluates(self, sweep):
+        self.evaluated += 1
+
+    def stopped(self):
+        return self.evaluated >= 2
+
+
+def test_a_race_resumes_with_its_state(sweep, tmp_path):
+    how = {"learning_rates": PLAN.rates, "seeds": PLAN.seeds, "steps": PLAN.steps}
+    half = race(CENTRED, ["sgd"], folder=tmp_path, watch=_StopsAfterTwo(), **how)
+    assert half.sweeps[0].steps == (0, 1, 2)
+    rest = race(CENTRED, ["sgd"], folder=tmp_path, resume=True, **how)
+    np.testing.assert_array_equal(rest.sweeps[0].metric, sweep.metric)
 
 
 def test_runs_that_take_turns_keep_their_state(sweep):
