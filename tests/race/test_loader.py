@@ -230,6 +230,7 @@ def test_a_mean_over_batches_is_a_mean_over_rows(size):
         ((ROWS[:1],), "data has 1 rows, and 1 would be held out"),
         ((_loader_of(ROWS[:4]),), "data gave only 1 batches, and 1"),
         ((ROWS, None, 0), "steps is 0"),
+        (({"x": ROWS}, (ROWS, ROWS)), "validation is .*expected the structure"),
     ],
 )
 def test_wrong_data_is_an_error(arguments, says):

@@ -19,6 +19,7 @@ from steepest.race._purity import randomness
 from steepest.race._settings import settings_of
 from steepest.race._sweep import evaluations
 from steepest.race.entrants import entrant
+from steepest.race.terminal import main
 
 from .small import CENTRED, LINE
 
@@ -173,6 +174,12 @@ def test_a_range_test_adds_noise_where_there_is_none():
     )
     result = find_lr(still, "sgd", steps=60, seeds=1)
     assert 0.3 < result.diverges < 5
+
+
+def test_describe_shows_the_params_only(capsys):
+    assert main(["describe", "sgd", "--problem", "tests.race.small:CENTRED"]) == 0
+    shown = capsys.readouterr().out
+    assert "16 B of params" in shown and "mean" not in shown
 
 
 BAD = {

@@ -64,6 +64,12 @@ def prepared(
         result = _from_arrays(name, data, held_out, batch_size)
     if held_out is None:
         own = _validation(name, validation, batch_size, buffer_bytes)
+        there, here = (jax.tree.structure(x) for x in (own, result.data["train"]))
+        if there != here:
+            raise ValueError(
+                f"{name}: validation is {there}, expected the structure of the batches "
+                f"of data: {here}."
+            )
         result.data["validation"] = own
     return result
 
