@@ -123,7 +123,7 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
     state = tx.init(params)
     kinds = {kind for x in leaves for kind in jax.typeof(x).sharding.mesh.axis_types}
     if AxisType.Explicit in kinds:
-        put = lambda x, where: reshard(x, where)
+        put = lambda x, where: reshard(x, where.update(memory_kind=None))
         return jax.tree.map(put, state, shardings(tx, params))
     if AxisType.Manual in kinds:  # inside `shard_map`, an array is one device's
         return state
@@ -177,10 +177,12 @@ def _sharded_like(x: Array, like: Array) -> Array:
     """
     if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return x
+    space = jax.typeof(x).memory_space
     like = jnp.real(like)
     positive = like > 0
     never = positive ^ jax.lax.optimization_barrier(positive)
-    return jnp.where(never, like.astype(x.dtype), x)
+    x = jax.device_put(x, jax.memory.Space.Device)  # `offload` moved it to the host
+    return jax.device_put(jnp.where(never, like.astype(x.dtype), x), space)
 
 
 def _is_none(x: object) -> bool:
