@@ -6,7 +6,6 @@ import tempfile
 from pathlib import Path
 
 from .. import conftest as conftest  # eight devices, programs that compile quickly
-
 from ._cases import CASES
 from ._run import compare
 
