@@ -32,7 +32,8 @@ def _numbered(state):
     def leaf(x):
         if jnp.issubdtype(x.dtype, jax.dtypes.prng_key) or x.dtype == bool:
             return x
-        return np.asarray(x) + np.asarray(next(count) % 100, x.dtype)
+        y = np.asarray(x) + np.asarray(next(count) % 100, x.dtype)
+        return jax.device_put(y, x.sharding)
 
     return jax.tree.map(leaf, state)
 
@@ -46,13 +47,11 @@ def test_orbax_saves_every_kind_of_state(tmp_path):
     first, second = _params(mesh(), "x"), _params(two, None, "x")
     states, target = {}, {}
     for name, tx in KINDS.items():
-        where = steepest.shardings(tx, first)
-        states[name] = steepest.place(_numbered(tx.init(first)), where)
-        shapes = jax.tree.leaves(jax.eval_shape(tx.init, second))
+        states[name] = _numbered(tx.init(first))
         there, treedef = jax.tree.flatten(steepest.shardings(tx, second))
+        rows = zip(jax.tree.leaves(states[name]), there, strict=True)
         target[name] = treedef.unflatten(
-            jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=its)
-            for x, its in zip(shapes, there, strict=True)
+            jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=its) for x, its in rows
         )
     with ocp.StandardCheckpointer() as checkpointer:
         checkpointer.save(tmp_path / "states", states)

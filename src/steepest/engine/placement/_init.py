@@ -106,9 +106,10 @@ def _placed(path: str, x: Any, where: object) -> Any:
             f"sharded as {where}. Pass the shardings for the params that the state is "
             f"for. {error}"
         ) from None
-    if isinstance(x, jax.Array) and where.memory_kind is not None:
+    kind = where.memory_kind
+    if isinstance(x, jax.Array) and kind and x.sharding.memory_kind != kind:
         # JAX 0.10.2 cannot move to other devices and another memory at once.
-        x = jax.device_put(x, x.sharding.with_memory_kind(where.memory_kind))
+        x = jax.device_put(x, x.sharding.with_memory_kind(kind))
     here = not isinstance(x, jax.Array) or x.is_fully_addressable
     if where.is_fully_addressable or not here:
         return jax.device_put(x, where)
