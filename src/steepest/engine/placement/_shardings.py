@@ -37,7 +37,8 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     Memory in the shape of a param has its sharding. Memory of another shape that is
     made from a param, such as the mean of each row, is sharded along the axes that it
     shares with the param. Everything else is replicated: counts, keys, factors. If the
-    params are on one device, so is the state. No array is made.
+    params are on one device, so is the state. What `offload` moves is in the memory of
+    the host. No array is made.
 
     Use it as the target of a restore, as `out_shardings`, and for `place`.
 
