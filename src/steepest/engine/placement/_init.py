@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jax.sharding import (
     AbstractMesh,
     AxisType,
+    NamedSharding,
     PartitionSpec,
     reshard,
     Sharding,
@@ -123,7 +124,8 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
     state = tx.init(params)
     kinds = {kind for x in leaves for kind in jax.typeof(x).sharding.mesh.axis_types}
     if AxisType.Explicit in kinds:
-        put = lambda x, where: reshard(x, where)
+        # In the memory where it is: `reshard` does not move arrays between memories.
+        put = lambda x, where: reshard(x, NamedSharding(where.mesh, where.spec))
         return jax.tree.map(put, state, shardings(tx, params))
     if AxisType.Manual in kinds:  # inside `shard_map`, an array is one device's
         return state
@@ -143,7 +145,11 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
         # from a param use one too.
         axes = [None if k is None or not name else int(name) for name in spec]
         like = _along(p, axes, x.shape)
-        return x if like is None else _sharded_like(x, like)
+        if like is None:
+            return x
+        home = jax.typeof(x).memory_space
+        y = _sharded_like(jax.device_put(x, jax.typeof(like).memory_space), like)
+        return jax.device_put(y, home)
 
     return jax.tree_util.tree_map_with_path(leaf, state, types)
 

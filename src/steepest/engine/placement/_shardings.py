@@ -25,9 +25,10 @@ from jaxtyping import PyTree
 
 from ...core import AnyTransformation, as_inner, Params, ShardedLeaf
 from ...tree import owner_of
-from ..step import on_mesh
+from ..step import on_mesh, WrapperInfo
 
 AnyMesh = Mesh | AbstractMesh
+_HOST = "pinned_host"  # the only memory besides the device's that JAX knows in `jit`
 
 
 def shardings(tx: AnyTransformation, params: Params) -> PyTree:
@@ -60,18 +61,21 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     if mesh is None:
         where = [getattr(x, "sharding", None) for x in leaves]
         where = next((x for x in where if x is not None), None) or _default()
-        return jax.tree.map(lambda _: where, jax.eval_shape(tx.init, params))
+        one = lambda x: where.with_memory_kind(_HOST) if _on_host(x) else where
+        types = _traced_init(tx, params)
+        return _in_memory(tx, types, jax.tree.map(one, types))
     specs = [_spec(x) for x in leaves]
     kinds = {getattr(_known(x), "memory_kind", None) for x in leaves}
     kind = kinds.pop() if len(kinds) == 1 else None
 
     def placed(x: Any) -> NamedSharding:
         # Counts and other scalars are read in every step, so they stay on the device.
-        memory = kind if x.ndim else None
+        memory = _HOST if _on_host(x) else kind if x.ndim else None
         return NamedSharding(mesh, _spec(x) or PartitionSpec(), memory_kind=memory)
 
     types = typed_init(tx, treedef, leaves, specs, mesh)
-    return on_mesh(jax.tree.map(placed, types), mesh)
+    types = on_mesh(types, mesh)
+    return _in_memory(tx, types, jax.tree.map(placed, types))
 
 
 def mesh_of(name: str, params: Params) -> AnyMesh | None:
@@ -152,7 +156,7 @@ def typed_init(
 
     try:
         with use_abstract_mesh(typed):
-            return jax.eval_shape(tx.init, shapes(typed))
+            return _traced_init(tx, shapes(typed))
     except ShardedLeaf:
         raise
     except Exception:
@@ -160,8 +164,38 @@ def typed_init(
         # leaves. If something else is wrong, this raises the same error again.
         plain = AbstractMesh(mesh.axis_sizes, axes)
         with use_abstract_mesh(plain):
-            state = jax.eval_shape(tx.init, shapes(None))
+            state = _traced_init(tx, shapes(None))
         return _by_path(state, shapes(typed))
+
+
+def _traced_init(tx: AnyTransformation, params: Params) -> PyTree:
+    """The shapes of the state, with shardings and memory kinds.
+
+    `jax.eval_shape` would not tell which arrays are in the memory of the host.
+    """
+    program, state = jax.make_jaxpr(tx.init, return_shape=True)(params)
+
+    def leaf(x: Any, type_: Any) -> Any:
+        if type_.memory_space != jax.memory.Space.Host:
+            return x
+        mesh, spec = type_.sharding.mesh, type_.sharding.spec
+        where = NamedSharding(mesh, spec, memory_kind=_HOST)
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
+
+    leaves, treedef = jax.tree.flatten(state)
+    return treedef.unflatten(map(leaf, leaves, program.out_avals))
+
+
+def _in_memory(tx: AnyTransformation, types: PyTree, where: PyTree) -> PyTree:
+    """The shardings, in the memory where `tx` itself keeps its state."""
+    info = getattr(tx, "info", None)
+    if isinstance(info, WrapperInfo) and info.memory is not None:
+        return info.memory(types, where)
+    return where
+
+
+def _on_host(x: Any) -> bool:
+    return getattr(x.sharding, "memory_kind", None) == _HOST
 
 
 def _by_path(state: PyTree, params: Params) -> PyTree:
@@ -173,7 +207,9 @@ def _by_path(state: PyTree, params: Params) -> PyTree:
         k = owner_of(path, owners)
         if k is None or rows[k][1].shape != x.shape:
             return x
-        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows[k][1].sharding)
+        where = rows[k][1].sharding
+        where = where.with_memory_kind(_HOST) if _on_host(x) else where
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
 
     return jax.tree_util.tree_map_with_path(leaf, state)
 

@@ -16,6 +16,9 @@ class WrapperInfo(NamedTuple):
     seen: Callable[[Params], Params] | None = None
     # The params -> what else `describe` shows.
     notes: Callable[[Params], Sequence[str]] | None = None
+    # The shapes of a state and its shardings -> the shardings in the memory where the
+    # wrapper keeps it, if that is a memory that JAX does not know inside `jit`.
+    memory: Callable[[OptState, OptState], OptState] | None = None
 
     def inner(self, state: OptState) -> OptState:
         """The state of `tx`, from the state of the wrapper."""
