@@ -42,7 +42,8 @@ def offload(
 
     Between steps, the state takes no memory of the device: 8 bytes per param of AdamW
     in float32. A step takes longer by the time of the copies. Use it outside all other
-    wrappers, since only `offload` moves arrays between the memories.
+    wrappers, since only `offload` moves arrays between the memories. Make the state
+    with `steepest.init`: `tx.init` makes all of it on the device before it moves it.
 
     Args:
         inner: any transformation; it receives the extra arguments.
@@ -87,9 +88,7 @@ def offload(
     def memory(shapes: OptState, where: PyTree) -> PyTree:
         return move(lambda _, its: its.with_memory_kind(to), shapes, where)
 
-    known = to == _PINNED  # also inside `jit`
-    info = WrapperInfo(_NAME, tx, "", memory=None if known else memory)
-    return Transformation(init, update, info)
+    return Transformation(init, update, WrapperInfo(_NAME, tx, "", memory=memory))
 
 
 def _put(x: Array, to: str | None) -> Array:

@@ -6,7 +6,7 @@ made from a param: of the same shape, of one row, or of a stack. Here this is do
 every mesh, with explicit axes in place of its own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -37,7 +37,8 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     Memory in the shape of a param has its sharding. Memory of another shape that is
     made from a param, such as the mean of each row, is sharded along the axes that it
     shares with the param. Everything else is replicated: counts, keys, factors. If the
-    params are on one device, so is the state. No array is made.
+    params are on one device, so is the state. What `offload` moves is in the memory of
+    the host. No array is made.
 
     Use it as the target of a restore, as `out_shardings`, and for `place`.
 
@@ -57,13 +58,14 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     """
     tx = as_inner("shardings", "tx", tx)
     leaves, treedef = jax.tree.flatten(params)
-    mesh = mesh_of("shardings", params)
+    mesh, move = mesh_of("shardings", params), memory_of(tx)
     if mesh is None:
-        where = [getattr(x, "sharding", None) for x in leaves]
-        where = next((x for x in where if x is not None), None) or _default()
-        one = lambda x: where.with_memory_kind(_HOST) if _on_host(x) else where
+        known = [getattr(x, "sharding", None) for x in leaves]
+        one = next((x for x in known if x is not None), None) or _default()
+        at = lambda x: one.with_memory_kind(_HOST) if _on_host(x) else one
         types = _traced_init(tx, params)
-        return _in_memory(tx, types, jax.tree.map(one, types))
+        where = jax.tree.map(at, types)
+        return where if move is None else move(types, where)
     specs = [_spec(x) for x in leaves]
     kinds = {getattr(_known(x), "memory_kind", None) for x in leaves}
     kind = kinds.pop() if len(kinds) == 1 else None
@@ -73,9 +75,9 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
         memory = _HOST if _on_host(x) else kind if x.ndim else None
         return NamedSharding(mesh, _spec(x) or PartitionSpec(), memory_kind=memory)
 
-    types = typed_init(tx, treedef, leaves, specs, mesh)
-    types = on_mesh(types, mesh)
-    return _in_memory(tx, types, jax.tree.map(placed, types))
+    types = on_mesh(typed_init(tx, treedef, leaves, specs, mesh), mesh)
+    where = jax.tree.map(placed, types)
+    return where if move is None else move(types, where)
 
 
 def mesh_of(name: str, params: Params) -> AnyMesh | None:
@@ -186,12 +188,10 @@ def _traced_init(tx: AnyTransformation, params: Params) -> PyTree:
     return treedef.unflatten(map(leaf, leaves, program.out_avals))
 
 
-def _in_memory(tx: AnyTransformation, types: PyTree, where: PyTree) -> PyTree:
-    """The shardings, in the memory where `tx` itself keeps its state."""
+def memory_of(tx: AnyTransformation) -> Callable[[PyTree, PyTree], PyTree] | None:
+    """How `tx` moves the shardings of its state to another memory, if it does."""
     info = getattr(tx, "info", None)
-    if isinstance(info, WrapperInfo) and info.memory is not None:
-        return info.memory(types, where)
-    return where
+    return info.memory if isinstance(info, WrapperInfo) else None
 
 
 def _on_host(x: Any) -> bool:

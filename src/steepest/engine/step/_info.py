@@ -17,7 +17,7 @@ class WrapperInfo(NamedTuple):
     # The params -> what else `describe` shows.
     notes: Callable[[Params], Sequence[str]] | None = None
     # The shapes of a state and its shardings -> the shardings in the memory where the
-    # wrapper keeps it, if that is a memory that JAX does not know inside `jit`.
+    # wrapper keeps it. `None` if it does not move arrays between memories.
     memory: Callable[[OptState, OptState], OptState] | None = None
 
     def inner(self, state: OptState) -> OptState:
