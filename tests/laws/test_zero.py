@@ -31,7 +31,7 @@ SUMS |= {"normuon_rows", "scion", "scion_unconstrained", "psgd", "kron", "adam_h
 SUMS |= {"muon_h", "_hyperball_of_matrices", "mars", "_clipped_late", "shampoo"}
 SUMS |= {"shampoo_newton", "shampoo_kl", "soap", "soap_paper", "soap_fresh"}
 SUMS |= {"soap_muon", "splus", "splus_paper", "_clipped_adamw", "_guard", "momo_adam"}
-SUMS |= {"prodigy", "sam"}
+SUMS |= {"prodigy", "sam", "_mars_adamw"}
 # Elementwise, but XLA joins a product and a sum in one of the two programs.
 ROUNDED = {"sgd_nesterov", "optimistic_adam", "cocob", "adan"}
 INT8 = Row(steepest.adamw, {"learning_rate": 0.1}, {"memory_dtype": "int8"}, "int8")
