@@ -157,6 +157,11 @@ def test_inside_other_wrappers():
     assert (kinds("w"), kinds("b")) == ("pinned_host", "device")
 
 
+def test_other_memories_are_an_error():
+    with pytest.raises(ValueError, match="^offload: to is 'device', expected one of: "):
+        steepest.offload(steepest.adam(1e-2), to="device")
+
+
 def test_a_device_without_that_memory(monkeypatch):
     device = SimpleNamespace(addressable_memories=lambda: [SimpleNamespace(kind="hbm")])
     monkeypatch.setattr(jax, "local_devices", lambda: [device])
