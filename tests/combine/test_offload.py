@@ -158,7 +158,7 @@ def test_inside_other_wrappers():
 
 
 def test_other_memories_are_an_error():
-    with pytest.raises(ValueError, match="^offload: to is 'device', expected one of: "):
+    with pytest.raises(ValueError, match=r"^offload: to is 'device', expected one of"):
         steepest.offload(steepest.adam(1e-2), to="device")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
 from .. import check
 from ..core import (
@@ -65,11 +65,9 @@ def offload(
     check.choice(_NAME, _MEMORIES, to=to)
     selected = matching(match)
 
-    def move(put: Callable[..., Any], state: OptState, *others: PyTree) -> PyTree:
-        """`put` for the arrays to move, and the last of the trees for all others."""
-        last = lambda x, *more: (x, *more)[-1]
-        leaf = lambda here, *row: (put if here and _is_array(row[0]) else last)(*row)
-        return jax.tree.map(leaf, selected(state), state, *others)
+    def move(put: Callable[[Any], Any], state: OptState) -> OptState:
+        leaf = lambda x, here: put(x) if here and _is_array(x) else x
+        return jax.tree.map(leaf, state, selected(state))
 
     def init(params: Params) -> OptState:
         _check_device(to, params)
@@ -85,8 +83,10 @@ def offload(
         updates, state = tx.update(updates, state, params, **extra_args)
         return updates, move(lambda x: _put(x, to), state)
 
-    def memory(shapes: OptState, where: PyTree) -> PyTree:
-        return move(lambda _, its: its.with_memory_kind(to), shapes, where)
+    def memory(shapes: OptState) -> OptState:
+        at = lambda x: x.sharding.with_memory_kind(to)
+        struct = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=at(x))
+        return move(struct, shapes)
 
     return Transformation(init, update, WrapperInfo(_NAME, tx, "", memory=memory))
 
@@ -104,7 +104,8 @@ def _check_device(to: str, params: Params) -> None:
     """Check that the device of the params has this memory."""
     arrays = [x for x in jax.tree.leaves(params) if isinstance(x, jax.Array)]
     arrays = [x for x in arrays if not isinstance(x, Tracer)]
-    device = next(iter(arrays[0].devices())) if arrays else jax.local_devices()[0]
+    mine = arrays[0].sharding.addressable_devices if arrays else jax.local_devices()
+    device = next(iter(mine))
     has = [memory.kind for memory in device.addressable_memories()]
     if to not in has:
         raise ValueError(

@@ -9,7 +9,6 @@ from jax.core import Tracer
 from jax.sharding import (
     AbstractMesh,
     AxisType,
-    NamedSharding,
     PartitionSpec,
     reshard,
     Sharding,
@@ -108,6 +107,10 @@ def _placed(path: str, x: Any, where: object) -> Any:
             f"sharded as {where}. Pass the shardings for the params that the state is "
             f"for. {error}"
         ) from None
+    kind = where.memory_kind
+    if isinstance(x, jax.Array) and kind and x.sharding.memory_kind != kind:
+        # JAX 0.10.2 cannot move to other devices and another memory at once.
+        x = jax.device_put(x, x.sharding.with_memory_kind(kind))
     here = not isinstance(x, jax.Array) or x.is_fully_addressable
     if where.is_fully_addressable or not here:
         return jax.device_put(x, where)
@@ -125,8 +128,7 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
     state = tx.init(params)
     kinds = {kind for x in leaves for kind in jax.typeof(x).sharding.mesh.axis_types}
     if AxisType.Explicit in kinds:
-        # In the memory where it is: `reshard` does not move arrays between memories.
-        put = lambda x, where: reshard(x, NamedSharding(where.mesh, where.spec))
+        put = lambda x, where: reshard(x, where.update(memory_kind=None))
         return jax.tree.map(put, state, shardings(tx, params))
     if AxisType.Manual in kinds:  # inside `shard_map`, an array is one device's
         return state
@@ -146,11 +148,7 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
         # from a param use one too.
         axes = [None if k is None or not name else int(name) for name in spec]
         like = _along(p, axes, x.shape)
-        if like is None:
-            return x
-        home = jax.typeof(x).memory_space
-        y = _sharded_like(jax.device_put(x, jax.typeof(like).memory_space), like)
-        return jax.device_put(y, home)
+        return x if like is None else _sharded_like(x, like)
 
     return jax.tree_util.tree_map_with_path(leaf, state, types)
 
@@ -184,10 +182,12 @@ def _sharded_like(x: Array, like: Array) -> Array:
     """
     if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return x
+    space = jax.typeof(x).memory_space
     like = jnp.real(like)
     positive = like > 0
     never = positive ^ jax.lax.optimization_barrier(positive)
-    return jnp.where(never, like.astype(x.dtype), x)
+    x = jax.device_put(x, jax.memory.Space.Device)  # `offload` moved it to the host
+    return jax.device_put(jnp.where(never, like.astype(x.dtype), x), space)
 
 
 def _is_none(x: object) -> bool:

@@ -7,6 +7,7 @@ every mesh, with explicit axes in place of its own.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -28,7 +29,6 @@ from ...tree import owner_of
 from ..step import on_mesh, WrapperInfo
 
 AnyMesh = Mesh | AbstractMesh
-_HOST = "pinned_host"  # the only memory besides the device's that JAX knows in `jit`
 
 
 def shardings(tx: AnyTransformation, params: Params) -> PyTree:
@@ -37,8 +37,7 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     Memory in the shape of a param has its sharding. Memory of another shape that is
     made from a param, such as the mean of each row, is sharded along the axes that it
     shares with the param. Everything else is replicated: counts, keys, factors. If the
-    params are on one device, so is the state. What `offload` moves is in the memory of
-    the host. No array is made.
+    params are on one device, so is the state. No array is made.
 
     Use it as the target of a restore, as `out_shardings`, and for `place`.
 
@@ -58,26 +57,35 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     """
     tx = as_inner("shardings", "tx", tx)
     leaves, treedef = jax.tree.flatten(params)
-    mesh, move = mesh_of("shardings", params), memory_of(tx)
+    mesh = mesh_of("shardings", params)
     if mesh is None:
-        known = [getattr(x, "sharding", None) for x in leaves]
-        one = next((x for x in known if x is not None), None) or _default()
-        at = lambda x: one.with_memory_kind(_HOST) if _on_host(x) else one
-        types = _traced_init(tx, params)
-        where = jax.tree.map(at, types)
-        return where if move is None else move(types, where)
+        where = [getattr(x, "sharding", None) for x in leaves]
+        where = next((x for x in where if x is not None), None) or _default()
+        return _shardings_of(tx, _init_shapes(tx, params, where))
     specs = [_spec(x) for x in leaves]
     kinds = {getattr(_known(x), "memory_kind", None) for x in leaves}
     kind = kinds.pop() if len(kinds) == 1 else None
 
     def placed(x: Any) -> NamedSharding:
         # Counts and other scalars are read in every step, so they stay on the device.
-        memory = _HOST if _on_host(x) else kind if x.ndim else None
-        return NamedSharding(mesh, _spec(x) or PartitionSpec(), memory_kind=memory)
+        memory = x.sharding.memory_kind or (kind if x.ndim else None)
+        return NamedSharding(mesh, x.sharding.spec, memory_kind=memory)
 
-    types = on_mesh(typed_init(tx, treedef, leaves, specs, mesh), mesh)
-    where = jax.tree.map(placed, types)
-    return where if move is None else move(types, where)
+    types = typed_init(tx, treedef, leaves, specs, mesh)
+    put = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed(x))
+    return _shardings_of(tx, on_mesh(jax.tree.map(put, types), mesh))
+
+
+def memory_of(tx: AnyTransformation) -> Callable[[PyTree], PyTree] | None:
+    """How `tx` moves the shapes of its state to another memory, if it does."""
+    info = getattr(tx, "info", None)
+    return info.memory if isinstance(info, WrapperInfo) else None
+
+
+def _shardings_of(tx: AnyTransformation, state: PyTree) -> PyTree:
+    """The shardings of the shapes of a state, in the memory where `tx` keeps it."""
+    move = memory_of(tx)
+    return jax.tree.map(lambda x: x.sharding, state if move is None else move(state))
 
 
 def mesh_of(name: str, params: Params) -> AnyMesh | None:
@@ -156,9 +164,10 @@ def typed_init(
             for x, spec in zip(map(jax.typeof, leaves), specs, strict=True)
         )
 
+    replicated = NamedSharding(typed, PartitionSpec())
     try:
         with use_abstract_mesh(typed):
-            return _traced_init(tx, shapes(typed))
+            return _init_shapes(tx, shapes(typed), replicated)
     except ShardedLeaf:
         raise
     except Exception:
@@ -166,36 +175,30 @@ def typed_init(
         # leaves. If something else is wrong, this raises the same error again.
         plain = AbstractMesh(mesh.axis_sizes, axes)
         with use_abstract_mesh(plain):
-            state = _traced_init(tx, shapes(None))
+            state = _init_shapes(tx, shapes(None), replicated)
         return _by_path(state, shapes(typed))
 
 
-def _traced_init(tx: AnyTransformation, params: Params) -> PyTree:
-    """The shapes of the state, with shardings and memory kinds.
+def _init_shapes(tx: AnyTransformation, params: Params, rest: Sharding) -> PyTree:
+    """The shapes of a state, with shardings and kinds of memory.
 
-    `jax.eval_shape` would not tell which arrays are in the memory of the host.
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+        rest: for arrays whose type does not tell their sharding.
     """
-    program, state = jax.make_jaxpr(tx.init, return_shape=True)(params)
+    # `jax.eval_shape` does not tell which arrays are in the memory of the host.
+    traced = jax.jit(partial(tx.init)).trace(params)
+    leaves, treedef = jax.tree.flatten(traced.out_info)
 
-    def leaf(x: Any, type_: Any) -> Any:
-        if type_.memory_space != jax.memory.Space.Host:
-            return x
-        mesh, spec = type_.sharding.mesh, type_.sharding.spec
-        where = NamedSharding(mesh, spec, memory_kind=_HOST)
+    def leaf(x: Any, type_: Any) -> jax.ShapeDtypeStruct:
+        where = x.sharding or rest
+        if type_.memory_space == jax.memory.Space.Host:
+            where = where.with_memory_kind("pinned_host")
         return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
 
-    leaves, treedef = jax.tree.flatten(state)
-    return treedef.unflatten(map(leaf, leaves, program.out_avals))
-
-
-def memory_of(tx: AnyTransformation) -> Callable[[PyTree, PyTree], PyTree] | None:
-    """How `tx` moves the shardings of its state to another memory, if it does."""
-    info = getattr(tx, "info", None)
-    return info.memory if isinstance(info, WrapperInfo) else None
-
-
-def _on_host(x: Any) -> bool:
-    return getattr(x.sharding, "memory_kind", None) == _HOST
+    rows = zip(leaves, traced.jaxpr.out_avals, strict=True)
+    return treedef.unflatten([leaf(*row) for row in rows])
 
 
 def _by_path(state: PyTree, params: Params) -> PyTree:
@@ -207,8 +210,7 @@ def _by_path(state: PyTree, params: Params) -> PyTree:
         k = owner_of(path, owners)
         if k is None or rows[k][1].shape != x.shape:
             return x
-        where = rows[k][1].sharding
-        where = where.with_memory_kind(_HOST) if _on_host(x) else where
+        where = rows[k][1].sharding.update(memory_kind=x.sharding.memory_kind)
         return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
 
     return jax.tree_util.tree_map_with_path(leaf, state)
