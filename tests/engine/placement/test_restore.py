@@ -2,12 +2,10 @@
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import steepest
 
-from ...zoo import ZOO
 from ._layouts import mesh, on, params
 
 KINDS = {
@@ -46,43 +44,3 @@ def test_orbax_saves_every_kind_of_state(tmp_path):
     for x, y in zip(jax.tree.leaves(restored), jax.tree.leaves(want), strict=True):
         assert x.sharding.is_equivalent_to(y.sharding, x.ndim)
         assert bool(jnp.all(x == y))
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_orbax_saves_the_state_of_every_optimizer(tmp_path):
-    """From one device to a mesh."""
-    ocp = pytest.importorskip("orbax.checkpoint")
-    p, there = {"w": jnp.ones((4, 8)), "b": jnp.ones(3)}, on(mesh())
-    states = {row.name: row.make().init(p) for row in ZOO if not row.variant}
-    struct = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=there)
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(tmp_path / "states", states)
-        checkpointer.wait_until_finished()
-        target = jax.tree.map(struct, states)
-        restored = checkpointer.restore(tmp_path / "states", target)
-    assert jax.tree.structure(restored) == jax.tree.structure(states)
-    for x, y in zip(jax.tree.leaves(restored), jax.tree.leaves(states), strict=True):
-        assert x.sharding == there
-        np.testing.assert_array_equal(x, y)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_obvious_resume_on_a_mesh(tmp_path):
-    """Orbax restores to where the arrays of the target are.
-
-    The count of `tx.init` is on one device: a step names it, and says what to do.
-    """
-    ocp = pytest.importorskip("orbax.checkpoint")
-    tx, p, g = steepest.adamw(0.1), params(mesh()), params(mesh())
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(tmp_path / "state", steepest.init(tx, p))
-        checkpointer.wait_until_finished()
-        first = checkpointer.restore(tmp_path / "state", tx.init(p))
-        second = checkpointer.restore(tmp_path / "state", steepest.init(tx, p))
-    with pytest.raises(
-        ValueError, match=r"state\[0\]\.count is on one device .* `steepest\.place\("
-    ):
-        steepest.make_step(tx)(p, first, g)
-    for state in (second, steepest.place(first, steepest.shardings(tx, p))):
-        _, state = steepest.make_step(tx)(params(mesh()), state, g)
-        assert int(state[0].count) == 1

@@ -6,7 +6,7 @@ made from a param: of the same shape, of one row, or of a stack. Here this is do
 every mesh, with explicit axes in place of its own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -76,8 +76,11 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     return _shardings_of(tx, on_mesh(jax.tree.map(put, types), mesh))
 
 
-def memory_of(tx: AnyTransformation) -> Callable[[PyTree], PyTree] | None:
-    """How `tx` moves the shapes of its state to another memory, if it does."""
+def memory_of(tx: AnyTransformation) -> Any:
+    """The function that moves the shapes of a state to the memory of `tx`, or `None`.
+
+    `offload` has one.
+    """
     info = getattr(tx, "info", None)
     return info.memory if isinstance(info, WrapperInfo) else None
 
