@@ -65,7 +65,7 @@ KINDS = {
     "int8": CODED,
     "zero(int8)": steepest.zero(CODED),
     "offload(zero)": steepest.offload(steepest.zero(ADAM)),
-    "offload(int8)": steepest.offload(CODED),
+    "offload(int8)": steepest.offload(CODED, to="unpinned_host"),
     "offload(packed)": steepest.offload(steepest.packed(ADAM, below=10)),
 }
 Q = {**P, "c": jnp.linspace(0, 1, 8), "d": jnp.linspace(1, 2, 8)}

@@ -18,7 +18,7 @@ from jaxtyping import Array, PyTree
 from ...core import AnyTransformation, as_inner, OptState, Params
 from ...tree import first_difference, leaf_paths, owner_of
 from ..step import placed_in
-from ._shardings import mesh_of, shardings, typed_init
+from ._shardings import memory_of, mesh_of, shardings, typed_init
 
 
 def init(tx: AnyTransformation, params: Params) -> OptState:
@@ -47,7 +47,8 @@ def init(tx: AnyTransformation, params: Params) -> OptState:
     leaves = jax.tree.leaves(params)
     if any(isinstance(x, Tracer) for x in leaves):
         return _traced(tx, params)
-    if mesh_of("init", params) is None:
+    # In one program, what goes to the host need not be on the device all at once.
+    if mesh_of("init", params) is None and memory_of(tx) is None:
         return tx.init(params)
     where = shardings(tx, params)
     if placed_in(where):  # it reads the shardings of the params, unknown inside `jit`

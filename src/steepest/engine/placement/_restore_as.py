@@ -75,7 +75,7 @@ def _on_device(tree: PyTree) -> PyTree:
     """A tree without arrays in the memory of the host, where nothing is computed."""
     kind = lambda x: getattr(getattr(x, "sharding", None), "memory_kind", None)
     space = jax.memory.Space.Device
-    move = lambda x: jax.device_put(x, space) if kind(x) == "pinned_host" else x
+    move = lambda x: x if kind(x) in (None, "device") else jax.device_put(x, space)
     return jax.tree.map(move, tree)
 
 

@@ -26,7 +26,7 @@ from jaxtyping import PyTree
 
 from ...core import AnyTransformation, as_inner, Params, ShardedLeaf
 from ...tree import owner_of
-from ..step import on_mesh
+from ..step import on_mesh, WrapperInfo
 
 AnyMesh = Mesh | AbstractMesh
 
@@ -37,8 +37,7 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     Memory in the shape of a param has its sharding. Memory of another shape that is
     made from a param, such as the mean of each row, is sharded along the axes that it
     shares with the param. Everything else is replicated: counts, keys, factors. If the
-    params are on one device, so is the state. What `offload` moves is in the memory of
-    the host. No array is made.
+    params are on one device, so is the state. No array is made.
 
     Use it as the target of a restore, as `out_shardings`, and for `place`.
 
@@ -62,7 +61,7 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     if mesh is None:
         where = [getattr(x, "sharding", None) for x in leaves]
         where = next((x for x in where if x is not None), None) or _default()
-        return jax.tree.map(lambda x: x.sharding, _init_shapes(tx, params, where))
+        return _shardings_of(tx, _init_shapes(tx, params, where))
     specs = [_spec(x) for x in leaves]
     kinds = {getattr(_known(x), "memory_kind", None) for x in leaves}
     kind = kinds.pop() if len(kinds) == 1 else None
@@ -73,7 +72,23 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
         return NamedSharding(mesh, x.sharding.spec, memory_kind=memory)
 
     types = typed_init(tx, treedef, leaves, specs, mesh)
-    return on_mesh(jax.tree.map(placed, types), mesh)
+    put = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed(x))
+    return _shardings_of(tx, on_mesh(jax.tree.map(put, types), mesh))
+
+
+def memory_of(tx: AnyTransformation) -> Any:
+    """The function that moves the shapes of a state to the memory of `tx`, or `None`.
+
+    `offload` has one.
+    """
+    info = getattr(tx, "info", None)
+    return info.memory if isinstance(info, WrapperInfo) else None
+
+
+def _shardings_of(tx: AnyTransformation, state: PyTree) -> PyTree:
+    """The shardings of the shapes of a state, in the memory where `tx` keeps it."""
+    move = memory_of(tx)
+    return jax.tree.map(lambda x: x.sharding, state if move is None else move(state))
 
 
 def mesh_of(name: str, params: Params) -> AnyMesh | None:
