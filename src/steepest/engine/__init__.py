@@ -37,6 +37,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from .placement import (
         init as init,
         place as place,
+        restore_as as restore_as,
         shardings as shardings,
         zero as zero,
         ZeroState as ZeroState,
@@ -76,6 +77,5 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Packing as Packing,
         packing as packing,
         repack as repack,
-        restore_as as restore_as,
         unpack as unpack,
     )
