@@ -11,6 +11,7 @@ from steepest.core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
     from . import entrants as entrants, problems as problems, report as report
+    from ._breadth import Breadth as Breadth
     from ._devices import use_all_cores as use_all_cores
     from ._find_lr import find_lr as find_lr, RangeTest as RangeTest
     from ._outcome import Outcome as Outcome, Sweep as Sweep
@@ -18,4 +19,9 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._race import race as race
     from ._standings import Standing as Standing, standings as standings
     from ._watch import Watch as Watch
-    from .report import results as results, write_report as write_report
+    from .report import (
+        Recommendation as Recommendation,
+        recommendation as recommendation,
+        results as results,
+        write_report as write_report,
+    )

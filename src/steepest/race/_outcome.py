@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .report import Recommendation
 
 Better = Literal["lower", "higher"]
 Rate = float | None  # `None` for an optimizer that has no learning rate
@@ -102,6 +105,9 @@ class Outcome:
         sweeps: one for each optimizer that ran, in the order requested.
         missing: the optimizers that did not run, each with the reason.
         remarks: peculiarities of the problem, as sentences.
+        schedule: the learning-rate schedule, as for `race`.
+        source: where the problem was loaded from, such as `my_module:problem`; `None`
+            if it was passed as an object.
     """
 
     problem: str
@@ -113,3 +119,14 @@ class Outcome:
     sweeps: tuple[Sweep, ...]
     missing: tuple[tuple[str, str], ...] = ()
     remarks: tuple[str, ...] = ()
+    schedule: str | None = None
+    source: str | None = None
+
+    def recommendation(self) -> "Recommendation | None":
+        """Which optimizer to use, and the second choice; `None` without results.
+
+        `print(outcome.recommendation())` shows the reasons and the code.
+        """
+        from .report import recommendation
+
+        return recommendation(self)

@@ -103,6 +103,8 @@ def race(
         sweeps=tuple(sweeps),
         missing=tuple(missing),
         remarks=random.remarks,
+        schedule=settings.schedule,
+        source=problem.source,
     )
 
 

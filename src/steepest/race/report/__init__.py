@@ -5,6 +5,11 @@ import typing as _typing
 from steepest.core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._advice import (
+        Choice as Choice,
+        Recommendation as Recommendation,
+        recommendation as recommendation,
+    )
     from ._columns import columns as columns, notes as notes, verdict as verdict
     from ._numbers import (
         at_rate as at_rate,

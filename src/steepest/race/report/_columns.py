@@ -6,6 +6,7 @@ import numpy as np
 
 from .._outcome import Outcome
 from .._standings import Standing, standings
+from ._advice import breadth_text
 from ._numbers import (
     at_rate,
     chance,
@@ -137,7 +138,7 @@ def final(outcome: Outcome) -> Callable[[Standing], str]:
 def _table(outcome: Outcome) -> list[Column]:
     reached: list[Column] = [
         ("steps to target", lambda row: count(row.steps_to_target)),
-        ("time to target", lambda row: seconds(row.seconds_to_target)),
+        ("time to target", _time),
     ]
     return [
         ("optimizer", _name),
@@ -146,9 +147,14 @@ def _table(outcome: Outcome) -> list[Column]:
         *(reached if outcome.target is not None else []),
         ("time per step", _step),
         ("state bytes/param", lambda row: f"{row.sweep.bytes_per_param:.3g}"),
+        ("good rates", lambda row: breadth_text(row.breadth)),
         ("diverged runs", lambda row: f"{row.diverged} of {row.sweep.runs}"),
         ("vs. the best", difference),
     ]
+
+
+def _time(row: Standing) -> str:
+    return seconds(row.seconds_to_target, row.seconds_spread)
 
 
 def _step(row: Standing) -> str:

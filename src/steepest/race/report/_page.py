@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from .._outcome import Outcome, Sweep
+from ._advice import recommendation
 from ._captions import captions, reading
 from ._columns import columns, notes, verdict
 from ._markup import tag, words
@@ -67,9 +68,36 @@ def _header(outcome: Outcome) -> str:
         tag("p", "Optimizer race", class_="over"),
         tag("h1", words(outcome.problem)),
         tag("p", words(outcome.about), class_="about"),
-        tag("p", words(verdict(outcome)), class_="verdict"),
+        _advice(outcome),
         _list("facts", facts) if sweeps else "",
     )
+
+
+def _advice(outcome: Outcome) -> str:
+    """Which optimizer to use, with the code; the verdict if there is none."""
+    advice = recommendation(outcome)
+    if advice is None:
+        return tag("p", words(verdict(outcome)), class_="verdict")
+    first, second = advice.first, advice.second
+    parts = [
+        tag("h2", words(f"Use {first.title}")),
+        tag("p", words(_capital(first.why))),
+        _code(first.line),
+    ]
+    if second is not None:
+        parts.append(tag("h3", words(f"Second choice: {second.title}")))
+        parts.append(tag("p", words(_capital(second.why)), class_="small"))
+        parts.append(_code(second.line))
+    return tag("section", *parts, class_="use")
+
+
+def _code(line: str) -> str:
+    """A line of code, to which the script adds a button that copies it."""
+    return tag("pre", tag("code", words(line)), class_="copy") if line else ""
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _table(outcome: Outcome) -> str:
@@ -99,6 +127,7 @@ def _table(outcome: Outcome) -> str:
     return tag(
         "section",
         tag("h2", "Ranking"),
+        tag("p", words(verdict(outcome))),
         tag("p", words(explained), class_="small"),
         tag("div", table, class_="scroll cards"),
     )

@@ -31,6 +31,22 @@
     bar.append(...buttons);
   }
 
+  for (const box of document.querySelectorAll(".copy")) {
+    const button = document.createElement("button"), code = box.querySelector("code");
+    button.type = "button";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(code.textContent);
+        button.textContent = "Copied";
+      } catch {  // not allowed here: select it, so that Ctrl-C copies it
+        getSelection().selectAllChildren(code);
+        button.textContent = "Selected";
+      }
+    });
+    box.prepend(button);
+  }
+
   const tip = document.createElement("div");
   tip.className = "tip";
   tip.hidden = true;
