@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TYPE_CHECKING
+from typing import Any, Literal, TYPE_CHECKING
 
 import numpy as np
 
@@ -130,3 +130,21 @@ class Outcome:
         from .report import recommendation
 
         return recommendation(self)
+
+    def to_pandas(self, kind: Literal["standings", "curves"] = "standings") -> Any:
+        """The numbers as a pandas frame; needs pandas.
+
+        Args:
+            kind: `"standings"` has a row for each optimizer, as in the table;
+                `"curves"` a row for each evaluation of each run, with its optimizer,
+                learning rate, seed, step, seconds, loss and metric.
+        """
+        from .report import frame
+
+        return frame(self, kind)
+
+    def _repr_html_(self) -> str:
+        """The recommendation and the table, for notebooks."""
+        from .report import notebook
+
+        return notebook(self)

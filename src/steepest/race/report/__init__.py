@@ -11,6 +11,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         recommendation as recommendation,
     )
     from ._columns import columns as columns, notes as notes, verdict as verdict
+    from ._notebook import frame as frame, notebook as notebook
     from ._numbers import (
         at_rate as at_rate,
         count as count,

@@ -1,16 +1,15 @@
 """The files of a finished race: HTML page, plots and JSON."""
 
 import json
-from dataclasses import asdict, fields
 from pathlib import Path
 
 from .. import _disk
 from .._files import to_json
 from .._outcome import Outcome
-from .._standings import Standing, standings
 from ._advice import Choice, recommendation
 from ._page import page
 from ._pictures import pictures
+from ._records import standing_records
 
 
 def write_report(outcome: Outcome, folder: str | Path) -> Path:
@@ -42,7 +41,7 @@ def results(outcome: Outcome) -> str:
         **{name: getattr(outcome, name) for name in head},
         "schedule": outcome.schedule,
         "recommendation": _advice(outcome),
-        "standings": [_row(row) for row in standings(outcome)],
+        "standings": standing_records(outcome),
         "remarks": list(outcome.remarks),
         "missing": [{"name": name, "why": why} for name, why in outcome.missing],
         "sweeps": [to_json(sweep) for sweep in outcome.sweeps],
@@ -66,16 +65,3 @@ def _choice(choice: Choice) -> dict[str, object]:
         "code": choice.code,
         "why": choice.why,
     }
-
-
-def _row(row: Standing) -> dict[str, object]:
-    head = {"name": row.name, "learning_rate": row.rate}
-    own = {f.name: to_json(getattr(row, f.name)) for f in fields(Standing)[2:]}
-    if row.breadth is not None:
-        own["breadth"] = {**asdict(row.breadth), "factor": row.breadth.factor}
-    step = {
-        "step_seconds": row.sweep.step_seconds,
-        "step_spread": to_json(row.sweep.step_spread),
-    }
-    memory = {"bytes_per_param": row.sweep.bytes_per_param}
-    return {**head, **own, **step, **memory}
