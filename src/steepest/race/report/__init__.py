@@ -22,7 +22,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._pictures import pictures as pictures
     from ._plot import PlotLayout as PlotLayout
     from ._range_test import range_test_picture as range_test_picture
-    from ._report import results as results, write_report as write_report
+    from ._report import write_report as write_report
+    from ._results import results as results
     from ._schedule import (
         guessed_steps as guessed_steps,
         schedule_picture as schedule_picture,

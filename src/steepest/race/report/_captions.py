@@ -4,6 +4,7 @@ from .._breadth import TOLERANCE
 from .._choice import MARGIN
 from .._outcome import Outcome
 from .._standings import LEVEL, standings
+from ._curves import is_share
 
 _PART = f"{100 * TOLERANCE:.0f}%"
 
@@ -16,6 +17,7 @@ def captions(outcome: Outcome) -> dict[str, str]:
     """
     lost = any(row.verdict == "diverged" for row in standings(outcome))
     gone = " A cross marks where a run diverged." if lost else ""
+    share = is_share(outcome)
     range_ = "range over the seeds"
     bar = range_ if outcome.better == "lower" else "standard deviation"
     return {
@@ -23,6 +25,10 @@ def captions(outcome: Outcome) -> dict[str, str]:
         f"mean over the seeds, the band the {range_}.{gone}",
         "loss-by-seconds": "The same runs against time. Here an expensive step has to "
         "pay off.",
+        "metric-by-seconds": f"The {outcome.measure} against time"
+        + (", and the target" if outcome.target is not None else "")
+        + "."
+        + (" The axis shows the distance from 1." if share else ""),
         "learning-rates": f"The final {outcome.measure} at every learning rate tried. "
         "A large open marker is the best one. A flat line means that the exact choice "
         f"matters little. The band is the {range_}. Crosses mark learning rates at "

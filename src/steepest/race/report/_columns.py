@@ -39,6 +39,33 @@ def columns(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
     return [header for header, _ in table], rows
 
 
+def sort_keys(outcome: Outcome) -> list[list[float]]:
+    """Numbers to sort the table by, in the order of `columns`; NaN comes last.
+
+    Args:
+        outcome: of a race.
+    """
+    nan = float("nan")
+    known = lambda x: nan if x is None else float(x)
+    table: list[list[float]] = []
+    for place, row in enumerate(standings(outcome)):
+        reached = [known(row.steps_to_target), known(row.seconds_to_target)]
+        table.append(
+            [
+                float(place),
+                known(None if np.isnan(row.metric) else row.rate),
+                row.metric,
+                *(reached if outcome.target is not None else []),
+                row.sweep.step_seconds,
+                row.sweep.bytes_per_param,
+                known(row.breadth and row.breadth.factor),
+                float(row.diverged),
+                float(place),
+            ]
+        )
+    return table
+
+
 def verdict(outcome: Outcome) -> str:
     """The result of the race in one sentence.
 
