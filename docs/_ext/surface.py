@@ -112,6 +112,10 @@ def exported(door: str, deprecated: bool = False) -> Iterator[tuple[str, str, st
             continue
         parts = package.split(".")
         above = parts[: len(parts) - node.level + 1]
+        if node.names[0].name == "*":  # all names of another door
+            room = ".".join([*above, node.module])
+            yield from ((name, room, name) for name, _, _ in exported(room))
+            continue
         for alias in node.names:
             name = alias.asname or alias.name
             if not name.startswith("_"):

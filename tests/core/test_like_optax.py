@@ -61,6 +61,7 @@ def test_no_class_is_missing():
         "ScaleBySplusState",
         "StochasticRoundingState",
         "WatchedState",
+        "ZeroState",
     ]
 
 

@@ -11,7 +11,8 @@ without JAX. A door, a module of re-exports, is written so:
         from .optimizers import adam as adam, adamw as adamw
 
 Type checkers and editors read these imports as usual. At run time `lazy` reads them
-from the source as a table, so every name is listed once.
+from the source as a table, so every name is listed once. `from .room import *` stands
+for all names of another lazy door.
 
 A name may first be used while JAX traces a function. No module may therefore compute an
 array when it is imported: the array would belong to that trace. A test imports all
@@ -116,7 +117,11 @@ def _places(door: dict[str, Any]) -> dict[str, Place]:
         assert isinstance(line, ast.ImportFrom), "expected only imports"
         relative = "." * line.level + (line.module or "")
         module = resolve_name(relative, door["__package__"])
-        for x in line.names:
+        names = line.names
+        if names[0].name == "*":
+            all_names = importlib.import_module(module).__all__
+            names = [ast.alias(name) for name in all_names]
+        for x in names:
             place = (module, x.name) if line.module else (f"{module}.{x.name}", None)
             places[x.asname or x.name] = Place(*place)
     return places

@@ -1,6 +1,7 @@
 """A compiled step that reuses the buffers of its params and state."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import jax
@@ -8,10 +9,11 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jaxtyping import PyTree
 
-from ...core import OptState, Params
+from ...core import OptState, Params, Recent
 from ._kept import kept_shardings, KeptShardings
 
 T = TypeVar("T")
+_PROGRAMS = 16  # one for each set of shardings that a step is called with
 
 
 class Donated:
@@ -33,7 +35,7 @@ class Donated:
     def __init__(self, f: Callable[..., tuple[PyTree, ...]], name: str):
         self._f, self._name = f, name
         self._compiled = jax.jit(f, donate_argnums=(0, 1))
-        self._placed: dict[KeptShardings, Any] = {}
+        self._placed: Recent[Any] = Recent(_PROGRAMS)
         self._returned: tuple[int, int, KeptShardings | None] = 0, 0, None
 
     def __getattr__(self, name: str) -> Any:
@@ -70,20 +72,18 @@ class Donated:
 
     def _program(self, kept: KeptShardings) -> Any:
         """The function, compiled to return params and state with these shardings."""
-        if kept not in self._placed:
 
-            def placed(
-                params: Params, state: OptState, *rest: PyTree, **more: PyTree
-            ) -> tuple[PyTree, PyTree]:
-                new_params, new_state, *results = self._f(params, state, *rest, **more)
-                new = new_params, new_state
-                kept.check(self._name, (params, state), new)
-                return new, results
+        def placed(
+            params: Params, state: OptState, *rest: PyTree, **more: PyTree
+        ) -> tuple[PyTree, PyTree]:
+            new_params, new_state, *results = self._f(params, state, *rest, **more)
+            new = new_params, new_state
+            kept.check(self._name, (params, state), new)
+            return new, results
 
-            self._placed[kept] = jax.jit(
-                placed, donate_argnums=(0, 1), out_shardings=(kept.tree, None)
-            )
-        return self._placed[kept]
+        where = kept.tree, None
+        compiled = partial(jax.jit, placed, donate_argnums=(0, 1), out_shardings=where)
+        return self._placed(kept, compiled)
 
 
 def _apart(donated: T, others: PyTree) -> T:
