@@ -159,9 +159,7 @@ def test_every_file_of_the_engine_has_its_test(path: Path):
 
 @ours([*FILES, *sorted((ROOT / "tests").rglob("*.py"))])
 def test_files_are_short(path: Path):
-    """The door of the package, a list of all names, may be longer."""
-    most = 500 if path == SRC / "__init__.py" else 400
-    assert len(path.read_text().splitlines()) <= most
+    assert len(path.read_text().splitlines()) <= 400
 
 
 @ours(FILES)

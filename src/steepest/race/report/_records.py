@@ -9,6 +9,7 @@ from math import isfinite
 from .._files import to_json
 from .._outcome import Outcome
 from .._standings import Standing, standings
+from .._visible import visible
 
 Record = dict[str, object]
 
@@ -81,6 +82,8 @@ def as_csv(records: Sequence[Mapping[str, object]]) -> str:
 
 
 def _cell(x: object) -> object:
+    if isinstance(x, str):
+        return visible(x)
     missing = x is None or (isinstance(x, float) and not isfinite(x))
     return "" if missing else x
 
