@@ -11,7 +11,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,23 +35,30 @@ of 64 x 256, an embedding of 512 x 64 and a bias of 256 on eight devices. The ma
 are sharded by rows, by columns, or both on a mesh of 4 x 2. The table shows the
 collective operations of the compiled step, and the bytes that one device receives.
 Operations of 1 KB or less are left out. `reshard`: with the axes of the mesh, see
-[many devices](guides/devices.md)."""
+[many devices](guides/devices.md).
+
+With `reshard`, each matrix is sent to one device and back. That is an all-to-all for
+each array that the formula of whole matrices reads, and for each that it changes. In
+the layout `both`, arrays in the shape of a param need one for each mesh axis.
+
+- `muon`, `normuon`, `adamuon`, `scion`, `muon_h`: the gradient and the update, so 2.
+  NorMuon also sums the squares of its update over sharded rows, outside of the formula.
+- `dion2`: also the mean, in and out.
+- `psgd`, `kron`: the mean, the update, and the factors: once to use them, and in and
+  out to fit them.
+- `soap`, `shampoo`, `soap_muon`, `splus`: also mean squares, and factors and bases of
+  both sides. With 8 matrices, SOAP, Shampoo and SPlus change the long side of one
+  matrix in a step. It is computed on all devices, so its arrays are gathered.
+
+With `reshard`, factors and bases are sharded along a side: each of the 8 devices keeps
+an eighth. Work that is done every few steps is counted as if it were done now."""
 FILE = Path(__file__).parent / "collectives.json"
 PAGE = Path(__file__).parent.parent / "docs" / "collectives.md"
 OURS = (
-    "muon",
-    "normuon",
-    "adamuon",
-    "scion",
-    "dion2",
-    "soap",
-    "shampoo",
-    "psgd",
-    "soap_muon",
-    "splus",
-    "adam_mini",
-)
-RESHARDED = OURS[:-1]
+    "muon normuon adamuon scion muon_h dion2 psgd kron soap shampoo soap_muon splus "
+    "adam_mini adam_h apollo apollo_mini fira"
+).split()
+RESHARDED = [*OURS[:12], "contrib.muon"]
 SHAPES = {f"layer{k}": (64, 256) for k in range(8)} | {"embed": (512, 64), "b": (256,)}
 # Mesh and, for each number of axes, how an array is sharded.
 LAYOUTS = {
@@ -61,6 +68,8 @@ LAYOUTS = {
 }
 AXES = ("data", "model")
 SMALLEST = 1024  # bytes
+# The collectives do not depend on how well the code of a device is optimized.
+FAST = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 OPERATIONS = (
     "all-gather",
     "all-to-all",
@@ -131,13 +140,19 @@ def _bytes(shape: str) -> int:
     return total
 
 
-def measured(lib: ModuleType, tx: Any, layout: str) -> dict[str, tuple[int, int]]:
+def measured(
+    lib: ModuleType,
+    layout: str,
+    *txs: Any,
+    shapes: Mapping[str, tuple[int, ...]] = SHAPES,
+) -> dict[str, tuple[int, int]]:
     """The collectives of a step on one layout.
 
     Args:
         lib: the library that applies the updates.
-        tx: the optimizer.
         layout: one of `LAYOUTS`.
+        txs: the optimizer; several run side by side, each with its own state.
+        shapes: the shapes of the params.
     """
     sides, specs = LAYOUTS[layout]
     mesh = jax.make_mesh(
@@ -149,34 +164,35 @@ def measured(lib: ModuleType, tx: Any, layout: str) -> dict[str, tuple[int, int]
             jax.random.normal(key, shape),
             NamedSharding(mesh, PartitionSpec(*specs[len(shape)])),
         )
-        for name, shape in SHAPES.items()
+        for name, shape in shapes.items()
     }
 
-    def step(params: Any, state: Any, grads: Any) -> tuple[Any, Any]:
-        updates, state = tx.update(grads, state, params, value=jnp.float32(1))
-        return lib.apply_updates(params, updates), state
+    def step(params: Any, states: list[Any], grads: Any) -> list[tuple[Any, Any]]:
+        results = []
+        for tx, state in zip(txs, states, strict=True):
+            updates, state = tx.update(grads, state, params, value=jnp.float32(1))
+            results.append((lib.apply_updates(params, updates), state))
+        return results
 
-    tx = lib.with_extra_args_support(tx)
-    where = jax.tree.map(lambda x: x.sharding, params)
+    txs = tuple(map(lib.with_extra_args_support, txs))
+    init = steepest.init if lib is steepest else lambda tx, params: tx.init(params)
     with jax.set_mesh(mesh):
-        state = tx.init(params)
-        kept = jax.tree.map(lambda x: x.sharding, state)
-        compiled = jax.jit(step, out_shardings=(where, kept))
-        return collectives(compiled.lower(params, state, params).compile().as_text())
+        states = [init(tx, params) for tx in txs]
+        placed = [
+            jax.tree.map(lambda x: x.sharding, (params, state)) for state in states
+        ]
+        program = jax.jit(step, out_shardings=placed).lower(params, states, params)
+        return collectives(program.compile(FAST).as_text())
 
 
 def optimizers(name: str, layout: str) -> dict[str, tuple[ModuleType, Any]]:
     """What is measured under a name: ours, resharded over all devices, and Optax's."""
-    found: dict[str, tuple[ModuleType, Any]] = {}
-    if name in OURS:
-        tx = getattr(steepest, name)(1e-3)
-        found["steepest"] = steepest, tx
-        if name in RESHARDED:
-            axes = AXES[: len(LAYOUTS[layout][0])]
-            found["reshard"] = steepest, steepest.keeping(tx, reshard=axes)
-        return found
-    for lib in (steepest, optax):
-        found[lib.__name__] = lib, maker(lib, name)()
+    libs = (steepest,) if name in OURS else (steepest, optax)
+    found = {lib.__name__: (lib, maker(lib, name)()) for lib in libs}
+    if name in RESHARDED:
+        axes = AXES[: len(LAYOUTS[layout][0])]
+        tx = steepest.keeping(found["steepest"][1], reshard=axes)
+        found["reshard"] = steepest, tx
     return found
 
 
@@ -186,7 +202,7 @@ def table(names: list[str]) -> dict[str, dict[str, dict[str, Any]]]:
     for name in names:
         for layout in LAYOUTS:
             row = {
-                who: measured(lib, tx, layout)
+                who: measured(lib, layout, tx)
                 for who, (lib, tx) in optimizers(name, layout).items()
             }
             results.setdefault(name, {})[layout] = row
@@ -213,7 +229,9 @@ def page(results: dict[str, dict[str, dict[str, Any]]]) -> str:
             lines.append(f"| {label} | {who} | {' | '.join(cells)} |")
     head = f"| optimizer | | {' | '.join(LAYOUTS)} |"
     rule = "|---|---|" + "---|" * len(LAYOUTS)
-    nothing = f"These send nothing, in either library: {', '.join(silent)}."
+    nothing = (
+        f"These send nothing, in either library that has them: {', '.join(silent)}."
+    )
     return "\n".join([INTRO, "", head, rule, *lines, "", nothing, ""])
 
 

@@ -27,7 +27,13 @@ NAMES = (
     "contrib.galore contrib.madgrad contrib.momo contrib.momo_adam contrib.muon "
     "contrib.prodigy contrib.schedule_free_adamw contrib.schedule_free_sgd"
 ).split()
-NUMBERS = {"learning_rate": 1e-3, "weight_decay": 1e-4, "rank": 2, "eta": 0.01}
+NUMBERS = {
+    "learning_rate": 1e-3,
+    "adam_learning_rate": 1e-3,
+    "weight_decay": 1e-4,
+    "rank": 2,
+    "eta": 0.01,
+}
 
 
 def maker(library: Any, name: str) -> Callable[[], Any]:

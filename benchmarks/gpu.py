@@ -25,7 +25,7 @@ import numpy as np
 
 import steepest
 
-from . import machine, matrix, peers
+from . import machine, matrix, offload, peers
 from .measure import plain_copy, rates, stepping
 from .optimizers import donated, LIBRARIES, RATE, RECIPES, step_of
 from .rows import Bar, COPY, Record, Row
@@ -217,6 +217,7 @@ PARTS = {
     "many": (of_many, "many", ""),
     "matrix": (of_small, "gpt2", ""),
     "matrix-xl": (of_large, "gpt2-xl", ""),
+    "offload": (offload.of_host_memory, "gpt2-xl", ""),
 }
 
 
@@ -239,6 +240,8 @@ def main() -> None:
         record.trees[shown.name] = shown.describe()
         rows: list[Row] = []
         peer_turns = {"torch": torch[peer]} if peer in torch else {}
+        if part == "offload":  # in processes of their own
+            measure = partial(measure, quick=args.quick)
         for row in measure(tree, peer_turns):
             rows.append(row)
             new = {(x.tree, x.optimizer) for x in rows}

@@ -56,6 +56,13 @@ SECTIONS = {
         "state are in one vector. torch: its fused AdamW, and its Muon. Muon: each "
         "library's own; contrib.muon: the same numbers in both.",
     ),
+    "offload": (
+        "State in host memory",
+        "AdamW with and without `offload`, and Optax's with the same copies written by "
+        "hand, each in a process of its own. Peak: the most memory of the device in "
+        "use at once, with params and gradients. Rest: between two steps. Temporary: "
+        "what XLA plans to allocate in a step. Init: the peak of making the state.",
+    ),
     "every": (
         "Every optimizer, with its defaults",
         "The compiled step again, for every optimizer that both libraries have. "

@@ -57,6 +57,12 @@ _MAPS, _MANY, _OFTEN = Path("/proc/self/maps"), 40_000, 50
 _ended = itertools.count(1)
 
 
+def pytest_addoption(parser):
+    """`--all-layouts`: every optimizer in every layout on eight devices."""
+    text = "test placement for every optimizer in every layout, in 10 minutes"
+    parser.addoption("--all-layouts", action="store_true", help=text)
+
+
 def pytest_runtest_teardown():
     """Drop all programs if there are many."""
     if next(_ended) % _OFTEN == 0 and _MAPS.exists():

@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -76,3 +77,22 @@ WHERE_OPTAX_IS_USED = [
 def test_it_trains_where_optax_is_used(name):
     losses = importlib.import_module(f"examples.{name}").main()
     assert losses[-1] < 0.3 * losses[0]
+
+
+def test_tensor_parallel_training_is_that_of_one_device():
+    main = importlib.import_module("examples.tensor_parallel").main
+    losses, alone = main(30), main(30, jax.devices()[:1])
+    np.testing.assert_allclose(losses, alone, 1e-3)
+    assert losses[-1] < 0.3 * losses[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_fsdp_goes_on_from_a_checkpoint_on_other_devices(tmp_path):
+    pytest.importorskip("orbax.checkpoint")
+    main = importlib.import_module("examples.fsdp").main
+    losses = main(tmp_path / "whole")
+    assert losses[-1] < 0.3 * losses[0]
+    before = main(tmp_path / "parts", 60)  # the last checkpoint is of step 50
+    after = main(tmp_path / "parts", devices=jax.devices()[:2])
+    assert (before, len(after)) == (losses[:60], 50)
+    np.testing.assert_allclose(after, losses[50:], 1e-5)

@@ -71,6 +71,7 @@ SECOND_NAMES = {
 }
 # The layers of the race: each may import those before it, and its own packages.
 STOREYS = {
+    "_models": {"equinox", "flax"},
     "entrants": set(),
     "problems": {"sklearn"},
     "": {"scipy"},

@@ -147,3 +147,29 @@ def test_the_sharding_of_memory_on_a_mesh():
     p = {"w": jax.ShapeDtypeStruct((64, 512), jnp.float32, sharding=where)}
     line = steepest.describe(steepest.lion(1e-3, memory_dtype="int8"), p).lines[0]
     assert line.sharding == ("P('x', 'y')",)
+
+
+def test_which_matrices_the_devices_share():
+    """A single matrix of its shape is left to the compiler; vectors go to AdamW."""
+    shape = lambda *sides: jax.ShapeDtypeStruct(sides, jnp.float32)
+    params = {
+        "up": shape(8, 32),
+        "down": shape(32, 8),
+        "one": shape(16, 8),
+        "bias": shape(8),
+        "stacked": shape(3, 16, 4),
+    }
+    alone = "by the compiler: no other matrix has its shape"
+    both = "over data, model: one of 2"
+
+    def found(make, **options):
+        tx = make(0.1, **options)
+        lines = steepest.describe(tx, params).lines
+        return {line.path[2:-2]: line.reshard for line in lines}
+
+    axes = {"reshard": ("data", "model"), "stacked": "stacked"}
+    several = {"bias": "", "one": alone, "stacked": "over data, model: one of 3"}
+    assert found(steepest.muon, **axes) == {"up": both, "down": both, **several}
+    assert found(steepest.soap, **axes) == {"up": alone, "down": alone, **several}
+    assert "of 52" in found(steepest.soap, **axes, block_size=4)["up"]
+    assert not any(found(steepest.muon).values())

@@ -1,5 +1,7 @@
 """State in the memory of the host: the same numbers, and it stays there."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,8 +37,9 @@ def _gradients(k):
         lambda: steepest.muon(1e-2),
         lambda: steepest.guard(steepest.adamw(1e-2)),
         lambda: steepest.MultiSteps(steepest.adamw(1e-2), 2).gradient_transformation(),
+        lambda: steepest.zero(steepest.adamw(1e-2)),
     ],
-    ids=["adamw", "int8", "muon", "guard", "MultiSteps"],
+    ids=["adamw", "int8", "muon", "guard", "MultiSteps", "zero"],
 )
 def test_the_same_bits(run, make):
     results = []
@@ -75,17 +78,96 @@ def test_in_a_loop():
     assert _kinds(state) == HOST
 
 
-@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-def test_shardings_are_kept(kind):
+MESHES = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+
+
+def _on(kind, *spec):
     mesh = jax.make_mesh((8,), ("data",), axis_types=(kind,))
-    where = NamedSharding(mesh, PartitionSpec("data"))
+    return NamedSharding(mesh, PartitionSpec(*spec))
+
+
+@MESHES
+def test_shardings_are_kept(kind):
+    where = _on(kind, "data")
     p = jax.device_put(jnp.ones((16, 8)), where)
     tx = steepest.offload(steepest.adam(1e-2))
-    with jax.set_mesh(mesh):
+    with jax.set_mesh(where.mesh):
         state = tx.init(p)
         _, state = jax.jit(tx.update)(p, state, p)
     there = where.with_memory_kind("pinned_host")
     assert state[0].mu.sharding.is_equivalent_to(there, 2)
+
+
+def _assert_there(state, where):
+    for x, its in zip(jax.tree.leaves(state), jax.tree.leaves(where), strict=True):
+        assert x.sharding.is_equivalent_to(its, x.ndim)
+        assert x.sharding.memory_kind == its.memory_kind
+
+
+INSIDE = {
+    "adam": steepest.adam(1e-2),
+    "zero": steepest.zero(steepest.adam(1e-2)),
+    "int8": steepest.zero(steepest.adam(1e-2, memory_dtype="int8")),
+    "factors": steepest.soap(1e-2, frequency=1),
+}
+
+
+@MESHES
+@pytest.mark.parametrize("name", INSIDE)
+def test_init_and_steps_on_a_mesh(kind, name):
+    """`shardings` says which arrays are in the memory of the host, and they stay."""
+    where = _on(kind)
+    p, g = (jax.device_put({"w": jnp.ones((64, 64))}, where) for _ in range(2))
+    tx = steepest.offload(INSIDE[name])
+    there = steepest.shardings(tx, p)
+    kinds = lambda row: {x.memory_kind for x in jax.tree.leaves(row)}
+    assert kinds(there) == {"pinned_host", "device"}
+    state = steepest.init(tx, p)
+    _assert_there(state, there)
+    assert _kinds(state) == HOST
+    if name == "adam":  # `zero` needs to know the shardings of the params
+        _assert_there(jax.jit(lambda p: (steepest.init(tx, p), p))(p)[0], there)
+    p, state = steepest.make_step(tx)(p, state, g)
+    _assert_there(state, there)
+
+
+@pytest.mark.parametrize("to", ["pinned_host", "unpinned_host"])
+@pytest.mark.parametrize("many", [False, True])
+def test_either_memory(to, many):
+    p, g = _params(), _gradients(0)
+    if many:
+        p, g = jax.device_put((p, g), _on(AxisType.Auto))
+    tx = steepest.offload(steepest.adam(1e-2, keep_count=True), "mu", to)
+    there, state = steepest.shardings(tx, p), steepest.init(tx, p)
+    _assert_there(state, there)
+    assert {x.memory_kind for x in there[0].mu.values()} == {to}
+    assert {x.memory_kind for x in there[0].nu.values()} == {"device"}
+    _assert_there(tx.update(g, state, p)[1], there)
+    state = steepest.make_step(tx)(p, state, g)[1]
+    _assert_there(state, there)
+    # A state that is read from a file goes there, too.
+    _assert_there(steepest.place(jax.device_get(state), there), there)
+
+
+def test_inside_other_wrappers():
+    parts = {"w": steepest.offload(steepest.adam(1e-2)), "b": steepest.adam(1e-2)}
+    tx, p = steepest.partition(parts, {"w": "w", "b": "b"}), _params()
+    where = steepest.shardings(tx, p)
+    kinds = lambda label: where.inner_states[label].inner_state[0].mu[label].memory_kind
+    assert (kinds("w"), kinds("b")) == ("pinned_host", "device")
+
+
+def test_other_memories_are_an_error():
+    with pytest.raises(ValueError, match=r"^offload: to is 'device', expected one of"):
+        steepest.offload(steepest.adam(1e-2), to="device")
+
+
+def test_a_device_without_that_memory(monkeypatch):
+    device = SimpleNamespace(addressable_memories=lambda: [SimpleNamespace(kind="hbm")])
+    monkeypatch.setattr(jax, "local_devices", lambda: [device])
+    message = r"offload: to is 'pinned_host', but .* has only the memories 'hbm'\. Pass"
+    with pytest.raises(ValueError, match=message):
+        steepest.offload(steepest.adam(1e-2)).init({"w": np.ones(3, np.float32)})
 
 
 def test_only_what_matches():

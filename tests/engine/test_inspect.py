@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 import steepest
-from steepest.engine import handlers, shown, wrapper_info
+from steepest.engine import handlers, resharded, shown, wrapper_info
 
 P = {"w": jnp.ones(2), "b": jnp.ones(2)}
 
@@ -45,3 +45,12 @@ def test_a_wrapper_says_what_it_is_around():
     assert wrapper_info(steepest.flatten(inner)).tx == inner
     assert wrapper_info(inner) is None
     assert wrapper_info(steepest.MultiSteps(inner, 2).gradient_transformation())
+
+
+def test_which_leaves_are_resharded_inside_a_wrapper():
+    p = {"down": jnp.ones((2, 3)), "q": jnp.ones((5, 5)), "up": jnp.ones((3, 2))}
+    tx = steepest.guard(steepest.muon(0.1, reshard="data"))
+    two = "over data: one of 2"
+    alone = "by the compiler: no other matrix has its shape"
+    assert resharded(tx, p) == [two, alone, two]
+    assert resharded(steepest.muon(0.1), p) == ["", "", ""]

@@ -39,7 +39,7 @@ BAD = {
         ValueError,
         (
             "restore_as: ",
-            "Pass a state of the same optimizer; only its `memory_dtype` may differ.",
+            "Pass a state of the same optimizer; only storage and devices may differ.",
         ),
     ),
     "watched": Bad(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from steepest.numerics import replicated_near, sharded_like
+from steepest.numerics import replicated_near, sharded_like, sharded_near
 
 P = PartitionSpec
 
@@ -37,3 +37,26 @@ def test_new_zeros_are_put_on_explicit_axes_only():
             assert len(found.devices()) == (8 if kind is AxisType.Explicit else 1)
         inside = jax.jit(lambda p: (replicated_near(p, jnp.zeros(3)), p))(p)[0]
         assert len(inside.devices()) == 8
+
+
+def test_an_axis_is_sharded_where_the_mesh_is_known():
+    x = jnp.zeros((2, 8, 3))
+    whole, over_both = (2, 8, 3), (2, 1, 3)
+    part = lambda x: x.sharding.shard_shape(x.shape)
+    for kind in (AxisType.Auto, AxisType.Explicit):
+        mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(kind, kind))
+        p = jax.device_put(jnp.ones((8, 6)), NamedSharding(mesh, PartitionSpec("x")))
+        near = lambda p, axes, k=1: sharded_near(p, x, axes, k)
+        assert part(near(p, ("x", "y"))) == over_both
+        with jax.set_mesh(mesh):
+            assert part(jax.jit(near, static_argnums=1)(p, ("x", "y"))) == over_both
+        # No axes; no such axis of the mesh; one that does not divide 2; one that `x`
+        # does not have; a param on one device.
+        for found in (
+            near(p, ()),
+            near(p, ("z",)),
+            near(p, ("x",), 0),
+            near(p, ("x",), 3),
+            near(jnp.ones(8), ("x",)),
+        ):
+            assert part(found) == whole and len(found.devices()) == 1

@@ -17,6 +17,7 @@ from ..engine import (
     kept_wide,
     Leaves,
     notes,
+    resharded,
     shardings,
     unresolved,
 )
@@ -44,6 +45,8 @@ class LeafDescription(NamedTuple):
     stays_wide: str = ""
     # How its memory is sharded, if the params are on a mesh.
     sharding: tuple[str, ...] = ()
+    # With `reshard`: whether the devices share its stack of matrices, or why not.
+    reshard: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ class Description:
             "memory",
             "stays wide",
             "sharding",
+            "reshard",
             "bytes",
             "per step",
         )
@@ -108,6 +112,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     for each param and token.
 
     On a mesh, it also shows how the memory of each leaf is sharded: see `shardings`.
+    With `reshard`, it shows which matrices the devices share: see `keeping`.
 
     A warning follows for bfloat16 and float16 params that are too coarse for the
     learning rate, if `params` are arrays.
@@ -148,6 +153,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
         groups_of(tx, params),
         flops(tx, params),
         kept_wide(tx, params),
+        resharded(tx, params),
         arrays,
         strict=True,
     )
@@ -161,11 +167,12 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
             tuple(sorted({_stored_dtype(x) for x in mine})),
             sum(map(_bytes, mine)),
             *group,
-            work,
-            wide,
-            tuple(sorted({*filter(None, places)})),
+            flops=work,
+            stays_wide=wide,
+            sharding=tuple(sorted({*filter(None, places)})),
+            reshard=shared_by,
         )
-        for (path, p), (by, group, work, wide), mine, places in zip(
+        for (path, p), (by, group, work, wide, shared_by), mine, places in zip(
             rows, handled, kept, placed, strict=True
         )
     ]
@@ -212,6 +219,7 @@ def _cells(line: LeafDescription) -> tuple[str, ...]:
         memory,
         line.stays_wide,
         ", ".join(line.sharding),
+        line.reshard,
         size,
         work,
     )

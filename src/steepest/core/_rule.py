@@ -172,7 +172,8 @@ class Rule:
     formula: Callable[..., object]  # (g, p, *memory, *, numbers) -> (u, *memory)
     State: type = EmptyState  # the NamedTuple whose fields are `shared` and `memory`
     # Kept for each leaf: (p, *, numbers) -> an array. A rule that is not elementwise
-    # may return several, in a list or tuple.
+    # may return several, in a list or tuple. `reshard` of `matrix` is one of the
+    # numbers.
     memory: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     # Kept once for the tree: (*, numbers) -> an array.
     shared: Mapping[str, Callable[..., object]] = field(default_factory=dict)
@@ -245,7 +246,10 @@ class Rule:
 
     def asked_by(self, f: Callable[..., object]) -> dict[str, object]:
         """The numbers of the rule in the signature of `f`, by name."""
-        return {k: self.numbers[k] for k in names_of(f).numbers if k in self.numbers}
+        have = dict(self.numbers)
+        if self.matrix is not None:
+            have["reshard"] = self.matrix.reshard
+        return {k: have[k] for k in names_of(f).numbers if k in have}
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         handlers as handlers,
         kept_wide as kept_wide,
         notes as notes,
+        resharded as resharded,
         Shown as Shown,
         shown as shown,
         wrapper_info as wrapper_info,
@@ -36,6 +37,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from .placement import (
         init as init,
         place as place,
+        restore_as as restore_as,
         shardings as shardings,
         zero as zero,
         ZeroState as ZeroState,
@@ -75,6 +77,5 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Packing as Packing,
         packing as packing,
         repack as repack,
-        restore_as as restore_as,
         unpack as unpack,
     )

@@ -8,13 +8,14 @@ import jax
 from jaxtyping import PyTree
 
 from ..core import AnyTransformation, OptState, Params, Rule
-from ..numerics import before
+from ..numerics import before, known_team
 from .leaves import Leaves
-from .run import Link, plan_of
+from .run import Link, plan_of, stack_sizes
 from .step import WrapperInfo
 
 # The numbers to report while a model trains. Schedules are always reported.
 _METRICS = ("learning_rate", "weight_decay")
+_ALONE = "by the compiler: no other matrix has its shape"
 
 
 class Shown(NamedTuple):
@@ -90,6 +91,25 @@ def kept_wide(tx: AnyTransformation, params: Params) -> list[str]:
     return reasons
 
 
+def resharded(tx: AnyTransformation, params: Params) -> list[str]:
+    """For each leaf, whether `reshard` applies to it, or why it does not.
+
+    Empty for leaves without a matrix formula, and if `tx` has no `reshard`.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+    """
+    leaves = Leaves(params, "params")
+    texts = ["" for _ in leaves.arrays]
+    for link in plan_of("resharded", "tx", tx).links:
+        view = link.view(leaves)
+        inside = iter(_resharded(link, view.hide(params)))
+        for k, selected in enumerate(view.on):
+            texts[k] = (next(inside) if selected else "") or texts[k]
+    return texts
+
+
 def notes(tx: AnyTransformation, params: Params) -> list[str]:
     """What the wrappers in `tx` have to say about these params.
 
@@ -129,6 +149,24 @@ def _reasons(link: Link, params: Params) -> list[str]:
     if info is None:
         return texts
     inner = iter(kept_wide(info.tx, seen_by(info, params)))
+    sizes = map(len, pieces(info, params))
+    return [", ".join(dict.fromkeys(filter(None, islice(inner, n)))) for n in sizes]
+
+
+def _resharded(link: Link, params: Params) -> list[str]:
+    """For each leaf that the masks of a link select, what `resharded` says."""
+    body, arrays = link.body, Leaves(params).arrays
+    if isinstance(body, Rule):
+        axes = () if body.matrix is None else body.matrix.reshard
+        if not axes or not arrays:
+            return [""] * len(arrays)
+        over = f"over {', '.join(axes)}: one of "
+        sizes = stack_sizes(body, arrays, known_team(axes, arrays))
+        return [f"{over}{n}" if n > 1 else _ALONE for n in sizes]
+    info = wrapper_info(body)
+    if info is None:
+        return [""] * len(arrays)
+    inner = iter(resharded(info.tx, seen_by(info, params)))
     sizes = map(len, pieces(info, params))
     return [", ".join(dict.fromkeys(filter(None, islice(inner, n)))) for n in sizes]
 

@@ -37,7 +37,7 @@ from ..numerics import (
 )
 from ..transforms import scale
 from ._groups import PLAIN, Words
-from ._recipe import grouped, Rest, unchanged
+from ._recipe import grouped, Rest
 from ._whitening import (
     as_matrix,
     balanced,
@@ -219,7 +219,7 @@ def scale_by_kron(
     return lift(
         Rule(
             name,
-            unchanged,
+            mean_of,
             ScaleByKronState,
             memory={"mu": first_moment(mu_dtype), "factors": first_factors},
             shared={"count": zero_count},
@@ -233,7 +233,7 @@ def scale_by_kron(
                 "words": words,
             },
             per_step=kron_numbers,
-            matrix=Matrix(kron_formula, as_matrix, every, before=mean_of),
+            matrix=Matrix(kron_formula, as_matrix, every),
             check_leaf=NotReal(len(words), "kron"),
         )
     )

@@ -40,7 +40,7 @@ from ..numerics import (
 )
 from ..transforms import scale
 from ._groups import PLAIN, Words
-from ._recipe import grouped, in_blocks, Rest, unchanged
+from ._recipe import grouped, in_blocks, Rest
 from ._whitening import (
     as_matrix,
     balanced,
@@ -245,7 +245,7 @@ def scale_by_psgd(
     return lift(
         Rule(
             name,
-            unchanged,
+            mean_of,
             ScaleByPsgdState,
             memory={
                 "mu": first_moment(mu_dtype),
@@ -266,7 +266,7 @@ def scale_by_psgd(
                 "words": words,
             },
             per_step=psgd_numbers,
-            matrix=Matrix(psgd_formula, as_matrix, every, before=mean_of),
+            matrix=Matrix(psgd_formula, as_matrix, every),
             check_leaf=NotReal(len(words), "psgd"),
         )
     )

@@ -21,6 +21,7 @@ from ..numerics import (
     rotated_basis,
     rounded_gram,
     rounded_to_half,
+    sharded_near,
     wide_dtype,
 )
 from ._groups import Words
@@ -45,28 +46,41 @@ class PerSide:
     keeps_dtype: ClassVar[bool] = True
 
     def __call__(
-        self, p: Param, *, words: Words, longest: int, one_sided: bool
+        self,
+        p: Param,
+        *,
+        words: Words,
+        longest: int,
+        one_sided: bool,
+        reshard: tuple[str, ...] = (),
     ) -> tuple[PyTree, PyTree]:
         *stack, m, n = folded(p.shape, words=words)
-        rows, columns = (self._side(p, stack, d, longest) for d in (m, n))
+        rows, columns = (
+            None if d > longest else for_each(stack, self.first(d), p, reshard)
+            for d in (m, n)
+        )
         if one_sided and m != n:
             return (rows, None) if m < n else (None, columns)
         return rows, columns
 
-    def _side(self, p: Param, stack: list[int], d: int, longest: int) -> PyTree:
-        return None if d > longest else for_each(stack, self.first(d), p)
 
-
-def for_each(stack: Sequence[int], one: PyTree, p: Param) -> PyTree:
+def for_each(
+    stack: Sequence[int], one: PyTree, p: Param, reshard: tuple[str, ...] = ()
+) -> PyTree:
     """The initial value of one matrix, for each matrix of a stack, in a wide dtype.
 
     Args:
         stack: shape of the stack.
         one: the arrays of one matrix.
         p: the param.
+        reshard: mesh axes over which the first axis after the stack is sharded.
     """
     dtype = wide_dtype([p])
-    many = lambda x: jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
+
+    def many(x: Array) -> Array:
+        x = jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
+        return sharded_near(p, x, reshard, len(stack))
+
     return jax.tree.map(many, one)
 
 

@@ -58,14 +58,20 @@ class PerFactor:
     keeps_dtype: ClassVar[bool] = True
 
     def __call__(
-        self, p: Param, *, words: Words, longest: int, max_skew: float = inf
+        self,
+        p: Param,
+        *,
+        words: Words,
+        longest: int,
+        max_skew: float = inf,
+        reshard: tuple[str, ...] = (),
     ) -> tuple[Array | None, Array | None]:
         *stack, m, n = as_matrix(p.shape, words=words)
 
         def side(d: int, other: int) -> Array:
             # One row says nothing about the covariance of its elements.
             dense = other > 1 and 1 < d <= min(longest, max_skew * other)
-            return for_each(stack, self.first(d, dense), p)
+            return for_each(stack, self.first(d, dense), p, reshard)
 
         # With a factor for a single row, too, the size of `P` would have two owners.
         rows = None if m == 1 else side(m, n)

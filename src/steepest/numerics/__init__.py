@@ -124,6 +124,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._sharding import (
         replicated_near as replicated_near,
         sharded_like as sharded_like,
+        sharded_near as sharded_near,
     )
     from ._simplex import simplex as simplex
     from ._spectral import (
@@ -140,7 +141,13 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         way as way,
         with_bits as with_bits,
     )
-    from ._teams import divided as divided, Team as Team, team_of as team_of
+    from ._teams import (
+        cond_in as cond_in,
+        divided as divided,
+        known_team as known_team,
+        Team as Team,
+        team_of as team_of,
+    )
     from ._xla import (
         after as after,
         computed_once as computed_once,

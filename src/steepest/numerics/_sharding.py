@@ -1,16 +1,26 @@
 """The sharding of intermediate results."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, TypeVar
 
 import jax
 from jax.core import Tracer
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, reshard
+from jax.sharding import (
+    AbstractMesh,
+    AxisType,
+    get_abstract_mesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    reshard,
+)
 from jaxtyping import Array, PyTree
 
 from ..core import Param
 
 T = TypeVar("T")
+AnyMesh = Mesh | AbstractMesh
 
 
 def sharded_like(like: PyTree, f: Callable[..., T], *arrays: PyTree) -> T:
@@ -50,3 +60,44 @@ def replicated_near(p: Param, x: Array) -> Array:
         return reshard(x, NamedSharding(mesh, PartitionSpec()))
     here = getattr(getattr(p, "sharding", None), "mesh", mesh)
     return jax.device_put(x, NamedSharding(here, PartitionSpec()))
+
+
+def meshes_near(x: Any) -> list[AnyMesh]:
+    """The mesh that is set, and those that `x` is on, as far as JAX knows them.
+
+    Args:
+        x: an array, or its shape.
+    """
+    meshes: list[AnyMesh] = [get_abstract_mesh(), jax.typeof(x).sharding.mesh]
+    where = None if isinstance(x, Tracer) else getattr(x, "sharding", None)
+    return [*meshes, where.mesh] if isinstance(where, NamedSharding) else meshes
+
+
+def sharded_near(p: Param, x: Array, axes: tuple[str, ...], k: int) -> Array:
+    """`x`, whose axis `k` is sharded over some axes of the mesh of `p`.
+
+    Where they do not divide it, or JAX does not know the mesh, as inside `jit` without
+    `jax.set_mesh`, this is `x`.
+
+    Args:
+        p: a param.
+        x: a new array, made without `p`.
+        axes: names of mesh axes.
+        k: an axis of `x`. If `x` has fewer axes, it is not sharded.
+    """
+    if not axes or x.ndim <= k:
+        return x
+    traced = isinstance(p, Tracer) or isinstance(x, Tracer)
+    for mesh in meshes_near(p):
+        types = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+        kinds = {types.get(name) for name in axes}
+        if None in kinds or x.shape[k] % prod(mesh.shape[name] for name in axes):
+            continue
+        where = NamedSharding(mesh, PartitionSpec(*[None] * k, axes))
+        if not traced and isinstance(mesh, Mesh):
+            return jax.device_put(x, where)
+        if traced and kinds == {AxisType.Explicit}:
+            return reshard(x, where)
+        if traced and kinds == {AxisType.Auto}:
+            return jax.lax.with_sharding_constraint(x, where)
+    return x

@@ -1,13 +1,14 @@
 """Checks of a problem, before anything is compiled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from ._problem import Params, Problem
+from ._calls import argument_names
+from ._problem import Params, Problem, State
 from ._values import COUNT, is_count, is_number, is_positive, NUMBER
 
 
@@ -26,39 +27,44 @@ def checked(problem: object) -> Problem:
         )
     _check_settings(problem)
     _check_data(problem)
-    key = jax.random.key(0)
-    params = _traced(problem, "init", "key", key)
+    values = {"key": jax.random.key(0), "data": problem.data, "step": np.int32(0)}
+    begun = _traced(problem, "init", values)
+    if problem.stateful:
+        _check_pair(problem, "init", "(params, state)", begun)
+    params, state = begun if problem.stateful else (begun, None)
     _check_params(problem, params)
-    batch = _traced(problem, "batches", "key, data", key, problem.data)
-    loss = _traced(problem, "loss", "params, batch", params, batch)
-    _check_number(problem, "loss", loss, jnp.floating)
+    values |= {"params": params, "state": state}
+    values["batch"] = _traced(problem, "batches", values)
+    loss = _traced(problem, "loss", values)
+    if problem.stateful:
+        _check_pair(problem, "loss", "(value, state)", loss)
+        _check_state(problem, state, loss[1])
+    value = loss[0] if problem.stateful else loss
+    _check_number(problem, "loss", value, jnp.floating)
     if problem.metric is not None:
-        metric = _traced(problem, "metric", "params, data", params, problem.data)
+        metric = _traced(problem, "metric", values)
         _check_number(problem, "metric", metric, jnp.floating, jnp.integer, jnp.bool_)
     if problem.adjust is not None:
-        adjustments = _traced(problem, "adjust", "params, batch", params, batch)
-        _check_adjustments(problem, params, adjustments)
+        _check_adjustments(problem, params, _traced(problem, "adjust", values))
     return problem
 
 
-def _traced(problem: Problem, field: str, takes: str, *args: PyTree) -> PyTree:
+def _traced(problem: Problem, field: str, values: Mapping[str, PyTree]) -> PyTree:
     """The shapes and dtypes that a function of the problem returns."""
-    function = getattr(problem, field)
+    function, names = getattr(problem, field), argument_names(problem, field)
+    takes = ", ".join(names)
     if not callable(function):
         raise TypeError(
             f"{_name(problem, field)} is {function!r}, expected a function "
             f"`{field}({takes})`."
         )
     try:
-        return jax.eval_shape(function, *args)
+        return jax.eval_shape(function, *(values[x] for x in names))
     except Exception as error:
-        values = ", ".join(
-            f"{argument} = {_describe(x)}"
-            for argument, x in zip(takes.split(", "), args, strict=True)
-        )
+        passed = ", ".join(f"{x} = {_describe(values[x])}" for x in names)
         raise TypeError(
             f"{_name(problem, field)} fails when called as `{field}({takes})` with "
-            f"{values}. {type(error).__name__}: {_first_line(error)}"
+            f"{passed}. {type(error).__name__}: {_first_line(error)}"
         ) from error
 
 
@@ -80,7 +86,32 @@ def _check_params(problem: Problem, params: Params) -> None:
             raise TypeError(
                 f"{_name(problem, 'init')} returns {_describe(leaf)}{_at(path)}, "
                 "expected a floating-point dtype. Put arrays that are not trained in "
-                "`data`."
+                f"{'the state' if problem.stateful else '`data`'}."
+            )
+
+
+def _check_pair(problem: Problem, field: str, expected: str, result: PyTree) -> None:
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise TypeError(
+            f"{_name(problem, field)} returns {_describe(result)}, expected a pair "
+            f"`{expected}`, because the problem is `stateful`."
+        )
+
+
+def _check_state(problem: Problem, before: State, after: State) -> None:
+    """The state is carried from step to step, so its types must not change."""
+    name = f"{_name(problem, 'loss')} returns a state"
+    if jax.tree.structure(before) != jax.tree.structure(after):
+        raise TypeError(
+            f"{name} with another structure than that of `init`: {_describe(after)}, "
+            f"expected {_describe(before)}."
+        )
+    leaves = jax.tree_util.tree_leaves_with_path(before)
+    for (path, x), y in zip(leaves, jax.tree.leaves(after), strict=True):
+        if (x.shape, x.dtype) != (y.shape, y.dtype):
+            raise TypeError(
+                f"{name} with {_describe(y)}{_at(path)}, expected {_describe(x)} as in "
+                "the state of `init`."
             )
 
 
@@ -95,6 +126,11 @@ def _check_number(problem: Problem, field: str, value: PyTree, *kinds: type) -> 
 
 def _check_adjustments(problem: Problem, params: Params, adjustments: Params) -> None:
     name = _name(problem, "adjust")
+    if problem.stateful:
+        raise ValueError(
+            f"{name} is a local learning rule, and the problem is `stateful`. A "
+            "problem can have only one of them."
+        )
     if jax.tree.structure(adjustments) != jax.tree.structure(params):
         raise TypeError(
             f"{name} returns {_describe(adjustments)}, expected the structure of the "
@@ -128,10 +164,13 @@ def _check_settings(problem: Problem) -> None:
         "name": (lambda x: is_string(x) and x != "", "a string that is not empty"),
         "about": (is_string, "a string"),
         "measure": (is_string, "a string"),
+        "stateful": (lambda x: isinstance(x, bool), "True or False"),
         "better": (lambda x: x in ("lower", "higher"), '"lower" or "higher"'),
         "target": (is_optional, f"{NUMBER} or None"),
         "steps": (is_count, COUNT),
         "seeds": (is_count, COUNT),
+        "cycle": (lambda x: x is None or is_count(x), f"{COUNT} or None"),
+        "remarks": (_all(is_string, 0), "a list of sentences"),
         "optimizers": (_all(is_string), 'a list of strings such as "adamw"'),
         "learning_rates": (_all(is_positive), "a list of numbers above 0"),
     }
@@ -142,13 +181,13 @@ def _check_settings(problem: Problem) -> None:
             raise ValueError(f"{name} is {value!r}, expected {expected}.")
 
 
-def _all(fits: Callable[[object], bool]) -> Callable[[object], bool]:
-    """Whether it is a sequence of one or more items that all fit."""
+def _all(fits: Callable[[object], bool], fewest: int = 1) -> Callable[[object], bool]:
+    """Whether it is a sequence of enough items that all fit."""
 
     def all_fit(xs: object) -> bool:
         if isinstance(xs, str) or not isinstance(xs, Sequence | np.ndarray):
             return False
-        return len(xs) > 0 and all(map(fits, xs))
+        return len(xs) >= fewest and all(map(fits, xs))
 
     return all_fit
 

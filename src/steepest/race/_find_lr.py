@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
+from ._calls import batch_of, initial
 from ._check import checked
 from ._model import Model, Run
 from ._problem import Data, Params, Problem
@@ -109,7 +110,7 @@ def find_lr(
             "without one, such as `adamw`."
         )
     rates = np.geomspace(lowest, highest, settings.steps)
-    noisy = known if random.batches else _perturbed(known)
+    noisy = known if random.steps_differ else _perturbed(known)
     losses = _losses(Model(noisy, one), rates, settings.seeds)
     return _found(known.name, one.name, rates, losses)
 
@@ -120,7 +121,7 @@ def _perturbed(problem: Problem) -> Problem:
     Without noise a run may converge exactly before its learning rate is too large. Its
     gradient is then zero, and it never diverges.
     """
-    init = problem.init(jax.random.key(0))
+    init, _ = initial(problem, jax.random.key(0))
     sizes = jax.tree.map(lambda p: jnp.sqrt(jnp.mean(jnp.abs(p) ** 2)), init)
     most = max(map(float, jax.tree.leaves(sizes))) or 1.0
     sizes = jax.tree.map(lambda size: float(size) or most, sizes)
@@ -135,10 +136,15 @@ def _perturbed(problem: Problem) -> Problem:
         return jax.tree.map(move, params, sizes, keys)
 
     adjust = problem.adjust
+
+    def loss(params: Params, *rest: PyTree) -> PyTree:
+        *state, (batch, noise) = rest[:2] if problem.stateful else rest
+        return problem.loss(moved(params, noise), *state, batch, *rest[2:])
+
     return replace(
         problem,
-        batches=lambda key, data: (problem.batches(key, data), key),
-        loss=lambda params, both: problem.loss(moved(params, both[1]), both[0]),
+        batches=lambda key, data: (batch_of(problem, key, data, 0), key),
+        loss=loss,
         adjust=adjust and (lambda p, both: adjust(moved(p, both[1]), both[0])),
     )
 

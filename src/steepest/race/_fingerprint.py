@@ -18,9 +18,10 @@ import steepest
 from steepest.core import Real
 
 from ._arrays import digest
+from ._calls import argument_names, examples
 from ._content import content, text_of
 from ._model import Model
-from ._problem import Batch, Data, Params, Problem
+from ._problem import Data, Problem
 from ._settings import Settings
 
 Fingerprint = dict[str, str]  # the name of a part -> its digest, or the value itself
@@ -45,17 +46,19 @@ def race_fingerprint(problem: Problem, settings: Settings) -> Fingerprint:
         problem: of the race.
         settings: of the race.
     """
-    key = jax.eval_shape(jax.random.key, np.uint32(0))
-    params = jax.eval_shape(problem.init, key)
-    batch = jax.eval_shape(problem.batches, key, problem.data)
+    values = examples(problem)
+    arguments = lambda field: [values[x] for x in argument_names(problem, field)]
     device = jax.local_devices()[0]
     listed = lambda xs: _SEPARATED.join(str(x) for x in xs)
+    # A plain problem has no entry "`stateful`", as in folders of older versions.
+    stateful = {"`stateful`": "True"} if problem.stateful else {}
     return {
-        "`init`": traced(problem.init, key),
-        "`batches`": traced(problem.batches, key, problem.data),
-        "`loss`": _with_slope(problem.loss, params, batch),
-        "`metric`": _maybe(problem.metric, params, problem.data),
-        "`adjust`": _maybe(problem.adjust, params, batch),
+        "`init`": traced(problem.init, *arguments("init")),
+        "`batches`": traced(problem.batches, *arguments("batches")),
+        "`loss`": _with_slope(problem, *arguments("loss")),
+        "`metric`": _maybe(problem.metric, *arguments("metric")),
+        "`adjust`": _maybe(problem.adjust, *arguments("adjust")),
+        **stateful,
         "`data`": _data(problem.data),
         "learning rates": listed(settings.learning_rates),
         "seeds": listed(settings.seeds),
@@ -128,11 +131,11 @@ def _maybe(f: Callable[..., PyTree] | None, *args: PyTree) -> str:
     return "none" if f is None else traced(f, *args)
 
 
-def _with_slope(loss: Callable[..., PyTree], params: Params, batch: Batch) -> str:
+def _with_slope(problem: Problem, *args: PyTree) -> str:
     """A digest of a loss and its gradient, which shows custom derivative rules."""
-    value = traced(loss, params, batch)
+    value = traced(problem.loss, *args)
     try:
-        slope = traced(jax.grad(loss), params, batch)
+        slope = traced(jax.grad(problem.loss, has_aux=problem.stateful), *args)
     except Exception:  # with a local rule, the loss need not be differentiable
         slope = "none"
     return hashlib.sha256(f"{value} {slope}".encode()).hexdigest()[:32]

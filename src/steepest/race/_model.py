@@ -12,18 +12,21 @@ import steepest
 from steepest import contrib, decoupled
 from steepest.core import Real
 
-from ._problem import Batch, Data, Params, Problem
+from ._calls import batch_of, initial, loss_of, metric_of
+from ._problem import Batch, Data, Params, Problem, State
 from .entrants import Entrant
 
 T = TypeVar("T")
 _EVALUATION = 1 << 30  # step number of the evaluation batch: no run has as many steps
+_LOSS = 2  # folded into the key of the seed: the stream of keys for the loss
 
 
 class Run(NamedTuple):
-    """The params and the optimizer's state of one run."""
+    """The params, the optimizer's state and the model's state of one run."""
 
     params: Params
     state: steepest.OptState
+    model_state: State = None
 
 
 class Model:
@@ -44,15 +47,15 @@ class Model:
             rate: the learning rate.
             seed: of the params.
         """
-        params = self.problem.init(_keys(seed)[0])
+        params, model_state = initial(self.problem, _keys(seed)[0])
         tx = self.entrant.make(rate)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # lookahead warns about plain params
             state = tx.init(params)
         if _find(state, steepest.LookaheadState) is None:
-            return Run(params, state)
+            return Run(params, state, model_state)
         params = steepest.LookaheadParams.init_synced(params)
-        return Run(params, tx.init(params))
+        return Run(params, tx.init(params), model_state)
 
     def step(
         self, rate: Real, seed: ArrayLike, t: ArrayLike, run: Run, data: Data
@@ -68,16 +71,20 @@ class Model:
         """
         batch = self._batch(seed, t, data)
         tx, problem = self.entrant.make(rate), self.problem
-        if problem.adjust is None:
+        params, state, model_state = run
+        if problem.stateful:
+            train = steepest.make_train_step(problem.loss, tx, has_aux=True)
+            rest = model_state, batch, _loss_key(seed, t)
+            params, state, (value, model_state) = train(params, state, *rest)
+        elif problem.adjust is None:
             again = problem.steady or None  # lets a line search reuse values
             train = steepest.make_train_step(problem.loss, tx, same_loss=again)
-            params, state, value = train(*run, batch)
+            params, state, value = train(params, state, batch)
         else:
-            params, state = run
             at = steepest.LookaheadParams.fast_of(params)
             value, adjustments = problem.loss(at, batch), problem.adjust(at, batch)
             state, params = decoupled.of(tx).step(state, params, adjustments)
-        return Run(params, state), _number(value)
+        return Run(params, state, model_state), _number(value)
 
     def metric(self, seed: ArrayLike, run: Run, data: Data) -> Array:
         """The metric, at the params that the optimizer evaluates.
@@ -87,18 +94,29 @@ class Model:
             run: the run so far.
             data: the problem's.
         """
-        params = _evaluated(run)
-        if self.problem.metric is not None:
-            return _number(self.problem.metric(params, data))
-        return _number(self.problem.loss(params, self._batch(seed, _EVALUATION, data)))
+        params, state = _evaluated(run), run.model_state
+        value = metric_of(self.problem, params, state, data)
+        if value is None:
+            batch, key = (
+                self._batch(seed, _EVALUATION, data),
+                _loss_key(seed, _EVALUATION),
+            )
+            value, _ = loss_of(self.problem, params, state, batch, key)
+        return _number(value)
 
     def _batch(self, seed: ArrayLike, t: ArrayLike, data: Data) -> Batch:
-        return self.problem.batches(jax.random.fold_in(_keys(seed)[1], t), data)
+        key = jax.random.fold_in(_keys(seed)[1], t)
+        return batch_of(self.problem, key, data, t)
 
 
 def _keys(seed: ArrayLike) -> Array:
     """One key for the params, and one for the batches."""
     return jax.random.split(jax.random.key(seed))
+
+
+def _loss_key(seed: ArrayLike, t: ArrayLike) -> Array:
+    """The key of the loss in one step, the same for every optimizer."""
+    return jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), _LOSS), t)
 
 
 def _number(x: ArrayLike) -> Array:
@@ -108,7 +126,7 @@ def _number(x: ArrayLike) -> Array:
 
 def _evaluated(run: Run) -> Params:
     """The params to evaluate: slow for lookahead, averaged for schedule-free."""
-    params, state = run
+    params, state, _ = run
     if isinstance(params, steepest.LookaheadParams):
         return params.slow
     free = _find(state, contrib.ScheduleFreeState)

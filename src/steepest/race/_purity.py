@@ -5,7 +5,7 @@ that runs only once, during tracing, and the value becomes a constant. So every 
 is traced twice; if the two programs differ, it is not pure.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -17,17 +17,12 @@ from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from ._arrays import digest
+from ._calls import argument_names, examples
 from ._content import content, Item
 from ._problem import Problem
 
 _JITTED = type(jax.jit(lambda: None))
-_TAKES = {
-    "init": ("key",),
-    "batches": ("key", "data"),
-    "loss": ("params", "batch"),
-    "metric": ("params", "data"),
-    "adjust": ("params", "batch"),
-}
+_DRAWING = "init", "batches"  # small programs that draw; a loss may be a long loop
 
 
 @dataclass(frozen=True)
@@ -38,22 +33,31 @@ class Randomness:
         init: whether the initial params depend on the seed.
         batches: whether the batches depend on the seed.
         whole: whether the problem uses all of the data as every batch.
+        by_step: whether the batches depend on the number of the step.
+        model: whether the model's state or its loss depends on the seed.
     """
 
     init: bool
     batches: bool
     whole: bool
+    by_step: bool = False
+    model: bool = False
 
     @property
     def seeds_differ(self) -> bool:
         """Whether two seeds can give different runs."""
-        return self.init or self.batches
+        return self.init or self.batches or self.model
+
+    @property
+    def steps_differ(self) -> bool:
+        """Whether two steps can have different losses at the same params."""
+        return self.batches or self.by_step or self.model
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the reader of the results must know, as sentences."""
         remarks = []
-        if not (self.batches or self.whole):
+        if not (self.batches or self.whole or self.by_step):
             remarks.append(
                 "`batches` does not use its key: every step sees the same batch."
             )
@@ -75,28 +79,36 @@ def randomness(problem: Problem) -> Randomness:
     Args:
         problem: a checked problem.
     """
-    key, data = jax.random.key(0), problem.data
-    init = _pure(problem, "init", key)
-    batches = _pure(problem, "batches", key, data)
-    params = jax.eval_shape(problem.init, key)
-    batch = jax.eval_shape(problem.batches, key, data)
-    _pure(problem, "loss", params, batch)
+    values = {**examples(problem), "key": jax.random.key(0)}
+    init = _pure(problem, "init", values)
+    batches = _pure(problem, "batches", values)
+    loss = _pure(problem, "loss", values)
     if problem.metric is not None:
-        _pure(problem, "metric", params, data)
+        _pure(problem, "metric", values)
     if problem.adjust is not None:
-        _pure(problem, "adjust", params, batch)
-    return Randomness(_uses_first(init), _uses_first(batches), problem.steady)
+        _pure(problem, "adjust", values)
+    params = len(jax.tree.leaves(values["params"]))
+    return Randomness(
+        init=_depends(init, slice(1), slice(params)),
+        batches=_depends(batches, slice(1)),
+        whole=problem.batches is Problem.batches or problem.cycle == 1,
+        by_step="step" in argument_names(problem, "batches")
+        and _depends(batches, slice(-1, None)),
+        model=_depends(init, slice(1), slice(params, None))
+        or (problem.stateful and _depends(loss, slice(-1, None))),
+    )
 
 
-def _pure(problem: Problem, name: str, *args: PyTree) -> ClosedJaxpr:
+def _pure(problem: Problem, name: str, values: Mapping[str, PyTree]) -> ClosedJaxpr:
     """The jaxpr of a function; raise if two traces differ."""
-    function = getattr(problem, name)
-    first, second = _jaxpr(name, function, args), _jaxpr(name, function, args)
+    function, names = getattr(problem, name), argument_names(problem, name)
+    args, anew = [values[x] for x in names], name in _DRAWING
+    first, second = _jaxpr(function, args, anew), _jaxpr(function, args, anew)
     if all(_equal(x, y) for x, y in zip_longest(content(first), content(second))):
         return first
-    takes = " and ".join(f"`{x}`" for x in _TAKES[name])
+    takes = " and ".join(f"`{x}`" for x in names)
     draw = "Draw from `key` with jax.random"
-    advice = draw if "key" in _TAKES[name] else "Use no randomness"
+    advice = draw if "key" in names else "Use no randomness"
     raise ValueError(
         f"race: `{name}` of the problem {problem.name!r} gave two results for the same "
         f"{takes}. It is compiled, so a value from np.random or next(...) would never "
@@ -105,13 +117,13 @@ def _pure(problem: Problem, name: str, *args: PyTree) -> ClosedJaxpr:
 
 
 def _jaxpr(
-    name: str, function: Callable[..., PyTree], args: Sequence[PyTree]
+    function: Callable[..., PyTree], args: Sequence[PyTree], inside: bool
 ) -> ClosedJaxpr:
-    """Trace a function without using any cache."""
+    """Trace a function without using its cache, nor those of `jit`s inside it."""
     if isinstance(function, _JITTED):  # caches its traces
         function = function.__wrapped__  # pyright: ignore
     anew = lambda *args: function(*args)
-    if "key" in _TAKES[name]:
+    if inside:
         try:
             with jax.disable_jit():  # inner `jit`s cache their traces, too
                 return jax.make_jaxpr(anew)(*args)
@@ -138,11 +150,28 @@ def _address(x: ArrayLike) -> object:
     return known.__array_interface__["data"], known.shape, known.strides, known.dtype
 
 
-def _uses_first(closed: ClosedJaxpr) -> bool:
-    """Whether a result depends on the first argument."""
+def draws(function: Callable[..., PyTree], *args: PyTree) -> bool:
+    """Whether the result of a function depends on a random key in its arguments.
+
+    Args:
+        function: any function that can be traced.
+        args: its arguments, or their shapes and dtypes.
+    """
+    kinds = [jax.typeof(x).dtype for x in jax.tree.leaves(args)]
+    is_key = [jnp.issubdtype(kind, jax.dtypes.prng_key) for kind in kinds]
+    closed = jax.make_jaxpr(function)(*args)
+    keys = [slice(k, k + 1) for k, here in enumerate(is_key) if here]
+    return any(_depends(closed, key) for key in keys)
+
+
+def _depends(
+    closed: ClosedJaxpr, arguments: slice, results: slice = slice(None)
+) -> bool:
+    """Whether some results depend on some arguments."""
     jaxpr = closed.jaxpr
-    depend = set(jaxpr.invars[:1])
+    depend = set(jaxpr.invars[arguments])
     for eqn in jaxpr.eqns:
         if any(x in depend for x in eqn.invars if not isinstance(x, Literal)):
             depend.update(eqn.outvars)
-    return any(x in depend for x in jaxpr.outvars if not isinstance(x, Literal))
+    outputs = jaxpr.outvars[results]
+    return any(x in depend for x in outputs if not isinstance(x, Literal))

@@ -86,12 +86,13 @@ def race(
     random = randomness(problem)
     name = problem.source or problem.name
     settings = settings_of(name, problem, arguments, before, random.seeds_differ)
+    remarks = (*random.remarks, *_repeats(problem, settings.steps), *problem.remarks)
     read = lambda text: entrant(text, steps=settings.steps, schedule=settings.schedule)
     entrants = [read(text) for text in settings.optimizers]
     compiler = partial(Program, at_once=count_of("at_once", at_once), shelf=Shelf())
     watch = Watch() if watch is None else watch
     with store.open(settings, problem):
-        for remark in random.remarks:
+        for remark in remarks:
             watch.remarks(remark)
         sweeps, missing = _turns(problem, entrants, settings, store, watch, compiler)
     return Outcome(
@@ -103,10 +104,27 @@ def race(
         machine=machine(),
         sweeps=tuple(sweeps),
         missing=tuple(missing),
+<<<<<<< HEAD
         remarks=random.remarks,
         schedule=settings.schedule,
         source=problem.source,
+=======
+        remarks=remarks,
+>>>>>>> main
     )
+
+
+def _repeats(problem: Problem, steps: int) -> Iterator[str]:
+    """A remark if the batches repeat."""
+    many = problem.cycle
+    if many is not None and 1 < many < steps:
+        # A loader was read for the steps of the problem, and may have more.
+        more = f" Make the problem with steps={steps} to read more."
+        yield (
+            f"There are {many} different batches for {steps} steps: after step {many} "
+            "they repeat in the same order."
+            f"{more if many >= problem.steps else ''}"
+        )
 
 
 class _Absent(Exception):

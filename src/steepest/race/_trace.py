@@ -10,6 +10,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
+from ._calls import initial
 from ._hoist import LARGE, size, traced
 from ._model import Model, Run
 from ._problem import Data
@@ -33,17 +34,18 @@ class Traced:
     @property
     def bytes_per_param(self) -> float:
         """The size of the optimizer's state."""
-        params = sum(map(size, self._params))
-        return (self.bytes_per_run - params) / max(self.parameters, 1)
+        others = [*self._params, *jax.tree.leaves(self._run.model_state)]
+        own = self.bytes_per_run - sum(map(size, others))
+        return own / max(self.parameters, 1)
 
     @property
     def bytes_per_run(self) -> int:
-        """The size of the params and the state of one run."""
+        """The size of the params and the states of one run."""
         return sum(map(size, self.one))
 
     @cached_property
     def one(self) -> list[jax.ShapeDtypeStruct]:
-        """Shapes and dtypes of the arrays in the params and the state of one run."""
+        """Shapes and dtypes of the arrays in the params and the states of one run."""
         return jax.eval_shape(_bare, self._run)
 
     @cached_property
@@ -119,7 +121,8 @@ class Traced:
     @cached_property
     def _params(self) -> list[jax.ShapeDtypeStruct]:
         key = jax.eval_shape(jax.random.key, np.uint32(0))
-        return jax.tree.leaves(jax.eval_shape(self.model.problem.init, key))
+        begin = lambda key: initial(self.model.problem, key)[0]
+        return jax.tree.leaves(jax.eval_shape(begin, key))
 
     @cached_property
     def _run(self) -> Run:

@@ -9,7 +9,7 @@ from jax.sharding import PartitionSpec as P
 
 import steepest
 
-from ._layouts import EXPLICIT, mesh, on, params, specs
+from ._layouts import AUTO, EXPLICIT, mesh, on, params, specs
 
 
 def where(tree):
@@ -33,8 +33,10 @@ def test_inside_jit_leaves_of_one_shape_may_be_sharded_differently():
     o = jax.device_put(jnp.ones((8, 8)), on(mesh(), None, "y"))
     p = {"q": q, "o": o, "r": jax.device_put(jnp.ones((8, 8)), on(mesh()))}
     tx = steepest.adafactor(1e-3, min_dim_size_to_factor=4, momentum=0.9)
-    state = jax.jit(partial(steepest.init, tx))(p)
-    assert where(state) == specs(steepest.shardings(tx, p))
+    want = specs(steepest.shardings(tx, p))
+    assert where(jax.jit(partial(steepest.init, tx))(p)) == want
+    with jax.set_mesh(mesh()):
+        assert where(jax.jit(partial(steepest.init, tx))(p)) == want
 
 
 def test_inside_jit_values_survive_nan_and_other_dtypes():
@@ -116,6 +118,33 @@ def test_place_with_other_processes():
     assert where(y) == ("x",)
     np.testing.assert_array_equal(jax.random.key_data(k), jax.random.key_data(key))
     assert k.dtype == key.dtype
+
+
+@pytest.mark.parametrize("kind", [AUTO, EXPLICIT])
+def test_offload_is_in_the_memory_of_the_host(kind):
+    tx, p = steepest.offload(steepest.adam(0.1)), params(mesh(kind))
+    its = steepest.shardings(tx, p)
+    states = [steepest.init(tx, p), steepest.place(tx.init(p), its)]
+    states += [jax.jit(lambda p: (steepest.init(tx, p), p))(p)[0]]
+    plain = steepest.place(states[0], steepest.shardings(steepest.adam(0.1), p))
+    states += [steepest.place(plain, its)]
+    for state in states:
+        assert where(state) == specs(its)
+        kinds = jax.tree.map(lambda x: x.sharding.memory_kind, state)
+        assert kinds == jax.tree.map(lambda x: x.memory_kind, its)
+        assert (kinds[0].mu["w"], kinds[0].count) == ("pinned_host", "device")
+    assert plain[0].mu["w"].sharding.memory_kind == "device"
+
+
+def test_place_on_other_devices_and_in_other_memory():
+    """JAX 0.10.2 refuses this for replicated arrays in one `device_put`."""
+    x = jax.device_put(jnp.arange(8.0), on(mesh(), memory_kind="pinned_host"))
+    two = on(jax.make_mesh((2,), ("z",), devices=jax.devices()[:2]))
+    y = steepest.place(x, two.with_memory_kind("device"))
+    assert (y.sharding.memory_kind, len(y.devices())) == ("device", 2)
+    z = steepest.place(y, x.sharding)
+    assert (z.sharding.memory_kind, len(z.devices())) == ("pinned_host", 8)
+    np.testing.assert_array_equal(z, np.arange(8.0))
 
 
 def test_place_names_the_leaf_that_does_not_fit():

@@ -106,6 +106,11 @@ def test_host_memory_is_kept():
     assert (found.mu.memory_kind, found.count.memory_kind) == ("pinned_host", "device")
 
 
+def test_offload_on_one_device():
+    found = steepest.shardings(steepest.offload(steepest.adam(0.1)), jnp.ones(3))[0]
+    assert (found.mu.memory_kind, found.count.memory_kind) == ("pinned_host", "device")
+
+
 def test_unknown_inside_jit(as_users_do):
     tx = steepest.adam(0.1)
     with pytest.raises(

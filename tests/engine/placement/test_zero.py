@@ -148,6 +148,21 @@ def test_updates_return_in_the_sharding_of_the_param(kind):
         assert mu.sharding.is_equivalent_to(on(m, "x", "y"), 2)
 
 
+@KINDS
+@pytest.mark.parametrize("run", ["jit", "eager"])
+def test_factors_are_sharded_between_steps(kind, run):
+    where = on(_mesh(kind))
+    p = {"w": jax.device_put(jnp.eye(8, 16), where)}
+    tx = zero(steepest.shampoo(0.1, frequency=1))
+    state = steepest.init(tx, p)
+    factors = lambda state: state.inner_state.inner_states["shampoo"].inner_state[0]
+    update = jax.jit(tx.update) if run == "jit" else tx.update
+    u, state = update(p, state, p)
+    assert u["w"].sharding.is_equivalent_to(where, 2)
+    found = [x.sharding for x in factors(state).factors["w"]]
+    assert specs(found) == [("data",), ("data",)]
+
+
 def test_the_inner_transformation_gets_parts():
     """Of gradients and params, also if it keeps no state."""
     seen = []

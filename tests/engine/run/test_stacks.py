@@ -11,8 +11,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from steepest.core import Every, gives, Matrix, Rule
 from steepest.engine import lift
-from steepest.engine.run import _stacks
-from steepest.numerics import _xla, zero_count
+from steepest.numerics import zero_count
 
 SHAPES = {"a": (3, 5), "b": (5, 3), "c": (3, 5), "stack": (2, 3, 5), "d": (4, 4)}
 BOTH_WAYS = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
@@ -71,21 +70,6 @@ def test_a_half_leaf_is_computed_wide_and_comes_back():
     assert {x.dtype for x in u.values()} == {jnp.dtype(jnp.bfloat16)}
     for name, cube in _cubes(grads).items():
         np.testing.assert_allclose(np.float32(u[name]), cube, rtol=2**-8, atol=0.1)
-
-
-def test_large_matrices_come_in_several_stacks(monkeypatch):
-    xs = [jnp.ones((4, 8))] * 7 + [None, jnp.ones((8, 4))]
-    assert _stacks.stacks(xs, [None] * 9) == [[0, 1, 2, 3, 4, 5, 6, 8]]
-    monkeypatch.setattr(_xla, "MOST", 3 * 4 * 4 * 8)
-    assert _stacks.stacks(xs, [None] * 9) == [[0, 1, 2], [3, 4], [5, 6], [8]]
-    monkeypatch.setattr(_xla, "MOST", 1)
-    assert len(_stacks.stacks(xs, [None] * 9)) == 8
-
-
-def test_what_differs_is_not_stacked():
-    xs = [jnp.ones((2, 2)), jnp.ones((2, 3)), jnp.ones((2, 2), jnp.float16)]
-    assert _stacks.stacks(xs, [None] * 3) == [[0], [1], [2]]
-    assert _stacks.stacks(xs[:1] * 2, [jnp.float32, None]) == [[0], [1]]
 
 
 @BOTH_WAYS

@@ -7,6 +7,7 @@ A call costs as much as the work on a small leaf: outside `jit` for dispatch, in
 from collections.abc import Hashable, Sequence
 from typing import TypeAlias
 
+import jax
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
@@ -18,7 +19,7 @@ MOST = 8  # leaves per call; with 16, the first call compiles 1.5 times as long
 
 
 def alike(
-    x: Leaf,
+    x: Leaf | jax.ShapeDtypeStruct,
 ) -> tuple[tuple[int, ...], np.dtype, object]:
     """What two leaves must have in common to share a call: shape, dtype, sharding.
 

@@ -9,6 +9,9 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         init as init,
         place as place,
     )
+    from ._restore_as import (
+        restore_as as restore_as,
+    )
     from ._shardings import (
         shardings as shardings,
     )

@@ -9,6 +9,7 @@ from jax.core import Tracer
 from jax.sharding import (
     AbstractMesh,
     AxisType,
+    get_abstract_mesh,
     PartitionSpec,
     reshard,
     Sharding,
@@ -18,7 +19,7 @@ from jaxtyping import Array, PyTree
 from ...core import AnyTransformation, as_inner, OptState, Params
 from ...tree import first_difference, leaf_paths, owner_of
 from ..step import placed_in
-from ._shardings import mesh_of, shardings, typed_init
+from ._shardings import memory_of, mesh_of, shardings, typed_init
 
 
 def init(tx: AnyTransformation, params: Params) -> OptState:
@@ -47,7 +48,8 @@ def init(tx: AnyTransformation, params: Params) -> OptState:
     leaves = jax.tree.leaves(params)
     if any(isinstance(x, Tracer) for x in leaves):
         return _traced(tx, params)
-    if mesh_of("init", params) is None:
+    # In one program, what goes to the host need not be on the device all at once.
+    if mesh_of("init", params) is None and memory_of(tx) is None:
         return tx.init(params)
     where = shardings(tx, params)
     if placed_in(where):  # it reads the shardings of the params, unknown inside `jit`
@@ -106,6 +108,10 @@ def _placed(path: str, x: Any, where: object) -> Any:
             f"sharded as {where}. Pass the shardings for the params that the state is "
             f"for. {error}"
         ) from None
+    kind = where.memory_kind
+    if isinstance(x, jax.Array) and kind and x.sharding.memory_kind != kind:
+        # JAX 0.10.2 cannot move to other devices and another memory at once.
+        x = jax.device_put(x, x.sharding.with_memory_kind(kind))
     here = not isinstance(x, jax.Array) or x.is_fully_addressable
     if where.is_fully_addressable or not here:
         return jax.device_put(x, where)
@@ -123,14 +129,16 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
     state = tx.init(params)
     kinds = {kind for x in leaves for kind in jax.typeof(x).sharding.mesh.axis_types}
     if AxisType.Explicit in kinds:
-        put = lambda x, where: reshard(x, where)
+        put = lambda x, where: reshard(x, where.update(memory_kind=None))
         return jax.tree.map(put, state, shardings(tx, params))
     if AxisType.Manual in kinds:  # inside `shard_map`, an array is one device's
         return state
     # Axis k of each param is sharded over a mesh axis called k. The types of the state
     # then tell which of its axes are which axes of the params.
     names = [str(k) for k in range(max((jnp.ndim(x) for x in leaves), default=0))]
-    mesh = AbstractMesh((1,) * len(names), tuple(names))
+    # The last mesh axis is not used: a mesh inside another must have the same size.
+    size = get_abstract_mesh().size or 1
+    mesh = AbstractMesh((*[1] * len(names), size), (*names, "rest"))
     specs = [PartitionSpec(*names[: jnp.ndim(x)]) for x in leaves]
     types = typed_init(tx, treedef, leaves, specs, mesh)
     rows = jax.tree_util.tree_leaves_with_path(params)
@@ -177,10 +185,12 @@ def _sharded_like(x: Array, like: Array) -> Array:
     """
     if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return x
+    space = jax.typeof(x).memory_space
     like = jnp.real(like)
     positive = like > 0
     never = positive ^ jax.lax.optimization_barrier(positive)
-    return jnp.where(never, like.astype(x.dtype), x)
+    x = jax.device_put(x, jax.memory.Space.Device)  # `offload` moved it to the host
+    return jax.device_put(jnp.where(never, like.astype(x.dtype), x), space)
 
 
 def _is_none(x: object) -> bool:

@@ -7,6 +7,7 @@ every mesh, with explicit axes in place of its own.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -25,7 +26,7 @@ from jaxtyping import PyTree
 
 from ...core import AnyTransformation, as_inner, Params, ShardedLeaf
 from ...tree import owner_of
-from ..step import on_mesh
+from ..step import on_mesh, WrapperInfo
 
 AnyMesh = Mesh | AbstractMesh
 
@@ -35,8 +36,9 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
 
     Memory in the shape of a param has its sharding. Memory of another shape that is
     made from a param, such as the mean of each row, is sharded along the axes that it
-    shares with the param. Everything else is replicated: counts, keys, factors. If the
-    params are on one device, so is the state. No array is made.
+    shares with the param. Everything else is replicated: counts, keys, factors. With
+    `reshard`, factors and bases are sharded along a side. If the params are on one
+    device, so is the state. No array is made.
 
     Use it as the target of a restore, as `out_shardings`, and for `place`.
 
@@ -60,18 +62,34 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     if mesh is None:
         where = [getattr(x, "sharding", None) for x in leaves]
         where = next((x for x in where if x is not None), None) or _default()
-        return jax.tree.map(lambda _: where, jax.eval_shape(tx.init, params))
+        return _shardings_of(tx, _init_shapes(tx, params, where))
     specs = [_spec(x) for x in leaves]
     kinds = {getattr(_known(x), "memory_kind", None) for x in leaves}
     kind = kinds.pop() if len(kinds) == 1 else None
 
     def placed(x: Any) -> NamedSharding:
         # Counts and other scalars are read in every step, so they stay on the device.
-        memory = kind if x.ndim else None
-        return NamedSharding(mesh, _spec(x) or PartitionSpec(), memory_kind=memory)
+        memory = x.sharding.memory_kind or (kind if x.ndim else None)
+        return NamedSharding(mesh, x.sharding.spec, memory_kind=memory)
 
     types = typed_init(tx, treedef, leaves, specs, mesh)
-    return on_mesh(jax.tree.map(placed, types), mesh)
+    put = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed(x))
+    return _shardings_of(tx, on_mesh(jax.tree.map(put, types), mesh))
+
+
+def memory_of(tx: AnyTransformation) -> Any:
+    """The function that moves the shapes of a state to the memory of `tx`, or `None`.
+
+    `offload` has one.
+    """
+    info = getattr(tx, "info", None)
+    return info.memory if isinstance(info, WrapperInfo) else None
+
+
+def _shardings_of(tx: AnyTransformation, state: PyTree) -> PyTree:
+    """The shardings of the shapes of a state, in the memory where `tx` keeps it."""
+    move = memory_of(tx)
+    return jax.tree.map(lambda x: x.sharding, state if move is None else move(state))
 
 
 def mesh_of(name: str, params: Params) -> AnyMesh | None:
@@ -150,9 +168,10 @@ def typed_init(
             for x, spec in zip(map(jax.typeof, leaves), specs, strict=True)
         )
 
+    replicated = NamedSharding(typed, PartitionSpec())
     try:
         with use_abstract_mesh(typed):
-            return jax.eval_shape(tx.init, shapes(typed))
+            return _init_shapes(tx, shapes(typed), replicated)
     except ShardedLeaf:
         raise
     except Exception:
@@ -160,8 +179,30 @@ def typed_init(
         # leaves. If something else is wrong, this raises the same error again.
         plain = AbstractMesh(mesh.axis_sizes, axes)
         with use_abstract_mesh(plain):
-            state = jax.eval_shape(tx.init, shapes(None))
+            state = _init_shapes(tx, shapes(None), replicated)
         return _by_path(state, shapes(typed))
+
+
+def _init_shapes(tx: AnyTransformation, params: Params, rest: Sharding) -> PyTree:
+    """The shapes of a state, with shardings and kinds of memory.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+        rest: for arrays whose type does not tell their sharding.
+    """
+    # `jax.eval_shape` does not tell which arrays are in the memory of the host.
+    traced = jax.jit(partial(tx.init)).trace(params)
+    leaves, treedef = jax.tree.flatten(traced.out_info)
+
+    def leaf(x: Any, type_: Any) -> jax.ShapeDtypeStruct:
+        where = x.sharding or rest
+        if type_.memory_space == jax.memory.Space.Host:
+            where = where.with_memory_kind("pinned_host")
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
+
+    rows = zip(leaves, traced.jaxpr.out_avals, strict=True)
+    return treedef.unflatten([leaf(*row) for row in rows])
 
 
 def _by_path(state: PyTree, params: Params) -> PyTree:
@@ -173,7 +214,8 @@ def _by_path(state: PyTree, params: Params) -> PyTree:
         k = owner_of(path, owners)
         if k is None or rows[k][1].shape != x.shape:
             return x
-        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows[k][1].sharding)
+        where = rows[k][1].sharding.update(memory_kind=x.sharding.memory_kind)
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=where)
 
     return jax.tree_util.tree_map_with_path(leaf, state)
 

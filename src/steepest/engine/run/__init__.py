@@ -5,6 +5,10 @@ import typing as _typing
 from ...core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._grouping import (
+        stack_sizes as stack_sizes,
+        stacks as stacks,
+    )
     from ._plan import (
         counting as counting,
         frozen as frozen,
@@ -17,7 +21,4 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._segments import (
         Link as Link,
-    )
-    from ._stacks import (
-        stacks as stacks,
     )

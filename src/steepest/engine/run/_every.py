@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from ...core import Every, names_of
 from ...numerics import (
-    cond_under_vmap,
+    cond_in,
     divided,
     members,
     most_in_stack,
@@ -247,7 +247,7 @@ def _changing(
         if turns is not None:
             return new(cells, numbers)
         old = lambda cells, numbers: _old(places, cells)
-        return cond_under_vmap(when, new, old, cells, numbers)
+        return cond_in(team, when, new, old, cells, numbers)
 
     def run(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         if len(cells) > 1 and team is None:
@@ -297,7 +297,7 @@ def _in_turn(
 
     # The condition returns a few matrices. If it returned all, XLA would copy them.
     is_turn = turn < len(windows)
-    values = cond_under_vmap(is_turn, new, nothing, turn, cells, numbers)
+    values = cond_in(formula.team, is_turn, new, nothing, turn, cells, numbers)
     changed = _old(formula.places, cells)
     width = len(jax.tree.leaves(values)[0])
     starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
@@ -353,10 +353,18 @@ def _new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
     one = jax.vmap(lambda arrays: _one(part, places, arrays, numbers))
 
     def several(stack: Arrays) -> Arrays:
-        if team is None or len(jax.tree.leaves(stack)[0]) == 1:
+        if team is None:
             return one(stack)
-        (like,) = _old(places, [stack])
-        return divided(team, one, like, stack)
+        named = dict(zip(part.memory, stack, strict=True))
+        names = [part.memory[j] for j in places]
+        like = {name: named[name] for name in names}
+
+        def new(stacks: dict[str, PyTree]) -> dict[str, PyTree]:
+            values = one(tuple(stacks[name] for name in part.memory))
+            return dict(zip(names, values, strict=True))
+
+        results = divided(team, new, like, named)
+        return tuple(results[name] for name in names)
 
     if pieces == 1:
         return several(stack)

@@ -4,85 +4,31 @@ A formula with twenty products compiles to twenty products for a stack of a hund
 matrices, and the stack keeps an accelerator busy, which one small matrix would not.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import prod
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType
 from jaxtyping import Array, PyTree
 
-from ...core import names_of, Real, Rule
+from ...core import names_of, Real
 from ...numerics import (
     divided,
     members,
-    most_in_stack,
     sharded_like,
     Team,
     team_of,
     unknown,
     wide_dtype,
 )
-from ..leaves import alike, decoded, encoded_like, Leaf, mixing, restore, widen
+from ..leaves import decoded, encoded_like, Leaf, mixing, restore, widen
 from ._every import run_every
 from ._formula import COMPILED, Numbers, Part, part_of, result, Row
+from ._grouping import folded_shape, memory_kind, Shape, stacks, wide_shape
 from ._memory import Memory
 from ._per_step import Step
-
-Shape = tuple[int, ...]
-
-
-def stacks(
-    arrays: Sequence[Leaf | None],
-    kinds: Sequence[Hashable],
-    shapes: Sequence[Shape] | None = None,
-    team: Team | None = None,
-) -> list[list[int]]:
-    """The indices of the matrices in each stack.
-
-    Args:
-        arrays: each with two axes or more, or `None` to leave it out. Tall and wide
-            matrices can share a stack.
-        kinds: for each array, what else must be equal in a stack.
-        shapes: for each array, its shape as a stack of matrices; by default its own.
-        team: the devices that share each stack; by default the compiler decides.
-    """
-    if shapes is None:
-        shapes = [() if x is None else x.shape for x in arrays]
-    sizes = [0 if x is None else x.size * x.dtype.itemsize for x in arrays]  # bytes
-    rows: dict[Hashable, list[int]] = {}
-    for k, (x, kind, shape) in enumerate(zip(arrays, kinds, shapes, strict=True)):
-        if x is not None:
-            _, dtype, where = alike(x)
-            explicit = AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
-            alone = explicit and team is None
-            key = _wide_shape(shape), dtype, where, kind, k if alone else None
-            rows.setdefault(key, []).append(k)
-    groups: list[list[int]] = []
-    for row in rows.values():
-        devices = 1 if team is None else team.size
-        most = most_in_stack(max(1, *(sizes[k] for k in row)), devices)
-        for part in [row] if len(row) <= most else _by_shape(row, shapes):
-            pieces = np.array_split(part, _parts(len(part), most))
-            groups += [piece.tolist() for piece in pieces]
-    return groups
-
-
-def _by_shape(row: Sequence[int], of: Sequence[Shape]) -> list[list[int]]:
-    """Separate tall and wide ones: to transpose a large matrix is a pass over it."""
-    shapes = dict.fromkeys(of[k] for k in row)
-    return [[k for k in row if of[k] == shape] for shape in shapes]
-
-
-def _parts(n: int, most: int) -> int:
-    """The number of stacks for `n` matrices.
-
-    Up to twice the least possible number, if that makes the stacks equally large.
-    """
-    least = -(-n // most)
-    return next((k for k in range(least, min(2 * least, n) + 1) if n % k == 0), least)
 
 
 def run_stacks(
@@ -107,10 +53,13 @@ def run_stacks(
     assert matrix is not None
     pairs = enumerate(zip(updates, on, strict=True))
     xs = {k: x for k, (x, selected) in pairs if selected and x is not None}
-    shapes = {k: _folded(rule, x.shape) for k, x in xs.items()}
+    shapes = {k: folded_shape(rule, x.shape) for k, x in xs.items()}
     team = None
     if matrix.reshard and xs:
-        team = team_of(rule.name, matrix.reshard, next(iter(xs.values())))
+        pairs = zip(rule.memory_names, rule.memory.values(), strict=True)
+        sides = (k for k, begin in pairs if "reshard" in names_of(begin).numbers)
+        x = next(iter(xs.values()))
+        team = team_of(rule.name, matrix.reshard, x, frozenset(sides))
     names = rule.memory_names
     start = len(memory.rows[0]) - len(names) if memory.rows else 0
     stored = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in xs}
@@ -161,7 +110,7 @@ def _apply(
         k: _viewed(tuple(rows[k][name] for name in part.memory), xs[k].shape, shapes[k])
         for k in leaves
     }
-    kinds = [(dtypes[k], *_memory_kind(shapes[k], mine[k])) for k in leaves]
+    kinds = [(dtypes[k], *memory_kind(shapes[k], mine[k])) for k in leaves]
     arrays = [xs[k] for k in leaves]
     for group in stacks(arrays, kinds, [shapes[k] for k in leaves], team):
         ks = [leaves[j] for j in group]
@@ -179,25 +128,6 @@ def _viewed(row: Row, shape: Shape, folded: Shape) -> Row:
     """Memory that looks like a leaf with more axes than a matrix, as matrices."""
     view = lambda y: y.reshape(folded) if y.shape == shape else y
     return jax.tree.map(view, row) if len(shape) > len(folded) else row
-
-
-def _folded(rule: Rule, shape: Shape) -> Shape:
-    """The shape of a leaf as a stack of matrices."""
-    fold = None if rule.matrix is None else rule.matrix.fold
-    return shape if fold is None else tuple(fold(shape, **rule.asked_by(fold)))
-
-
-def _memory_kind(shape: Shape, row: Row) -> tuple[Hashable, ...]:
-    """What two matrices must have in common for their memories to share a stack."""
-    if not row:
-        return ()
-    arrays, treedef = jax.tree.flatten(row)
-    # Rows and columns have different memory, so matrices are not transposed. Turning
-    # the memory with them, and exchanging that of the sides, was tried for SOAP: it
-    # compiled as long as before (JAX 0.10.2), and a matrix got other rounding errors in
-    # other company. Memory of a vector has an axis less than that of a single row.
-    kinds = tuple((x.ndim - len(shape), x.dtype) for x in arrays)
-    return shape[-2:], treedef, kinds
 
 
 @lru_cache(maxsize=COMPILED)
@@ -227,11 +157,10 @@ def stacking(
             return [(u.reshape(xs[0].shape), row)]
         many = jax.vmap(one, (0, 0, None))
         x, memory = stack.joined(xs), stack.joined_memory(rows)
-        if team is None:
+        if team is None or len(x) == 1:  # one large matrix is too much for one device
             results = many(x, memory, numbers)
         else:
-            each = lambda x, memory: many(x, memory, numbers)
-            results = divided(team, each, (x, memory), x, memory)
+            results = _in_team(part, many, team, x, memory, numbers)
         return stack.split(results, xs, rows, memory, one_device=team is None)
 
     def run(
@@ -258,7 +187,7 @@ class _Stack:
 
     def __init__(self, shapes: Sequence[Shape]):
         ends = {shape[-2:] for shape in shapes}
-        self.matrix = ends.pop() if len(ends) == 1 else _wide_shape(shapes[0])
+        self.matrix = ends.pop() if len(ends) == 1 else wide_shape(shapes[0])
         self.is_one_matrix = len(shapes) == 1 and len(shapes[0]) == 2
         self._shapes = shapes
         self._sizes = [prod(shape[:-2]) for shape in shapes]  # matrices in each array
@@ -326,6 +255,25 @@ class _Stack:
         return x if shape[-2:] == self.matrix else x.mT
 
 
+def _in_team(
+    part: Part,
+    many: Callable[..., tuple[Array, Row]],
+    team: Team,
+    x: Array,
+    memory: Row,
+    numbers: Numbers,
+) -> tuple[Array, Row]:
+    """`many(x, memory, numbers)`, where each device computes some of the matrices."""
+    stacks = {"g": x, **dict(zip(part.memory, memory, strict=True))}
+
+    def each(stacks: dict[str, PyTree]) -> dict[str, PyTree]:
+        u, new = many(stacks["g"], tuple(stacks[k] for k in part.memory), numbers)
+        return {"g": u, **dict(zip(part.memory, new, strict=True))}
+
+    new = divided(team, each, stacks, stacks)
+    return new["g"], tuple(new[name] for name in part.memory)
+
+
 def _one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array, Row]:
     """The matrix formula for one matrix.
 
@@ -341,9 +289,3 @@ def _one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array
     with mixing([x]):
         u, *new = result(part({"g": x, **wide(old)}, wide(numbers)))
     return u, tuple(part.renewed(old, new).values())
-
-
-def _wide_shape(shape: Shape) -> tuple[int, int]:
-    """The shape (m, n) of a matrix after transposing it to be wide, not tall."""
-    m, n = sorted(shape[-2:])
-    return m, n

@@ -16,6 +16,9 @@ class WrapperInfo(NamedTuple):
     seen: Callable[[Params], Params] | None = None
     # The params -> what else `describe` shows.
     notes: Callable[[Params], Sequence[str]] | None = None
+    # The shapes of a state, with shardings -> the same in the memory where the wrapper
+    # keeps it, if it moves arrays between memories.
+    memory: Callable[[OptState], OptState] | None = None
 
     def inner(self, state: OptState) -> OptState:
         """The state of `tx`, from the state of the wrapper."""

@@ -22,6 +22,8 @@ class Placed:
     mesh: Any = None  # `None` on explicit axes, where arrays know it
     before: Specs = ()  # of each param; empty if not known, or on one device
     after: Specs = ()
+    used: Specs = ()  # of each array of the inner state, during a step
+    kept: Specs = ()  # the same, between steps
 
     def __deepcopy__(self, memo: object) -> "Placed":
         return self

@@ -20,4 +20,3 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Packing as Packing,
         packing as packing,
     )
-    from ._restore_as import restore_as as restore_as

@@ -27,11 +27,13 @@ def describe(optimizer: str, /, *, problem: str = "digits") -> None:
     """
     import jax
 
+    from .._calls import initial
     from ..entrants import transformation_of
     from ..problems import load
 
-    tx = transformation_of(optimizer)
-    params = jax.eval_shape(load(problem).init, jax.random.key(0))
+    tx, known = transformation_of(optimizer), load(problem)
+    begin = lambda key: initial(known, key)[0]
+    params = jax.eval_shape(begin, jax.random.key(0))
     print(visible(str(steepest.describe(tx, params))))
 
 

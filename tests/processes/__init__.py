@@ -1,0 +1,1 @@
+"""Training in two processes with two devices each, saved, and resumed elsewhere."""
