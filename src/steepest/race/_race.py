@@ -104,13 +104,9 @@ def race(
         machine=machine(),
         sweeps=tuple(sweeps),
         missing=tuple(missing),
-<<<<<<< HEAD
-        remarks=random.remarks,
+        remarks=remarks,
         schedule=settings.schedule,
         source=problem.source,
-=======
-        remarks=remarks,
->>>>>>> main
     )
 
 
