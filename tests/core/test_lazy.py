@@ -206,3 +206,13 @@ def test_in_threads_of_this_process():
         made = list(pool.map(lambda rate: steepest.adam(rate), [0.1] * 8))
     assert len({*made}) == 1
     jax.block_until_ready(made[0].update(jnp.ones(2), made[0].init(jnp.ones(2))))
+
+
+def test_a_module_can_be_called():
+    """`steepest.race` is a package and the function of that name."""
+    assert steepest.race is import_module("steepest.race")
+    with pytest.raises(ValueError, match="race: there is no problem 'nosuch'"):
+        steepest.race("nosuch", optimizers=["adam"])
+    assert pickle.loads(pickle.dumps(steepest.race)) is steepest.race
+    race = steepest.race.race
+    assert pickle.loads(pickle.dumps(race)) is race

@@ -13,7 +13,7 @@ import numpy as np
 
 from steepest.race import _disk, _fingerprint, _race, _store, Problem, race
 from steepest.race._sweep import Evaluation
-from steepest.race.report import _report, write_report
+from steepest.race.report import _report, _results, write_report
 
 PROBLEM = Problem(
     init=lambda key: jax.random.normal(key, (3,)),
@@ -192,7 +192,8 @@ def without_training():
         patch.object(_store, "time", _clock),
         patch.object(_store, "race_fingerprint", common),
         patch.object(_store, "optimizer_fingerprint", own),
-        patch.object(_report, "standings", lambda outcome: []),
+        patch.object(_results, "standing_records", lambda outcome: []),
+        patch.object(_results, "recommendation", lambda outcome: None),
         patch.object(_report, "page", lambda outcome: "a page\n"),
         patch.object(_report, "pictures", lambda outcome: {"loss": "a picture\n"}),
     ):

@@ -70,6 +70,32 @@ function touch(doc) {
   return { ...result, tip: tip.hidden ? "" : tip.textContent, right, top };
 }
 
+// The order of the table before and after sorting, and the values under the pointer.
+function use(doc) {
+  const win = doc.defaultView, table = doc.querySelector(".cards table");
+  const names = () => [...table.tBodies[0].rows].map((r) => r.cells[0].textContent.trim());
+  const heads = [...table.querySelectorAll("thead button")];
+  const state = heads.find((b) => b.textContent === "state bytes/param");
+  const result = { before: names() };
+  state.click();
+  result.up = names();
+  state.click();
+  result.down = names();
+  result.sorted = state.closest("th").getAttribute("aria-sort");
+  heads[heads.length - 1].click();
+  result.again = names();
+  doc.dispatchEvent(new win.KeyboardEvent("keydown", { key: "Escape" }));
+  const svg = doc.querySelector("#metric-by-seconds svg.wide");
+  const box = svg.getBoundingClientRect();
+  const at = { clientX: box.left + 120, clientY: box.top + box.height / 2 };
+  svg.dispatchEvent(new win.PointerEvent("pointermove", { bubbles: true, ...at }));
+  result.under = doc.querySelector(".tip").textContent;
+  result.target = svg.querySelectorAll(".target").length;
+  result.files = [...doc.querySelectorAll(".files button")].map((b) => b.textContent);
+  result.copies = doc.querySelectorAll(".copy button").length;
+  return result;
+}
+
 function tell(what) {
   const pre = document.createElement("pre");
   pre.id = "result";

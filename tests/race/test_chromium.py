@@ -64,7 +64,7 @@ def light(browser, tmp_path_factory):
         + """
     addEventListener("load", () => {
       const docs = [...document.querySelectorAll("iframe")].map(f => f.contentDocument);
-      tell({ seen: docs.map(inspect), touched: touch(docs[0]) });
+      tell({ seen: docs.map(inspect), touched: touch(docs[0]), used: use(docs[0]) });
     });
     """
     )
@@ -95,7 +95,7 @@ def test_pictures_are_whole(light, frame):
     """All there, with no text cut off, overlapping or too small to read."""
     (name, width), seen = FRAMES[frame], light[0]["seen"][frame]
     assert seen["width"] == width and seen["scroll"] <= width, "the page scrolls aside"
-    assert seen["pictures"] == (0 if name.startswith("nothing") else 4)
+    assert seen["pictures"] == (0 if name.startswith("nothing") else 5)
     assert seen["empty"] == [] and seen["outside"] == [] and seen["touching"] == []
     assert seen["smallest"] >= 11
 
@@ -141,3 +141,25 @@ def test_marks_tell_their_numbers(light):
     assert touched["hidden"]
     assert re.search(r" at \S+\naccuracy 0\.\d+ ± 0\.\d+", touched["tip"])
     assert touched["right"] <= 1280 and touched["top"] >= 0
+
+
+def test_the_table_can_be_sorted(light):
+    """By any column, in both directions; missing numbers come last."""
+    used = light[0]["used"]
+    assert used["up"][0] == "sgd" and used["up"][-1] == "lbfgs"
+    assert used["down"][0] == "lbfgs" and used["sorted"] == "descending"
+    assert used["again"] == used["before"] and used["before"][0] == "muon"
+
+
+def test_the_pointer_shows_the_values_of_all_lines(light):
+    used = light[0]["used"]
+    lines = used["under"].splitlines()
+    assert re.fullmatch(r"at 0\.\d+", lines[0])
+    assert len(lines) > 5 and all(re.search(r": [\d.e-]+$", x) for x in lines[1:])
+    assert used["target"] == 2, "the target, and the line under the pointer"
+
+
+def test_numbers_and_code_can_be_taken_away(light):
+    used = light[0]["used"]
+    assert used["files"] == ["Download table.csv", "Download results.json"]
+    assert used["copies"] == 2

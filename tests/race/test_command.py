@@ -81,7 +81,7 @@ def test_options_reach_the_race(asked):
 
 def test_omitted_options_default_to_the_problems(asked):
     assert main(["race"]) == 0
-    assert _options(asked) == {"problem": "digits"}
+    assert _options(asked) == {"problem": "small_bytes"}
 
 
 def test_the_command_line_overrides_the_file(asked):
@@ -115,7 +115,7 @@ def test_json_on_stdout_is_alone_there(asked, capsys):
 
 
 def test_every_race_has_a_folder_of_its_own(asked):
-    for wanted in ("digits", "digits-2", "digits-3"):
+    for wanted in ("small_bytes", "small_bytes-2", "small_bytes-3"):
         assert main(["race"]) == 0
         assert asked["folder"] == Path("races", wanted)
         assert asked["folder"].is_dir()  # no other race can use it

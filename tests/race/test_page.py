@@ -1,13 +1,18 @@
 """The table as text, the verdict, and the page around them."""
 
+import gzip
+import json
 import math
 import re
+from base64 import b64decode
 from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+from steepest.race import results
+from steepest.race.report._again import command
 from steepest.race.report._columns import columns, notes, verdict
 from steepest.race.report._numbers import NOTHING, number, seconds
 from steepest.race.report._page import page
@@ -100,14 +105,15 @@ def test_markup_in_names_is_escaped():
         missing=((BAD, BAD),),
     )
     reader = _Reader(page(race))
-    assert [tag for tag, _ in reader.tags].count("script") == 1
+    scripts = [a for tag, a in reader.tags if tag == "script"]
+    assert [a.get("data-file") for a in scripts] == ["table.csv", "results.json", None]
     assert reader.texts.count(BAD) >= 4
 
 
 def test_the_page_can_be_read_aloud():
     reader = _Reader(page_of("digits"))
     pictures = [a for tag, a in reader.tags if tag == "svg" and a.get("role")]
-    assert len(pictures) == 8 and all(a["aria-label"] for a in pictures)
+    assert len(pictures) == 10 and all(a["aria-label"] for a in pictures)
     scopes = [a.get("scope") for tag, a in reader.tags if tag == "th"]
     assert set(scopes) == {"col", "row"}
     assert ("html", {"lang": "en"}) in reader.tags
@@ -167,3 +173,38 @@ def test_everything_is_in_the_page_as_numbers():
     s = race.sweeps[2]
     assert number(float(np.mean(s.metric[3, :, -1]))) in told
     assert "1 diverged" in told
+
+
+def test_the_numbers_are_in_the_page_as_files():
+    packed = re.findall(r'data-file="([^"]+)">([^<]+)<', page_of("digits"))
+    files = {name: gzip.decompress(b64decode(text)).decode() for name, text in packed}
+    full, short = json.loads(results(digits())), json.loads(files["results.json"])
+    assert short["recommendation"] == full["recommendation"]
+    np.testing.assert_allclose(
+        short["sweeps"][2]["metric"][0], full["sweeps"][2]["metric"][0], rtol=1e-5
+    )
+    assert len(files["table.csv"].splitlines()) == 9
+
+
+def test_the_command_to_run_it_again():
+    assert command(digits()) is None, "the problem has no name to load it by"
+    race = outcome(
+        sweep("adamw", rates=(1e-3, 1e-2)),
+        sweep("chain(clip(1.0), adam)", rates=(1e-3, 1e-2), seeds=(0, 1, 2)),
+        source="my_module:problem",
+        schedule="cosine_decay_schedule(rate, steps)",
+    )
+    line = command(race)
+    assert line == (
+        "steepest race my_module:problem --optimizers "
+        "'adamw,chain(clip(1.0), adam)' --learning-rates 1e-3,1e-2 --seeds 3 --steps "
+        "1000 --target 0.95 --schedule 'cosine_decay_schedule(rate, steps)'"
+    )
+    assert line in " ".join(_Reader(page(race)).texts)
+    seeds = replace(race, sweeps=(sweep(seeds=(7,)),))
+    assert " --seeds 7, " in command(seeds)
+
+
+def test_shares_are_shown_by_their_distance_from_1():
+    assert "1 - accuracy, log scale" in page_of("digits")
+    assert "1 - " not in page_of("many decades") + page_of("below zero")

@@ -28,6 +28,7 @@ def test_a_page_numbers_and_pictures(tmp_path):
         "learning-rates.svg",
         "loss-by-seconds.svg",
         "loss-by-steps.svg",
+        "metric-by-seconds.svg",
     }
     assert _strict((page.parent / "results.json").read_text())["problem"] == "digits"
 

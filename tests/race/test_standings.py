@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from steepest.race import Outcome, standings, Sweep
-from steepest.race._significance import holm, welch
+from steepest.race._significance import compare, holm
 from steepest.race.report import columns, notes, verdict
 from steepest.race.report._numbers import seconds
 
@@ -160,6 +160,7 @@ def test_steps_and_seconds_to_the_target():
     # Half of 8, 9 and 8.5 is reached at step 5 from two seeds, and at 10 from one.
     assert a.steps_to_target == pytest.approx((10 + 5 + 5) / 3)
     assert a.seconds_to_target == pytest.approx((1 + 0.5 + 0.5) / 3 / 9)
+    assert a.seconds_spread == pytest.approx(np.std([1, 0.5, 0.5], ddof=1) / 9)
     assert b.steps_to_target is None
 
 
@@ -172,21 +173,37 @@ few = st.lists(st.integers(-50, 50), min_size=2, max_size=6)
 
 
 @given(few, few)
-def test_welchs_test_is_scipys(a, b):
-    p = welch(np.array(a), np.array(b))
-    if np.ptp(a) == np.ptp(b) == 0:
+def test_few_or_other_seeds_are_compared_by_welchs_test(a, b):
+    p, paired = compare(np.array(a[:4]), np.array(b[:4]))
+    assert not paired
+    assert compare(np.array(a), np.array(b), shared=False).paired is False
+    if np.ptp(a[:4]) == np.ptp(b[:4]) == 0:
         assert p == (1.0 if a[0] == b[0] else 0.0)
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # scipy warns about equal numbers
-            expected = stats.ttest_ind(a, b, equal_var=False).pvalue
-        assert p == pytest.approx(expected, rel=1e-3, abs=1e-5)
+            expected = stats.ttest_ind(a[:4], b[:4], equal_var=False).pvalue
+        assert p == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_five_shared_seeds_are_compared_in_pairs():
+    """A seed that is bad for all optimizers hides no difference."""
+    luck = np.array([0.0, 5.0, -3.0, 8.0, 2.0])
+    a, b = luck + 1, luck - [0.0, 0.1, -0.1, 0.2, 0.0]
+    p, paired = compare(a, b)
+    assert p == pytest.approx(stats.ttest_rel(a, b).pvalue) and paired
+    assert compare(a, b).p < 1e-3 and compare(a, b, shared=False).p > 0.5
+    # The p-values of tiny numbers do not underflow.
+    assert compare(1e-200 * a, 1e-200 * b).p == pytest.approx(compare(a, b).p)
+    row = _standings(_sweep("a", [a]), _sweep("b", [b]))[1]
+    assert row.paired and row.verdict == "worse"
 
 
 def test_equal_differences_are_no_proof():
     """One image of 450, from every seed: a paired test would be certain."""
-    a = np.array([0.9911, 0.9933, 0.9956])
-    assert welch(a, a - 1 / 450) > 0.2
+    a = np.array([0.9911, 0.9933, 0.9956, 0.9933, 0.9911])
+    p, paired = compare(a, (a - 1 / 450).astype(np.float32))
+    assert p > 0.05 and not paired
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=6))

@@ -145,6 +145,7 @@ def test_pictures_are_files_of_their_own():
     assert list(result) == [
         "loss-by-steps",
         "loss-by-seconds",
+        "metric-by-seconds",
         "learning-rates",
         "finals",
     ]

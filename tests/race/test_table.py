@@ -81,7 +81,7 @@ def test_a_small_number_among_large_ones_keeps_its_digits():
 
 
 def test_a_narrow_terminal_does_without_what_matters_least():
-    wide, narrow = (_on_a_terminal(digits(), width) for width in (200, 80))
+    wide, narrow = (_on_a_terminal(digits(), width) for width in (240, 80))
     assert LONG in wide and "state bytes/param" in wide
     assert "bytes/param" not in narrow and "vs. the" in narrow
 

@@ -50,7 +50,7 @@ def test_the_rest_is_written_out():
 def test_nothing_gets_into_a_file(tmp_path):
     write_report(_evil(), tmp_path)
     files = sorted(tmp_path.iterdir())
-    assert len(files) == 6
+    assert len(files) == 7
     for path in files:
         text = path.read_bytes().decode()
         assert not OBEYED.search(text), path.name

@@ -21,7 +21,9 @@ modules without a backend.
 
 import ast
 import importlib
+import sys
 from importlib.util import resolve_name
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from ._deprecated import no_attribute
@@ -35,7 +37,10 @@ class Place(NamedTuple):
 
 
 def lazy(
-    door: dict[str, Any], deprecated: str | None = None, first: str | None = None
+    door: dict[str, Any],
+    deprecated: str | None = None,
+    first: str | None = None,
+    call: str | None = None,
 ) -> bool:
     """Make a module import its names on first use; they are then ordinary attributes.
 
@@ -47,8 +52,11 @@ def lazy(
             `if ... _lazy(...):` in its source.
         deprecated: a module whose `__getattr__` knows further names, and warns.
         first: a module to import before any other.
+        call: a function of the module that runs when the module itself is called.
     """
     title = door["__name__"]
+    if call is not None:
+        sys.modules[title].__class__ = _callable_module(call)
     places = _places(door)
 
     def __getattr__(name: str) -> Any:
@@ -77,6 +85,23 @@ def lazy(
     door["__dir__"] = __dir__
     door["__all__"] = sorted(places)  # for `from steepest import *`
     return True
+
+
+def _callable_module(function: str) -> type[ModuleType]:
+    """The class of a module that can be called: `steepest.race(problem)`.
+
+    `import steepest.race` sets `steepest.race` to the module, so a function of the same
+    name could not be reached there.
+    """
+
+    class CallableModule(ModuleType):
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return getattr(self, function)(*args, **kwargs)
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return importlib.import_module, (self.__name__,)
+
+    return CallableModule
 
 
 def _places(door: dict[str, Any]) -> dict[str, Place]:

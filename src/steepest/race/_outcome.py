@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .report import Recommendation
 
 Better = Literal["lower", "higher"]
 Rate = float | None  # `None` for an optimizer that has no learning rate
@@ -102,6 +105,9 @@ class Outcome:
         sweeps: one for each optimizer that ran, in the order requested.
         missing: the optimizers that did not run, each with the reason.
         remarks: peculiarities of the problem, as sentences.
+        schedule: the learning-rate schedule, as for `race`.
+        source: where the problem was loaded from, such as `my_module:problem`; `None`
+            if it was passed as an object.
     """
 
     problem: str
@@ -113,3 +119,32 @@ class Outcome:
     sweeps: tuple[Sweep, ...]
     missing: tuple[tuple[str, str], ...] = ()
     remarks: tuple[str, ...] = ()
+    schedule: str | None = None
+    source: str | None = None
+
+    def recommendation(self) -> "Recommendation | None":
+        """Which optimizer to use, and the second choice; `None` without results.
+
+        `print(outcome.recommendation())` shows the reasons and the code.
+        """
+        from .report import recommendation
+
+        return recommendation(self)
+
+    def to_pandas(self, kind: Literal["standings", "curves"] = "standings") -> Any:
+        """The numbers as a pandas frame; needs pandas.
+
+        Args:
+            kind: `"standings"` has a row for each optimizer, as in the table;
+                `"curves"` a row for each evaluation of each run, with its optimizer,
+                learning rate, seed, step, seconds, loss and metric.
+        """
+        from .report import frame
+
+        return frame(self, kind)
+
+    def _repr_html_(self) -> str:
+        """The recommendation and the table, for notebooks."""
+        from .report import notebook
+
+        return notebook(self)

@@ -26,7 +26,7 @@ from ._store import Nowhere, Store
 from ._sweep import Evaluation, evaluations
 from ._watch import Watch
 from .entrants import Entrant, entrant
-from .problems import load
+from .problems import DEFAULT, load
 
 
 def race(
@@ -51,7 +51,8 @@ def race(
     options default to the problem's.
 
     Args:
-        problem: a `Problem`, or the name of one: `digits`, `my_module:problem`.
+        problem: a `Problem`, or the name of one: `digits`, `my_module:problem`. By
+            default `small_bytes`.
         optimizers: `adamw`, `lookahead(adamw)`, `sgd(momentum=0.9)`. An optimizer
             without a learning rate of its own runs at all `learning_rates`.
         learning_rates: the learning rates to try.
@@ -80,7 +81,7 @@ def race(
     }
     store = Nowhere() if folder is None else Store(Path(folder))
     before = store.settings(resume)
-    source = before.get("problem", "digits") if problem is None else problem
+    source = before.get("problem", DEFAULT) if problem is None else problem
     problem = checked(load(source) if isinstance(source, str) else source)
     random = randomness(problem)
     name = problem.source or problem.name
@@ -104,6 +105,8 @@ def race(
         sweeps=tuple(sweeps),
         missing=tuple(missing),
         remarks=remarks,
+        schedule=settings.schedule,
+        source=problem.source,
     )
 
 

@@ -5,8 +5,9 @@ from typing import Literal
 
 import numpy as np
 
+from ._breadth import Breadth, breadth
 from ._outcome import Better, Outcome, Rate, Sweep
-from ._significance import holm, welch
+from ._significance import compare, holm, Test
 
 Verdict = Literal["best", "no clear difference", "worse", "diverged"]
 LEVEL = 0.05  # significance level
@@ -24,12 +25,17 @@ class Standing:
         metric: the final metric, mean over the seeds.
         spread: its standard deviation over the seeds.
         steps_to_target: mean over the seeds; `None` if one of them never reaches it.
-        seconds_to_target: the same in seconds of one run.
+        seconds_to_target: the same in seconds of one run: the steps times the median
+            time of a step.
+        seconds_spread: its standard deviation over the seeds; NaN with one seed.
+        breadth: the range of good learning rates around the best one; `None` if only
+            one was tried.
         diverged: number of diverged runs, at all learning rates.
         p: p-value of the difference from the best; `None` for the best itself, and with
             fewer than two seeds.
         verdict: the comparison with the best, in words.
         logarithms: whether the test compared logarithms of the metrics.
+        paired: whether the test was paired by seed.
     """
 
     sweep: Sweep
@@ -39,10 +45,13 @@ class Standing:
     spread: float
     steps_to_target: float | None
     seconds_to_target: float | None
+    seconds_spread: float | None
+    breadth: Breadth | None
     diverged: int
     p: float | None = None
     verdict: Verdict = "best"
     logarithms: bool = False
+    paired: bool = False
 
     @property
     def name(self) -> str:
@@ -64,10 +73,11 @@ def standings(outcome: Outcome) -> list[Standing]:
     """A row for each optimizer, best first.
 
     Learning rates are ranked by the final metric, mean over the seeds; those at which a
-    run diverged come last. Welch's test over the seeds, with Holm's correction for the
-    number of comparisons, tests the difference from the best optimizer. If a lower
-    metric is better and all values are positive, it compares logarithms: 1e-9 is much
-    better than 1e-3, though both are close to 0.
+    run diverged come last. A t-test over the seeds, with Holm's correction for the
+    number of comparisons, tests the difference from the best optimizer: paired by seed
+    with five seeds or more, else Welch's. If a lower metric is better and all values
+    are positive, it compares logarithms: 1e-9 is much better than 1e-3, though both are
+    close to 0.
 
     Args:
         outcome: of a race.
@@ -79,8 +89,9 @@ def standings(outcome: Outcome) -> list[Standing]:
         return [replace(row, verdict="diverged") for row in rows]
     first, rest = rows[0], rows[1:]
     rest = [replace(row, logarithms=_by_factors(first, row, better)) for row in rest]
-    pairs = zip(rest, holm([_likely(first, row) for row in rest]), strict=True)
-    return [first, *(_judged(row, p) for row, p in pairs)]
+    tests = [_tested(first, row) for row in rest]
+    trio = zip(rest, tests, holm([test.p for test in tests]), strict=True)
+    return [first, *(_judged(row, test, p) for row, test, p in trio)]
 
 
 def worth(metric: float | np.ndarray, better: Better) -> np.ndarray:
@@ -105,31 +116,35 @@ def standing(sweep: Sweep, better: Better, target: float | None = None) -> Stand
     ends = np.where(sweep.diverged, np.nan, sweep.metric[..., -1])
     means = ends.mean(axis=1)
     place = int(worth(means, better).argmax())
-    several = len(sweep.seeds) > 1
     reached = None if target is None else _reached(sweep, place, better, target)
+    step = sweep.step_seconds
     return Standing(
         sweep=sweep,
         place=place,
         edge=len(sweep.rates) > 1 and place in (0, len(sweep.rates) - 1),
         metric=float(means[place]),
-        spread=float(ends[place].std(ddof=1)) if several else float("nan"),
-        steps_to_target=None if reached is None else reached[0],
-        seconds_to_target=None if reached is None else reached[1],
+        spread=_spread(ends[place]),
+        steps_to_target=None if reached is None else float(reached.mean()),
+        seconds_to_target=None if reached is None else float(reached.mean() * step),
+        seconds_spread=None if reached is None else _spread(reached) * step,
+        breadth=breadth(sweep, place, better),
         diverged=int(sweep.diverged.sum()),
     )
 
 
 def _reached(
     sweep: Sweep, place: int, better: Better, target: float
-) -> tuple[float, float] | None:
-    """Steps and seconds until the first evaluation that reaches the target."""
+) -> np.ndarray | None:
+    """(seeds,), the step of the first evaluation that reaches the target."""
     there = worth(sweep.metric[place], better) >= worth(target, better)
     if not there.any(axis=-1).all():
         return None
-    first = there.argmax(axis=-1)
-    steps = np.asarray(sweep.steps)[first].mean()
-    seconds = np.asarray(sweep.seconds)[first].mean() / sweep.runs
-    return float(steps), float(seconds)
+    return np.asarray(sweep.steps)[there.argmax(axis=-1)]
+
+
+def _spread(values: np.ndarray) -> float:
+    """The standard deviation; NaN for a single value."""
+    return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
 
 
 def _by_factors(first: Standing, other: Standing, better: Better) -> bool:
@@ -137,16 +152,18 @@ def _by_factors(first: Standing, other: Standing, better: Better) -> bool:
     return better == "lower" and bool(min(*first.ends, *other.ends) > 0)
 
 
-def _likely(first: Standing, other: Standing) -> float | None:
-    """The p-value of their difference."""
+def _tested(first: Standing, other: Standing) -> Test:
+    """The test of their difference."""
     a, b = first.ends, other.ends
     if other.logarithms:
         a, b = np.log(a), np.log(b)
-    return welch(a, b)
+    return compare(a, b, shared=first.sweep.seeds == other.sweep.seeds)
 
 
-def _judged(row: Standing, p: float | None) -> Standing:
+def _judged(row: Standing, test: Test, p: float | None) -> Standing:
+    """The row with its test and the corrected p-value."""
     if np.isnan(row.metric):
         return replace(row, verdict="diverged")
     clear = p is not None and p < LEVEL
-    return replace(row, p=p, verdict="worse" if clear else "no clear difference")
+    verdict = "worse" if clear else "no clear difference"
+    return replace(row, p=p, paired=test.paired, verdict=verdict)

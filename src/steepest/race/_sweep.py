@@ -58,8 +58,9 @@ def evaluations(program: Program, begun: Begun | None = None) -> Iterator[Evalua
     """Run an optimizer and yield an evaluation every few steps.
 
     Only steps are timed: the overhead of an evaluation is measured without any steps,
-    and subtracted. If memory runs out before the first evaluation, half as many runs
-    are tried at once.
+    and subtracted. One step is taken beforehand and discarded, because the first steps
+    of a program are slow: in a tiny race they took most of the time. If memory runs out
+    before the first evaluation, half as many runs are tried at once.
 
     Args:
         program: the program that runs them.
@@ -87,6 +88,7 @@ def evaluations(program: Program, begun: Begun | None = None) -> Iterator[Evalua
 def _evaluations(
     program: Program, compiling: float, begun: Begun | None
 ) -> Iterator[Evaluation]:
+    program.go_on(program.empty(), 0, 1, fresh=True)  # warm up
     if begun is not None:
         sweep, runs = begun.sweep, program.load(begun.saved)
         metric = sweep.metric[..., 0]

@@ -5,6 +5,7 @@ import typing as _typing
 from steepest.core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._code import code_of as code_of, number_code as number_code
     from ._expressions import (
         entrant as entrant,
         schedule_of as schedule_of,

@@ -92,6 +92,11 @@ class Known:
         part = self.maker.__name__.startswith("scale_by_")
         return bool(rates) and not part and set(self._required) <= {"learning_rate"}
 
+    @property
+    def usual(self) -> Mapping[str, object]:
+        """Values for arguments that were omitted, by name."""
+        return _USUAL.get(self.name, {})
+
     @cached_property
     def takes(self) -> tuple[str, ...]:
         """The names of its arguments."""
@@ -127,7 +132,7 @@ class Known:
             parameter = self._signature.parameters[name]
             for one in x if parameter.kind is parameter.VAR_POSITIONAL else [x]:
                 self._check(parameter, one)
-        for name, x in _USUAL.get(self.name, {}).items():
+        for name, x in self.usual.items():
             bound.arguments.setdefault(name, x)
         return bound
 
@@ -168,13 +173,12 @@ class Known:
     @property
     def _required(self) -> list[str]:
         """The names of the arguments that have no default."""
-        usual = _USUAL.get(self.name, {})
         return [
             p.name
             for p in self._signature.parameters.values()
             if p.default is p.empty
             and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-            and p.name not in usual
+            and p.name not in self.usual
         ]
 
     def _check(self, parameter: inspect.Parameter, x: object) -> None:

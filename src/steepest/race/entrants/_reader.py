@@ -62,9 +62,9 @@ class Reader:
             case ast.Name() if node.id in self.names:
                 return self.names[node.id]()
             case ast.Name() | ast.Attribute():
-                return self._called(node, self._known(node), [], {})
+                return self._called(node, self.known(node), [], {})
             case ast.Call():
-                known = self._known(node.func)
+                known = self.known(node.func)
                 args = [self.read(x) for x in node.args]
                 return self._called(node, known, args, self._named(node, known))
             case _:
@@ -94,8 +94,12 @@ class Reader:
             raise self.line.error("this is complex, expected a real number.", node)
         return value
 
-    def _known(self, node: ast.AST) -> Known:
-        """The function with a name, which may have dots."""
+    def known(self, node: ast.AST) -> Known:
+        """The function with a name, which may have dots.
+
+        Args:
+            node: the name.
+        """
         parts: list[str] = []
         inner = node
         while isinstance(inner, ast.Attribute):

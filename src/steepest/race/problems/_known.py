@@ -3,13 +3,15 @@
 from collections.abc import Callable
 
 from .._problem import Problem
-from ._bytes import bytes_
+from ._bytes import bytes_, small_bytes
 from ._digits import digits
 from ._hebbian import hebbian
 from ._least_squares import least_squares
 from ._rosenbrock import rosenbrock
 
+DEFAULT = "small_bytes"
 EMBEDDED: dict[str, Callable[[], Problem]] = {
+    "small_bytes": small_bytes,
     "digits": digits,
     "bytes": bytes_,
     "rosenbrock": rosenbrock,
@@ -22,6 +24,6 @@ def known() -> dict[str, str]:
     """The names of the built-in problems, with one line about each.
 
     >>> list(known())
-    ['digits', 'bytes', 'rosenbrock', 'least_squares', 'hebbian']
+    ['small_bytes', 'digits', 'bytes', 'rosenbrock', 'least_squares', 'hebbian']
     """
     return {name: (f.__doc__ or "").splitlines()[0] for name, f in EMBEDDED.items()}

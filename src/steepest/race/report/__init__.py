@@ -5,7 +5,13 @@ import typing as _typing
 from steepest.core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._advice import (
+        Choice as Choice,
+        Recommendation as Recommendation,
+        recommendation as recommendation,
+    )
     from ._columns import columns as columns, notes as notes, verdict as verdict
+    from ._notebook import frame as frame, notebook as notebook
     from ._numbers import (
         at_rate as at_rate,
         count as count,
@@ -16,7 +22,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._pictures import pictures as pictures
     from ._plot import PlotLayout as PlotLayout
     from ._range_test import range_test_picture as range_test_picture
-    from ._report import results as results, write_report as write_report
+    from ._report import write_report as write_report
+    from ._results import results as results
     from ._schedule import (
         guessed_steps as guessed_steps,
         schedule_picture as schedule_picture,

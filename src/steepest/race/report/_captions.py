@@ -1,7 +1,12 @@
 """Captions of the plots, and how to read the numbers."""
 
+from .._breadth import TOLERANCE
+from .._choice import MARGIN
 from .._outcome import Outcome
 from .._standings import LEVEL, standings
+from ._curves import is_share
+
+_PART = f"{100 * TOLERANCE:.0f}%"
 
 
 def captions(outcome: Outcome) -> dict[str, str]:
@@ -12,6 +17,7 @@ def captions(outcome: Outcome) -> dict[str, str]:
     """
     lost = any(row.verdict == "diverged" for row in standings(outcome))
     gone = " A cross marks where a run diverged." if lost else ""
+    share = is_share(outcome)
     range_ = "range over the seeds"
     bar = range_ if outcome.better == "lower" else "standard deviation"
     return {
@@ -19,6 +25,10 @@ def captions(outcome: Outcome) -> dict[str, str]:
         f"mean over the seeds, the band the {range_}.{gone}",
         "loss-by-seconds": "The same runs against time. Here an expensive step has to "
         "pay off.",
+        "metric-by-seconds": f"The {outcome.measure} against time"
+        + (", and the target" if outcome.target is not None else "")
+        + "."
+        + (" The axis shows the distance from 1." if share else ""),
         "learning-rates": f"The final {outcome.measure} at every learning rate tried. "
         "A large open marker is the best one. A flat line means that the exact choice "
         f"matters little. The band is the {range_}. Crosses mark learning rates at "
@@ -43,22 +53,47 @@ def reading(outcome: Outcome) -> list[str]:
         "every number is slightly optimistic. The bias is the same for all optimizers "
         "that tried the same number of learning rates.",
         "For each seed, all optimizers started from the same params and saw the same "
-        "batches. Differences are tested over the seeds by Welch's test, with Holm's "
-        "correction for the number of comparisons. An optimizer is called worse if "
-        f"p < {LEVEL}."
+        f"batches. {_test(outcome)}, with Holm's correction for the number of "
+        f"comparisons. An optimizer is called worse if p < {LEVEL}."
         + (
             " Logarithms are compared if all values are positive."
             if outcome.better == "lower"
             else ""
         ),
+        "The recommendation weighs quality first: candidates are the best optimizer "
+        "and those without a clear difference from it whose mean lags behind by at "
+        f"most {_PART} of the way from the initial {outcome.measure} to the best. "
+        "Among them the cheapest wins: by time to target, then time per step, then "
+        "size of the state, then the range of good learning rates. A cost decides only "
+        f"if it differs by more than {100 * MARGIN:.0f}%, and by more than its spread.",
+        "Good rates: the factor between the highest and the lowest learning rate at "
+        f"which the final {outcome.measure} lags behind that of the best rate by at "
+        f"most {_PART} of the way from its initial value, interpolated between the "
+        "rates tried. ≥ means that the range reaches the lowest or highest rate tried.",
         "No clear difference does not mean equal: with few seeds, only large "
         "differences can be distinguished from chance. More seeds help.",
         "A learning rate at which any run diverged cannot be the best one.",
     ]
     if outcome.target is not None:
         notes.append(
-            f"The target is {outcome.measure} {outcome.target:g}. Steps and time to "
-            "target are means over the seeds; a dash means that a seed never reached "
-            "it."
+            f"The target is {outcome.measure} {outcome.target:g}. Steps to target are "
+            "the mean over the seeds; a dash means that a seed never reached it. The "
+            "time to target is the number of steps times the time per step, ± the "
+            "standard deviation over the seeds."
         )
     return notes
+
+
+def _test(outcome: Outcome) -> str:
+    """The tests that were used, in words."""
+    rows = [row for row in standings(outcome) if row.p is not None]
+    paired = [row.paired for row in rows]
+    over = "Differences are tested over the seeds by"
+    if all(paired) and paired:
+        return f"{over} a t-test, paired by seed"
+    if any(paired):
+        return (
+            f"{over} a t-test, paired by seed, or by Welch's test where all paired "
+            "differences are equal"
+        )
+    return f"{over} Welch's test"

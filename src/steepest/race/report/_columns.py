@@ -6,6 +6,7 @@ import numpy as np
 
 from .._outcome import Outcome
 from .._standings import Standing, standings
+from ._advice import breadth_text
 from ._numbers import (
     at_rate,
     chance,
@@ -36,6 +37,33 @@ def columns(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
     table = _table(outcome)
     rows = [[cell(row) for _, cell in table] for row in standings(outcome)]
     return [header for header, _ in table], rows
+
+
+def sort_keys(outcome: Outcome) -> list[list[float]]:
+    """Numbers to sort the table by, in the order of `columns`; NaN comes last.
+
+    Args:
+        outcome: of a race.
+    """
+    nan = float("nan")
+    known = lambda x: nan if x is None else float(x)
+    table: list[list[float]] = []
+    for place, row in enumerate(standings(outcome)):
+        reached = [known(row.steps_to_target), known(row.seconds_to_target)]
+        table.append(
+            [
+                float(place),
+                known(None if np.isnan(row.metric) else row.rate),
+                row.metric,
+                *(reached if outcome.target is not None else []),
+                row.sweep.step_seconds,
+                row.sweep.bytes_per_param,
+                known(row.breadth and row.breadth.factor),
+                float(row.diverged),
+                float(place),
+            ]
+        )
+    return table
 
 
 def verdict(outcome: Outcome) -> str:
@@ -137,7 +165,7 @@ def final(outcome: Outcome) -> Callable[[Standing], str]:
 def _table(outcome: Outcome) -> list[Column]:
     reached: list[Column] = [
         ("steps to target", lambda row: count(row.steps_to_target)),
-        ("time to target", lambda row: seconds(row.seconds_to_target)),
+        ("time to target", _time),
     ]
     return [
         ("optimizer", _name),
@@ -146,9 +174,14 @@ def _table(outcome: Outcome) -> list[Column]:
         *(reached if outcome.target is not None else []),
         ("time per step", _step),
         ("state bytes/param", lambda row: f"{row.sweep.bytes_per_param:.3g}"),
+        ("good rates", lambda row: breadth_text(row.breadth)),
         ("diverged runs", lambda row: f"{row.diverged} of {row.sweep.runs}"),
         ("vs. the best", difference),
     ]
+
+
+def _time(row: Standing) -> str:
+    return seconds(row.seconds_to_target, row.seconds_spread)
 
 
 def _step(row: Standing) -> str:

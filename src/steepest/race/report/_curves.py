@@ -1,4 +1,4 @@
-"""The plots of the training loss against steps or seconds."""
+"""The plots of the loss or the metric against steps or seconds."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,23 +9,26 @@ from .._outcome import Outcome
 from .._standings import Standing
 from ._labels import Label, names
 from ._numbers import at_rate, count, Number, number, seconds
-from ._picture import Picture
-from ._plot import axes, Box, cut, keyed, PlotLayout, room, tall, titled, TOP
+from ._picture import Hover, Picture, Points
+from ._plot import axes, Box, cut, keyed, PlotLayout, room, tall, target, titled, TOP
 from ._scales import fit, Scale
 from ._svg import band, cross, line, mark, series
 
 Along = Literal["steps", "seconds"]
+What = Literal["loss", "metric"]
+_NEAR_ONE = 0.9  # from this best value on, a share is shown by its distance from 1
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """The loss of an optimizer at its best learning rate, while it is finite."""
+    """The values of an optimizer at its best learning rate, while they are finite."""
 
     key: int
     row: Standing
     at: np.ndarray  # steps or seconds
-    loss: np.ndarray  # (seeds, times)
+    loss: np.ndarray  # (seeds, times), or another value
     whole: bool  # whether it never diverged
+    called: str  # the value
 
     @property
     def tip(self) -> str:
@@ -37,14 +40,16 @@ class _Curve:
         steps, took = sweep.steps[last], sweep.seconds[last] / sweep.runs
         low, high = (number(float(f(self.loss[:, last]))) for f in (np.min, np.max))
         return (
-            f"{head}\nloss {number(float(mean[last]))} ({low} to {high})\n"
+            f"{head}\n{self.called} {number(float(mean[last]))} ({low} to {high})\n"
             f"after {count(steps)} steps, {seconds(took)}"
             + ("" if self.whole else "\nthen it diverged")
         )
 
 
-def curves(outcome: Outcome, layout: PlotLayout, along: Along) -> Picture:
-    """Plot the loss of every optimizer at its best learning rate.
+def curves(
+    outcome: Outcome, layout: PlotLayout, along: Along, what: What = "loss"
+) -> Picture:
+    """Plot the loss or the metric of every optimizer at its best learning rate.
 
     The line is the mean over the seeds, the band the range over the seeds.
 
@@ -52,18 +57,24 @@ def curves(outcome: Outcome, layout: PlotLayout, along: Along) -> Picture:
         outcome: of a race.
         layout: its size.
         along: the horizontal axis.
+        what: the vertical axis.
     """
-    lines = [_curve(key, row, along) for key, row in keyed(outcome)]
+    error, called = False, "training loss"
+    if what == "metric":
+        error = is_share(outcome)
+        called = f"1 - {outcome.measure}" if error else outcome.measure
+    lines = [_curve(key, row, along, called, error) for key, row in keyed(outcome)]
     # A diverging loss may become huge first: it must not make all others flat.
     drawn = [c for c in lines if c.whole] or lines
     bottom = TOP + tall(layout, len(lines))
-    values = (v for c in drawn for v in c.loss.flat)
-    y = fit(values, bottom, TOP, log=True)
+    values = [float(v) for c in drawn for v in c.loss.flat]
+    goal = _goal(outcome, error) if what == "metric" else None
+    y = fit(values if goal is None else [*values, goal], bottom, TOP, log=True)
     up = y.ticks(7 if layout.gutter else 6)
     box = room(layout, up, len(lines))
     x = _across(lines, box)
     across = x.ticks(8 if layout.gutter else 5)
-    titles = titled(_AXES[along], x), titled("training loss", y)
+    titles = titled(_AXES[along], x), titled(called, y)
     frame = axes(
         box, [(x(v), t) for v, t in across], [(y(v), t) for v, t in up], titles
     )
@@ -71,15 +82,41 @@ def curves(outcome: Outcome, layout: PlotLayout, along: Along) -> Picture:
     paths = [_lines(c, x, y) for c in reversed(lines)]
     ends = [_end(c, x, y) for c in reversed(lines)]
     legend, height = names(box, [_label(c, x, y, box) for c in lines])
+    title = "Loss" if what == "loss" else outcome.measure[:1].upper()
+    title += "" if what == "loss" else outcome.measure[1:]
     return Picture(
-        f"loss-by-{along}",
-        f"Loss against {along}",
-        f"The training loss of {len(lines)} optimizers, each at its best learning "
+        f"{what}-by-{along}",
+        f"{title} against {along}",
+        f"The {called} of {len(lines)} optimizers, each at its best learning "
         "rate. The numbers are in the table.",
         layout.width,
         height,
-        frame + cut(box, *paths) + "".join(ends) + legend,
+        frame + target(goal, box, y) + cut(box, *paths) + "".join(ends) + legend,
+        Hover(box, x, [_points(c) for c in lines]),
     )
+
+
+def is_share(outcome: Outcome) -> bool:
+    """Whether to show the distance from 1: 0.99 is twice as good as 0.98.
+
+    Args:
+        outcome: of a race.
+    """
+    values = [v for s in outcome.sweeps for v in s.metric.flat if np.isfinite(v)]
+    if outcome.better == "lower" or not values or min(values) < 0:
+        return False
+    return bool(_NEAR_ONE <= max(values) <= 1)
+
+
+def _goal(outcome: Outcome, error: bool) -> float | None:
+    return outcome.target if outcome.target is None or not error else 1 - outcome.target
+
+
+def _points(curve: _Curve) -> Points:
+    """The mean of a curve at every evaluation, for the tooltip."""
+    pairs = zip(curve.at.tolist(), curve.loss.mean(axis=0).tolist(), strict=True)
+    short = lambda v: float(f"{v:.4g}")
+    return curve.key, curve.row.name, [(short(a), short(b)) for a, b in pairs]
 
 
 def _across(lines: list[_Curve], box: Box) -> Scale:
@@ -96,15 +133,17 @@ _QUICK = 12  # times shorter: on a linear axis such curves look vertical
 _AXES = {"steps": "steps", "seconds": "seconds per run"}
 
 
-def _curve(key: int, row: Standing, along: Along) -> _Curve:
+def _curve(key: int, row: Standing, along: Along, called: str, error: bool) -> _Curve:
     sweep = row.sweep
-    loss = np.asarray(sweep.loss[row.place], np.float64)
+    values = sweep.loss if called == "training loss" else sweep.metric
+    loss = np.asarray(values[row.place], np.float64)
+    loss = 1 - loss if error else loss
     good = np.asarray(np.isfinite(loss).all(axis=0))
     stop = len(good) if good.all() else int(good.argmin())
     at = np.asarray(sweep.steps if along == "steps" else sweep.seconds, np.float64)
     at = at / (1 if along == "steps" else sweep.runs)
     whole = stop == len(good) and not np.isnan(row.metric)
-    return _Curve(key, row, at[:stop], loss[:, :stop], whole)
+    return _Curve(key, row, at[:stop], loss[:, :stop], whole, called)
 
 
 def _lines(curve: _Curve, x: Scale, y: Scale) -> str:

@@ -1,19 +1,26 @@
 """The HTML report of a race: one self-contained page."""
 
+import gzip
+from base64 import b64encode
 from pathlib import Path
 
 import numpy as np
 
 from .._outcome import Outcome, Sweep
+from ._advice import recommendation
+from ._again import command
 from ._captions import captions, reading
-from ._columns import columns, notes, verdict
+from ._columns import columns, notes, sort_keys, verdict
 from ._markup import tag, words
 from ._numbers import count, listed, number, rate, seconds
 from ._picture import Picture, STYLE
 from ._pictures import drawn
 from ._plot import keyed, NARROW, WIDE
+from ._records import as_csv, standing_records
+from ._results import results
 from ._svg import mark, series
 
+_DIGITS = 6  # of the numbers in the page; the file results.json has all
 _HERE = Path(__file__).parent
 _CSS = STYLE + (_HERE / "page.css").read_text("utf-8")
 _JS = (_HERE / "page.js").read_text("utf-8")
@@ -67,9 +74,36 @@ def _header(outcome: Outcome) -> str:
         tag("p", "Optimizer race", class_="over"),
         tag("h1", words(outcome.problem)),
         tag("p", words(outcome.about), class_="about"),
-        tag("p", words(verdict(outcome)), class_="verdict"),
+        _advice(outcome),
         _list("facts", facts) if sweeps else "",
     )
+
+
+def _advice(outcome: Outcome) -> str:
+    """Which optimizer to use, with the code; the verdict if there is none."""
+    advice = recommendation(outcome)
+    if advice is None:
+        return tag("p", words(verdict(outcome)), class_="verdict")
+    first, second = advice.first, advice.second
+    parts = [
+        tag("h2", words(f"Use {first.title}")),
+        tag("p", words(_capital(first.why))),
+        _code(first.line),
+    ]
+    if second is not None:
+        parts.append(tag("h3", words(f"Second choice: {second.title}")))
+        parts.append(tag("p", words(_capital(second.why)), class_="small"))
+        parts.append(_code(second.line))
+    return tag("section", *parts, class_="use")
+
+
+def _code(line: str) -> str:
+    """A line of code, to which the script adds a button that copies it."""
+    return tag("pre", tag("code", words(line)), class_="copy") if line else ""
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _table(outcome: Outcome) -> str:
@@ -77,12 +111,15 @@ def _table(outcome: Outcome) -> str:
     # Explicit roles: on a phone the CSS shows each row as a card, not as a table row.
     top = [tag("th", words(h), scope="col", role="columnheader") for h in headers]
     body = []
-    for (key, _), texts in zip(keyed(outcome), rows, strict=True):
+    triples = zip(keyed(outcome), rows, sort_keys(outcome), strict=True)
+    for (key, _), texts, sort in triples:
         name = _sign(key) + words(texts[0])
         cells = [tag("th", name, scope="row", role="rowheader")]
-        for header, text in zip(headers[1:], texts[1:], strict=True):
+        for header, text, v in zip(headers[1:], texts[1:], sort[1:], strict=True):
             unbroken = words(text).replace(" = ", "&nbsp;=&nbsp;")
-            cells.append(tag("td", unbroken, role="cell", data_label=header))
+            known = None if np.isnan(v) else repr(v)
+            told = {"data_label": header, "data_v": known}
+            cells.append(tag("td", unbroken, role="cell", **told))
         body.append(tag("tr", *cells, role="row", data_s=str(key)))
     table = tag(
         "table",
@@ -99,6 +136,7 @@ def _table(outcome: Outcome) -> str:
     return tag(
         "section",
         tag("h2", "Ranking"),
+        tag("p", words(verdict(outcome))),
         tag("p", words(explained), class_="small"),
         tag("div", table, class_="scroll cards"),
     )
@@ -150,9 +188,24 @@ def _settings(outcome: Outcome) -> str:
         "compile time": listed(compiling, len(compiling)) or "none",
     }
     inside = [tag("h2", "Settings"), _list("settings", facts)]
+    again = command(outcome)
+    if again is not None:
+        inside += [tag("p", "To run it again:", class_="again"), _code(again)]
     if outcome.sweeps:
-        inside.append(_everything(outcome))
+        inside += [_everything(outcome), _downloads(outcome)]
     return tag("section", *inside)
+
+
+def _downloads(outcome: Outcome) -> str:
+    """The numbers as files, inside the page; the script offers them."""
+    table = as_csv(standing_records(outcome))
+    files = {"table.csv": table, "results.json": results(outcome, _DIGITS)}
+    parts = []
+    for name, text in files.items():
+        packed = b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+        kind = {"type": "application/octet-stream", "data_file": name}
+        parts.append(tag("script", packed, **kind))
+    return tag("p", *parts, class_="files", hidden="")
 
 
 def _everything(outcome: Outcome) -> str:

@@ -1,12 +1,44 @@
 """A finished plot, for a page or as a file."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from ._markup import coordinate, tag, words
 from ._numbers import Number
+from ._plot import Box
+from ._scales import Scale
 
 STYLE = Path(__file__).with_name("picture.css").read_text("utf-8")
+
+
+Points = tuple[int, str, list[tuple[float, float]]]  # key, name, and x and y values
+
+
+@dataclass(frozen=True)
+class Hover:
+    """What a plot tells about the place under the pointer.
+
+    Attributes:
+        box: the plot area.
+        x: the horizontal axis.
+        lines: the values of each line.
+    """
+
+    box: Box
+    x: Scale
+    lines: list[Points]
+
+    def to_json(self, lines: bool) -> str:
+        """The data for the script of the page.
+
+        Args:
+            lines: whether to include the lines; the narrow plot shares the wide one's.
+        """
+        x = [self.x.low, self.x.high, self.x.start, self.x.end, self.x.log]
+        data = {"x": x, "y": [self.box.top, self.box.bottom]}
+        more = {"lines": self.lines} if lines else {}
+        return json.dumps({**data, **more}, separators=(",", ":"))
 
 
 @dataclass(frozen=True)
@@ -20,6 +52,7 @@ class Picture:
         width: in pixels.
         height: in pixels.
         body: the SVG markup inside it.
+        hover: what it tells about the place under the pointer.
     """
 
     name: str
@@ -28,6 +61,7 @@ class Picture:
     width: Number
     height: Number
     body: str
+    hover: Hover | None = None
 
     def inline(self, kind: str) -> str:
         """The SVG element for a page, which provides the style.
@@ -35,7 +69,8 @@ class Picture:
         Args:
             kind: a CSS class.
         """
-        return self._svg(self.body, class_=f"picture {kind}")
+        hover = None if self.hover is None else self.hover.to_json(kind == "wide")
+        return self._svg(self.body, class_=f"picture {kind}", data_hover=hover)
 
     def alone(self) -> str:
         """A standalone SVG file."""
@@ -52,7 +87,7 @@ class Picture:
             height=self.height,
         )
 
-    def _svg(self, *inside: str, **attributes: str | Number) -> str:
+    def _svg(self, *inside: str, **attributes: str | Number | None) -> str:
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
         label = f"{self.title}. {self.says}"
         return tag(

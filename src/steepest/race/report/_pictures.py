@@ -27,6 +27,7 @@ def drawn(outcome: Outcome, layout: PlotLayout) -> list[Picture]:
     return [
         curves(outcome, layout, "steps"),
         curves(outcome, layout, "seconds"),
+        curves(outcome, layout, "seconds", "metric"),
         sensitivity(outcome, layout),
         finals(outcome, layout),
     ]

@@ -108,6 +108,23 @@ def axes(
     return "".join(parts)
 
 
+def target(value: Number | None, box: Box, y: Scale) -> str:
+    """Draw the target of the race; nothing without one, or if it is off the axis.
+
+    Args:
+        value: the target.
+        box: the plot area.
+        y: the vertical axis.
+    """
+    if value is None or not y.low <= value <= y.high:
+        return ""
+    height = y(value)
+    where = {"text_anchor": "end", "class_": "soft halo"}
+    return rule(box.left, height, box.right, height, "target") + text(
+        "target", box.right - 4, height - 5, **where
+    )
+
+
 def titled(what: str, scale: Scale) -> str:
     """The title of an axis.
 

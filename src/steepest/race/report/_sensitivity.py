@@ -10,7 +10,19 @@ from ._labels import Label, names
 from ._markup import tag
 from ._numbers import Number, number, rate
 from ._picture import Picture
-from ._plot import apart, axes, Box, cut, keyed, PlotLayout, room, tall, titled, TOP
+from ._plot import (
+    apart,
+    axes,
+    Box,
+    cut,
+    keyed,
+    PlotLayout,
+    room,
+    tall,
+    target,
+    titled,
+    TOP,
+)
 from ._scales import fit, logarithmic, Scale
 from ._svg import band, cross, line, mark, rule, series, text
 
@@ -46,7 +58,7 @@ def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
     titles = "learning rate, log scale", titled(f"final {outcome.measure}", y)
     parts = [
         axes(box, _rates(tried, x), [(y(v), name) for v, name in up], titles),
-        _target(outcome, box, y),
+        target(outcome.target, box, y),
         _lane(gone, box, lane, low, x),
     ]
     for key, row in reversed(rows):
@@ -78,16 +90,6 @@ def _rates(tried: Sequence[Number], x: Scale) -> list[tuple[Number, str]]:
     """Labels of the learning rates that fit; powers of ten take precedence."""
     odd = lambda r: abs(np.log10(r) - round(np.log10(r))) > 1e-6
     return apart([(x(r), rate(r)) for r in sorted(tried, key=odd)])
-
-
-def _target(outcome: Outcome, box: Box, y: Scale) -> str:
-    if outcome.target is None or not y.low <= outcome.target <= y.high:
-        return ""
-    height = y(outcome.target)
-    where = {"text_anchor": "end", "class_": "soft halo"}
-    return rule(box.left, height, box.right, height, "target") + text(
-        "target", box.right - 4, height - 5, **where
-    )
 
 
 def _lane(

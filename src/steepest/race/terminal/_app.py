@@ -53,7 +53,7 @@ def race(
 
     Args:
         problem: a name listed by `steepest problems`, or your own:
-            `my_module:problem`. Default: `digits`.
+            `my_module:problem`. Default: `small_bytes`; `digits` is a quick look.
         optimizers: for example `adamw,muon,"lookahead(adamw)"`. `steepest optimizers`
             lists all names.
         learning_rates: a list such as `1e-4,1e-3,1e-2`, or a geometric grid:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from .. import _disk
+from ..problems import DEFAULT
 
 RACES = Path("races")
 
@@ -17,7 +18,7 @@ def new_folder(problem: str | None) -> Path:
     Args:
         problem: the problem on the command line.
     """
-    name = _slug(problem or "digits")
+    name = _slug(problem or DEFAULT)
     more = (f"{name}-{k}" for k in itertools.count(2))
     paths = (RACES / name for name in itertools.chain([name], more))
     return next(path for path in paths if _disk.make_folder(path))

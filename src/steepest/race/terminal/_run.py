@@ -11,7 +11,7 @@ from .._devices import use_all_cores
 from .._problem import Problem
 from .._race import race
 from .._store import Store
-from ..problems import load
+from ..problems import DEFAULT, load
 from ..report import results, write_report
 from ._console import console_for
 from ._folders import last_folder, new_folder
@@ -34,7 +34,7 @@ def run(
 
     Args:
         problem: its name, or `module:attribute`; by default the folder's problem, or
-            `digits` in a new folder.
+            `small_bytes` in a new folder.
         out: the folder for all files; by default a new one in `races`.
         resume: whether to continue the race in the folder.
         json: file for all numbers; `-` is stdout, and the table then goes to stderr.
@@ -72,7 +72,7 @@ def run(
 
 def _problem_of(folder: Path, resume: bool) -> str:
     """The problem of the race in the folder, or the default one."""
-    return str(Store(folder).settings(resume).get("problem", "digits"))
+    return str(Store(folder).settings(resume).get("problem", DEFAULT))
 
 
 def _check(json: Path | None) -> None:

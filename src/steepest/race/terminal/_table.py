@@ -9,12 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from .._outcome import Outcome
-from ..report import columns, notes, verdict
+from ..report import columns, notes, recommendation, verdict
 
 # Columns that a narrow terminal leaves out, in this order.
 _LEAST = (
     "state bytes/param",
     "diverged runs",
+    "good rates",
     "time per step",
     "steps to target",
     "time to target",
@@ -40,9 +41,19 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
     if outcome.sweeps:
         console.print(outcome_table(outcome, console.width, console.is_terminal))
         console.print()
-    console.print(Text(verdict(outcome), "bold"))
+    _print_advice(console, outcome)
     for note in notes(outcome):
         console.print(Text(note, "dim"))
+
+
+def _print_advice(console: Console, outcome: Outcome) -> None:
+    """Print which optimizer to use, and the code to copy on lines of their own."""
+    console.print(Text(verdict(outcome)))
+    advice = recommendation(outcome)
+    for line in [] if advice is None else str(advice).splitlines():
+        code = line.startswith(" ")
+        # A copied line must not be broken, even if it is wider than the terminal.
+        console.print(Text(line, "cyan" if code else "bold"), soft_wrap=code)
 
 
 def outcome_table(outcome: Outcome, width: int, line: bool = True) -> Table:

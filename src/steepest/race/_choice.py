@@ -1,0 +1,123 @@
+"""Which optimizer to use: the rule.
+
+Quality comes first. Equally good optimizers are told apart by their cost, in the order
+of `CRITERIA`; each criterion drops those that are clearly more expensive.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import hypot, inf, isfinite, isnan
+
+import numpy as np
+
+from ._breadth import lagging, TOLERANCE
+from ._outcome import Outcome
+from ._standings import Standing
+
+MARGIN = 0.1  # a smaller difference in cost is not a clear one
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A cost of an optimizer; lower is better.
+
+    Attributes:
+        name: a key for its description.
+        cost: returns the cost; infinite if it never ends.
+        spread: returns how much the cost varies.
+    """
+
+    name: str
+    cost: Callable[[Standing], float]
+    spread: Callable[[Standing], float] = lambda row: 0.0
+
+    def clearly(self, row: Standing, least: Standing) -> bool:
+        """Whether an optimizer is clearly more expensive than another.
+
+        Args:
+            row: an optimizer.
+            least: a cheaper one.
+        """
+        a, b = self.cost(row), self.cost(least)
+        if not isfinite(b):
+            return False
+        noise = [0.0 if isnan(s) else s for s in map(self.spread, (row, least))]
+        return a - b > max(MARGIN * b, hypot(*noise))
+
+
+CRITERIA = (
+    Criterion(
+        "time to target",
+        lambda row: inf if row.seconds_to_target is None else row.seconds_to_target,
+        lambda row: 0.0 if row.seconds_spread is None else row.seconds_spread,
+    ),
+    Criterion(
+        "time per step",
+        lambda row: row.sweep.step_seconds,
+        lambda row: row.sweep.step_spread,
+    ),
+    Criterion("state", lambda row: row.sweep.bytes_per_param),
+    Criterion("rates", lambda row: 1 / row.breadth.factor if row.breadth else 1.0),
+)
+
+
+def as_good(outcome: Outcome, rows: Sequence[Standing]) -> list[Standing]:
+    """The optimizers that are as good as the best one, which comes first.
+
+    There is no clear difference from the best, and the mean lags behind by at most 2%
+    of the way from the initial metric to the best one. The second condition is needed
+    because a test of few seeds misses large differences.
+
+    Args:
+        outcome: of a race.
+        rows: its standings; the first one has not diverged.
+    """
+    best = rows[0]
+    begin = float(best.sweep.metric[..., 0].mean())
+
+    def close(row: Standing) -> bool:
+        metric = np.array([row.metric])
+        lags = lagging(metric, best.metric, begin, outcome.better)
+        return row.p is not None if lags is None else bool(lags[0] <= TOLERANCE)
+
+    near = [row for row in rows[1:] if row.verdict == "no clear difference"]
+    return [best, *filter(close, near)]
+
+
+def cheapest(rows: Sequence[Standing]) -> tuple[Standing, dict[str, Criterion]]:
+    """The cheapest of equally good optimizers, and what the others were dropped for.
+
+    Args:
+        rows: the optimizers, best mean first. If none is clearly cheaper, the first of
+            those left is chosen.
+    """
+    left = list(rows)
+    dropped: dict[str, Criterion] = {}
+    for criterion in CRITERIA:
+        least = min(left, key=criterion.cost)
+        for row in [row for row in left if criterion.clearly(row, least)]:
+            dropped[row.name] = criterion
+            left.remove(row)
+    return left[0], dropped
+
+
+def in_order(
+    outcome: Outcome, rows: Sequence[Standing]
+) -> list[tuple[Standing, dict[str, Criterion]]]:
+    """The first and the second choice, as far as there are any, as from `cheapest`.
+
+    The second is the cheapest of the others that are as good; if there is none, the one
+    with the next best metric.
+
+    Args:
+        outcome: of a race.
+        rows: its standings.
+    """
+    good = [row for row in rows if row.verdict != "diverged"]
+    if not good:
+        return []
+    equals = as_good(outcome, good)
+    first = cheapest(equals)
+    rest = [row for row in equals if row is not first[0]]
+    rest = rest or [row for row in good if row is not first[0]][:1]
+    return [first, cheapest(rest)] if rest else [first]
