@@ -29,6 +29,7 @@ seeds = [0, 1, 7]
 target = 1
 schedule = "cosine_decay_schedule(rate, steps)"
 time-budget = "1h30m"
+sweep = {weight_decay = [0, 0.1]}
 at-once = 8
 out = "runs/digits"
 resume = false
@@ -43,6 +44,7 @@ READ = {
     "target": 1.0,
     "schedule": "cosine_decay_schedule(rate, steps)",
     "time_budget": 5400.0,
+    "sweep": {"weight_decay": [0, 0.1]},
     "at_once": 8,
     "out": Path("runs/digits"),
     "resume": False,

@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -25,7 +25,7 @@ from ._settings import count_of, Settings, settings_of
 from ._store import Nowhere, Store
 from ._sweep import Evaluation, evaluations
 from ._watch import Watch
-from .entrants import Entrant, entrant
+from .entrants import Entrant, entrant, Value
 from .problems import DEFAULT, load
 
 
@@ -39,6 +39,7 @@ def race(
     target: float | None = None,
     schedule: str | None = None,
     time_budget: float | None = None,
+    sweep: Mapping[str, Sequence[Value]] | None = None,
     at_once: int | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -63,6 +64,9 @@ def race(
             `rate` and `steps`, such as `cosine_decay_schedule(rate, steps)`.
         time_budget: total time in seconds. Each optimizer gets an equal share of the
             time left, and stops when it is used up.
+        sweep: values of a second hyperparameter to try, such as `{"weight_decay": [0,
+            0.1]}`. Each optimizer that takes it runs once for each value, as an entrant
+            of its own: `adamw(weight_decay=0.1)`. Several are combined in all ways.
         at_once: maximum number of runs in memory at once; by default as many as fit.
         folder: where to save the results, after each optimizer. By default they are
             not saved.
@@ -78,6 +82,7 @@ def race(
         "target": target,
         "schedule": schedule,
         "time_budget": time_budget,
+        "sweep": sweep,
     }
     store = Nowhere() if folder is None else Store(Path(folder))
     before = store.settings(resume)
@@ -87,8 +92,9 @@ def race(
     name = problem.source or problem.name
     settings = settings_of(name, problem, arguments, before, random.seeds_differ)
     remarks = (*random.remarks, *_repeats(problem, settings.steps), *problem.remarks)
+    remarks += settings.remarks
     read = lambda text: entrant(text, steps=settings.steps, schedule=settings.schedule)
-    entrants = [read(text) for text in settings.optimizers]
+    entrants = [read(text) for text in settings.entrants]
     compiler = partial(Program, at_once=count_of("at_once", at_once), shelf=Shelf())
     watch = Watch() if watch is None else watch
     with store.open(settings, problem):

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeVar
 
 from ._problem import Problem
 from ._values import COUNT, is_count, is_number, is_positive, NUMBER, POSITIVE
-from .entrants import tidy
+from .entrants import swept, tidy, Value
 
 T = TypeVar("T")
 _MOST_SEEDS = 10_000
@@ -20,8 +21,8 @@ class Settings:
 
     Attributes:
         problem: its name, from which a resumed race loads it again.
-        optimizers, learning_rates, seeds, steps, target, schedule, time_budget: as for
-            `race`.
+        optimizers, learning_rates, seeds, steps, target, schedule, time_budget, sweep:
+            as for `race`.
     """
 
     problem: str
@@ -32,6 +33,21 @@ class Settings:
     target: float | None
     schedule: str | None
     time_budget: float | None
+    sweep: Mapping[str, tuple[Value, ...]]
+
+    @property
+    def entrants(self) -> tuple[str, ...]:
+        """The optimizers that run: one for each value of `sweep`."""
+        return self._swept[0]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Which optimizers `sweep` does not apply to, as sentences."""
+        return self._swept[1]
+
+    @cached_property
+    def _swept(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return swept(self.optimizers, self.sweep)
 
 
 def settings_of(
@@ -65,6 +81,7 @@ def settings_of(
         target=None if target is None else _number("target", target),
         schedule=merged["schedule"],
         time_budget=None if budget is None else _positive("`time_budget`", budget),
+        sweep=_sweep(merged["sweep"] or {}),
     )
     for key in _FIXED if before else ():
         now, then = getattr(settings, key), before[key]
@@ -110,6 +127,41 @@ def _seeds(seeds: Any) -> tuple[int, ...]:
             "from 0 to 2**32 - 1."
         )
     return _once("seeds", tuple(seeds))
+
+
+def _sweep(sweep: Any) -> dict[str, tuple[Value, ...]]:
+    if not isinstance(sweep, Mapping) or not all(isinstance(x, str) for x in sweep):
+        raise ValueError(
+            f"race: `sweep` is {sweep!r}, expected a dict of values by argument, such "
+            "as {'weight_decay': [0, 0.1]}."
+        )
+    return {name: _values(name, values) for name, values in sweep.items()}
+
+
+def _values(name: str, values: Any) -> tuple[Value, ...]:
+    if name == "learning_rate":
+        raise ValueError(
+            "race: `sweep` has `learning_rate`. Pass `learning_rates` instead "
+            "(--learning-rates)."
+        )
+    plain = _plain(values)
+    plain = [plain] if isinstance(plain, Value) else plain
+    if not isinstance(plain, list | tuple | range) or not plain:
+        raise ValueError(
+            f"race: `sweep` of `{name}` is {values!r}, expected a list of values."
+        )
+    for x in (each := [_plain(x) for x in plain]):
+        if not (isinstance(x, str | bool | None) or is_number(x)):
+            raise ValueError(
+                f"race: a value of `sweep` of `{name}` is {x!r}, expected {NUMBER}, a "
+                "string, True, False or None."
+            )
+    return _once(f"sweep of {name}", tuple(each))
+
+
+def _plain(x: Any) -> Any:
+    """Arrays and numbers of NumPy and JAX as those of Python."""
+    return x.tolist() if hasattr(x, "tolist") else x
 
 
 def _once(argument: str, xs: tuple[T, ...]) -> tuple[T, ...]:

@@ -104,7 +104,7 @@ class Store:
                 )
             self._check_unchanged()
             self._clean()
-            for name in settings.optimizers:  # check all files before anything runs
+            for name in settings.entrants:  # check all files before anything runs
                 if self._find(name, "json") is None:
                     self._find(name, "begun")
             about = {"settings": asdict(settings), "fingerprint": self._common}

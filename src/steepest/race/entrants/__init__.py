@@ -12,6 +12,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         tidy as tidy,
         transformation_of as transformation_of,
     )
+    from ._grid import swept as swept, Value as Value
     from ._line import brief as brief
     from ._list import split_list as split_list
     from ._names import Entrant as Entrant, Known as Known, optimizers as optimizers

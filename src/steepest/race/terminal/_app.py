@@ -12,7 +12,18 @@ from ._companions import describe, optimizers, plot_schedule, problems
 from ._config import read
 from ._console import console_for
 from ._find_lr import find_lr
-from ._parameters import Count, File, Folder, Line, Names, Number, Rates, Seeds, Time
+from ._parameters import (
+    Count,
+    File,
+    Folder,
+    Line,
+    Names,
+    Number,
+    Rates,
+    Seeds,
+    Sweep,
+    Time,
+)
 from ._refusal import refusal
 
 REFUSED = 2  # exit code for a usage error
@@ -40,6 +51,7 @@ def race(
     target: Number = None,
     schedule: Line = None,
     time_budget: Time = None,
+    sweep: Sweep = None,
     at_once: Count = None,
     config: File = None,
     out: Folder = None,
@@ -64,6 +76,8 @@ def race(
         schedule: learning-rate schedule, such as
             `"cosine_decay_schedule(rate, steps)"`.
         time_budget: stop after this time: `90s`, `5m` or `1h`.
+        sweep: values of a second hyperparameter: `weight_decay=0,0.01,0.1`. Each
+            optimizer that takes it runs once for each value.
         at_once: maximum number of runs in memory at once. Default: as many as fit.
         config: a TOML file with these options. The command line overrides it.
         out: folder for the report and all runs. Default: a new folder in `races`.
@@ -81,6 +95,7 @@ def race(
         "target": target,
         "schedule": schedule,
         "time_budget": time_budget,
+        "sweep": sweep,
         "at_once": at_once,
         "out": out,
         "resume": resume,

@@ -45,6 +45,9 @@ KEYS = {
     "time_budget": Key(
         _NUMBER, "a number of seconds, or a string like '5m'", options.duration
     ),
+    "sweep": Key(
+        (dict, str), "a table, { weight_decay = [0, 0.1] }, or a string", options.sweep
+    ),
     "at_once": Key((int,), "a whole number", options.count),
     "out": Key((str,), "a string", Path),
     "resume": Key((bool,), "true or false"),
@@ -113,7 +116,8 @@ def _value(path: Path, key: str, value: object, rule: Key) -> object:
             )
     try:
         parsed = [
-            one if isinstance(one, bool) else rule.read(str(one)) for one in items
+            one if isinstance(one, bool | dict) else rule.read(str(one))
+            for one in items
         ]
     except ValueError as error:
         raise ValueError(f"{path}: `{key}`: {error}") from None

@@ -4,11 +4,12 @@ A parser turns a string into a value, or says what it expected. `race` itself ch
 that the values are in range.
 """
 
+import ast
 import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from ..entrants import brief
+from ..entrants import brief, split_list
 
 T = TypeVar("T")
 _TIME = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?")
@@ -81,6 +82,42 @@ def duration(text: str) -> float:
         raise ValueError(
             f"{brief(text)} is not a time, expected `90s`, `5m` or `1h`, for example."
         ) from None
+
+
+def sweep(text: str) -> dict[str, list[object]]:
+    """Parse the values of a second hyperparameter, or of several.
+
+    Args:
+        text: such as `weight_decay=0,0.1`. Words are strings.
+
+    >>> sweep("weight_decay=0,0.1, nesterov=True,False")
+    {'weight_decay': [0, 0.1], 'nesterov': [True, False]}
+    """
+    values: dict[str, list[object]] = {}
+    for part in split_list(text):
+        name, equals, value = part.partition("=")
+        if equals:
+            name = name.strip()
+            if name in values:
+                raise ValueError(f"`{name}` is set twice.")
+            values[name] = []
+        if not values:
+            raise ValueError(
+                f"{brief(text)} is not a sweep, expected `name=values`, such as "
+                "`weight_decay=0,0.01,0.1`."
+            )
+        [*values.values()][-1].append(_value(value.strip() if equals else part))
+    return values
+
+
+def _value(text: str) -> object:
+    """A number, True, False, None or a string."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        if text.isidentifier():
+            return text
+    raise ValueError(f"{brief(text)} is not a value, expected a number or a word.")
 
 
 def _read(kind: Callable[[str], T], text: str, expected: str) -> T:

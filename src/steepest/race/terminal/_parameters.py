@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
@@ -18,7 +18,11 @@ def _read_by(parser: Callable[[str], object], metavar: str) -> Parameter:
         return parser(tokens[0].value)
 
     return Parameter(
-        converter=convert, n_tokens=1, metavar=metavar, allow_leading_hyphen=True
+        converter=convert,
+        n_tokens=1,
+        metavar=metavar,
+        allow_leading_hyphen=True,
+        accepts_keys=False,
     )
 
 
@@ -30,4 +34,5 @@ Number = Annotated[float | None, _read_by(options.number, "NUMBER")]
 Rates = Annotated[list[float] | None, _read_by(options.learning_rates, "RATES")]
 Seeds = Annotated[int | list[int] | None, _read_by(options.seeds, "N|LIST")]
 Line = Annotated[str | None, _read_by(str, "TEXT")]
+Sweep = Annotated[dict[str, Any] | None, _read_by(options.sweep, "NAME=VALUES")]
 Time = Annotated[float | None, _read_by(options.duration, "TIME")]
