@@ -34,6 +34,7 @@ at-once = 8
 out = "runs/digits"
 resume = false
 json = "-"
+log = "wandb"
 """
 READ = {
     "problem": "digits",
@@ -49,6 +50,7 @@ READ = {
     "out": Path("runs/digits"),
     "resume": False,
     "json": Path("-"),
+    "log": "wandb",
 }
 
 

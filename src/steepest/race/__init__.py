@@ -21,6 +21,9 @@ if _typing.TYPE_CHECKING or not _lazy(globals(), call="race"):
     from ._standings import Standing as Standing, standings as standings
     from ._watch import Watch as Watch
     from .report import (
+        log_to_tensorboard as log_to_tensorboard,
+        log_to_trackio as log_to_trackio,
+        log_to_wandb as log_to_wandb,
         Recommendation as Recommendation,
         recommendation as recommendation,
         results as results,

@@ -11,6 +11,14 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         recommendation as recommendation,
     )
     from ._columns import columns as columns, notes as notes, verdict as verdict
+    from ._loggers import (
+        import_logger as import_logger,
+        log_to as log_to,
+        log_to_tensorboard as log_to_tensorboard,
+        log_to_trackio as log_to_trackio,
+        log_to_wandb as log_to_wandb,
+        Logger as Logger,
+    )
     from ._notebook import frame as frame, notebook as notebook
     from ._numbers import (
         at_rate as at_rate,

@@ -17,6 +17,7 @@ from ._parameters import (
     File,
     Folder,
     Line,
+    Log,
     Names,
     Number,
     Rates,
@@ -57,6 +58,7 @@ def race(
     out: Folder = None,
     resume: bool | None = None,
     json: File = None,
+    log: Log = None,
 ) -> int:
     """Train one model with several optimizers, each at several learning rates.
 
@@ -83,6 +85,7 @@ def race(
         out: folder for the report and all runs. Default: a new folder in `races`.
         resume: continue the race in `--out`, or the latest race in `races`.
         json: file for all numbers. `-` is stdout; the table then goes to stderr.
+        log: also write all runs to this logger at the end.
     """
     from ._run import run
 
@@ -100,6 +103,7 @@ def race(
         "out": out,
         "resume": resume,
         "json": json,
+        "log": log,
     }
     from_file = {} if config is None else read(config)
     return run(**from_file | {key: x for key, x in options.items() if x is not None})

@@ -52,6 +52,7 @@ KEYS = {
     "out": Key((str,), "a string", Path),
     "resume": Key((bool,), "true or false"),
     "json": Key((str,), "a string", Path),
+    "log": Key((str,), "wandb, trackio or tensorboard", options.logger),
 }
 
 

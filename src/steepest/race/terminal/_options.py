@@ -14,6 +14,7 @@ from ..entrants import brief, split_list
 T = TypeVar("T")
 _TIME = re.compile(r"(?:([\d.]+)h)?(?:([\d.]+)m)?(?:([\d.]+)s)?")
 _SECONDS = 3600.0, 60.0, 1.0
+LOGGERS = "wandb", "trackio", "tensorboard"
 _FINEST = 1000  # learning rates in a grid: more is surely a typo
 
 
@@ -82,6 +83,19 @@ def duration(text: str) -> float:
         raise ValueError(
             f"{brief(text)} is not a time, expected `90s`, `5m` or `1h`, for example."
         ) from None
+
+
+def logger(text: str) -> str:
+    """Parse the name of a logger.
+
+    Args:
+        text: `wandb`, `trackio` or `tensorboard`.
+    """
+    if text not in LOGGERS:
+        raise ValueError(
+            f"{brief(text)} is not a logger, expected one of: {', '.join(LOGGERS)}."
+        )
+    return text
 
 
 def sweep(text: str) -> dict[str, list[object]]:

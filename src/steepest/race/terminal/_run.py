@@ -1,6 +1,7 @@
 """`steepest race`, from its options to the report."""
 
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from .._problem import Problem
 from .._race import race
 from .._store import Store
 from ..problems import DEFAULT, load
-from ..report import results, write_report
+from ..report import import_logger, log_to, Logger, results, write_report
 from ._console import console_for
 from ._folders import last_folder, new_folder
 from ._progress import Bars, Quiet
@@ -28,6 +29,7 @@ def run(
     out: Path | None = None,
     resume: bool = False,
     json: Path | None = None,
+    log: Logger | None = None,
     **options: Any,
 ) -> int:
     """Race, print the table and write the report. Returns the exit code.
@@ -38,9 +40,12 @@ def run(
         out: the folder for all files; by default a new one in `races`.
         resume: whether to continue the race in the folder.
         json: file for all numbers; `-` is stdout, and the table then goes to stderr.
+        log: logger to which all runs are written at the end.
         options: as for `race`.
     """
     _check(json)
+    if log is not None:
+        import_logger(log)  # an error now, not after the race
     use_all_cores()
     folder = out or (last_folder(problem) if resume else new_folder(problem))
     try:
@@ -64,6 +69,9 @@ def run(
     if json is not None and json != _STDOUT:
         _write(json, results(outcome))
     console.print(Text(f"\nreport: {page}"))
+    if log is not None:
+        with redirect_stdout(sys.stderr):  # trackio prints, perhaps after our JSON
+            log_to(log, outcome, folder)
     if stop.asked:
         console.print(Text(f"stopped; to continue: --resume --out {folder}"))
         return STOPPED
