@@ -34,15 +34,15 @@ def test_a_clear_winner_is_used_whatever_it_costs():
     assert first.row.name == "muon" and second.row.name == "adamw"
     assert "significantly better than every other" in first.why
     assert "significantly worse" in second.why
-    assert "but its steps are faster: 1.0 ± 0.0 ms, muon 9.0 ± 0.0 ms" in second.why
+    assert "but its steps are faster: 1.0 ± 0.0 ms against 9.0 ± 0.0 ms" in second.why
 
 
 @pytest.mark.parametrize(
     ("cheap", "target", "why", "other"),
     [
         ({"pace": 3.0, "speed": 2.0}, 0.96, "it reaches the target sooner", "later"),
-        ({"speed": 0.5}, 0.999, "its steps are faster: 500 ± 0 µs, muon", "slower"),
-        ({"state": 4.0}, 0.999, "its state is smaller, in bytes", "larger, in bytes"),
+        ({"speed": 0.5}, 0.999, "its steps are faster: 500 ± 0 µs against", "slower"),
+        ({"state": 4.0}, 0.999, "its state is smaller: 4 against", "larger"),
     ],
     ids=["target", "step", "state"],
 )
@@ -73,8 +73,8 @@ def test_the_more_forgiving_wins_if_all_else_is_equal():
     narrow.metric[[0, 2, 3], :, -1] = 0.2
     first, _ = _choices(narrow, flat)
     assert first.row.name == "lion"
-    assert "forgiving, with a range of good ones: ≥ " in first.why
-    assert "1,000, adamw " in first.why
+    assert "more forgiving: ≥ " in first.why
+    assert "1,000 against " in first.why
 
 
 def test_few_seeds_do_not_make_a_bad_optimizer_equal():

@@ -14,15 +14,13 @@ _TIMES = "\N{MULTIPLICATION SIGN}"
 _WORDS: dict[str, tuple[str, str]] = {
     "time to target": ("it reaches the target sooner", "it reaches the target later"),
     "time per step": ("its steps are faster", "its steps are slower"),
-    "state": (
-        "its state is smaller, in bytes per parameter",
-        "its state is larger, in bytes per parameter",
-    ),
+    "state": ("its state is smaller", "its state is larger"),
     "rates": (
-        "its learning rate is more forgiving, with a range of good ones",
-        "its learning rate is less forgiving, with a range of good ones",
+        "its learning rate is more forgiving",
+        "its learning rate is less forgiving",
     ),
 }
+_UNITS = {"state": " bytes per parameter", "rates": " between the good rates"}
 
 
 @dataclass(frozen=True)
@@ -171,7 +169,8 @@ def _compared(criterion: Criterion, a: Standing, b: Standing, dearer: bool) -> s
     if name == "time to target" and None in (a.seconds_to_target, b.seconds_to_target):
         never = "not every seed of it reaches" if dearer else "every seed of it reaches"
         return f"{never} the target" + ("" if dearer else f", unlike {b.name}")
-    return f"{_WORDS[name][dearer]}: {_cost(name, a)}, {b.name} {_cost(name, b)}"
+    costs = f"{_cost(name, a)} against {_cost(name, b)}{_UNITS.get(name, '')}"
+    return f"{_WORDS[name][dearer]}: {costs}"
 
 
 def _cost(name: str, row: Standing) -> str:
