@@ -1,4 +1,4 @@
-"""Bad calls of a training step."""
+"""Bad calls of a training step and of a race."""
 
 import steepest
 
@@ -12,6 +12,12 @@ BAD = {
         TypeError,
         "make_train_step: loss returns shape (3, 2), expected one number. Return the "
         "sum or the mean of a loss.",
+    ),
+    "race": Bad(
+        lambda: steepest.race(3),
+        TypeError,
+        "race: the problem is a int, expected a `steepest.race.Problem` or the name of "
+        "one.",
     ),
 }
 

@@ -49,8 +49,8 @@ def test_a_bad_call_raises_the_right_error(name, as_users_do):
         rest = rest[rest.index(part) + len(part) :]
 
 
-# Folders whose names are public in other modules; and the race, which tests its own
-# messages.
+# Folders whose names are public in other modules; and the functions in the race, which
+# tests its own messages.
 _INSIDE = (
     "core",
     "check",

@@ -192,6 +192,18 @@ def test_what_diverges_does_not_flatten_the_others():
     assert "10³⁰" not in pictures(outcome(good, huge))["loss-by-steps"]
 
 
+def test_what_gets_worse_than_at_the_start_does_not_flatten_the_others():
+    """It leaves the learning-rate plot, whose axis ends at the initial metric."""
+    s = sweep("adam", rates=(1e-3, 3e-3, 1e-2), best=3e-3)
+    bits = 8 - 5 * s.metric
+    bits[2, :, -1] = 4000.0
+    race = replace(outcome(replace(s, metric=bits)), better="lower")
+    plot = pictures(race)["learning-rates"]
+    assert len(_parts(plot, "ring")) == 1
+    assert len(_parts(plot, "mark")) == 2, "one of them is beside the name"
+    assert max(float(t.text) for t in _parts(plot, "up")) <= 8
+
+
 def test_seconds_are_those_of_one_run():
     s = sweep(planned=1000, speed=7.0)
     text = pictures(outcome(s))["loss-by-seconds"]

@@ -34,8 +34,8 @@ def code_of(
         steps: number of steps.
         schedule: as for `entrant`.
 
-    >>> code_of("contrib.prodigy(b1=0.8)", rate=1e-2, steps=100)
-    'steepest.contrib.prodigy(1e-2, b1=0.8)'
+    >>> code_of("contrib.ademamix(b1=0.8)", rate=1e-2, steps=100)
+    'steepest.contrib.ademamix(1e-2, b1=0.8)'
     """
     line = SourceLine.of("optimizers", text)
     plan = None if schedule is None else SourceLine.of("schedule", schedule)

@@ -32,7 +32,8 @@ _LANE, _ROW = 90.0, 10.0  # maximum heights of the lane of crosses and of a row 
 def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
     """Plot the final metric against the learning rate, one line for each optimizer.
 
-    Diverged runs are crosses in a lane at the bad end of the vertical axis.
+    Diverged runs are crosses in a lane at the bad end of the vertical axis. The axis
+    ends at the initial metric: lines of runs that got worse than that leave the plot.
 
     Args:
         outcome: of a race.
@@ -45,7 +46,7 @@ def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
     bottom = TOP + max(tall(layout, len(rows)), 160 + lane)
     # The lane is at the bad end: at the top if lower is better.
     y = fit(
-        (v for _, row in rows for v in _ends(row).flat),
+        _shown(rows, low),
         bottom if low else bottom - lane,
         TOP + lane if low else TOP,
         log=low,
@@ -84,6 +85,17 @@ def _ends(row: Standing) -> np.ndarray:
     """(rates, seeds), the final metric; NaN where a run diverged."""
     metric = np.asarray(row.sweep.metric[..., -1], np.float64)
     return np.where(row.sweep.diverged, np.nan, metric)
+
+
+def _shown(rows: Sequence[tuple[int, Standing]], low: bool) -> list[float]:
+    """The final metrics that are no worse than at the start, and all best ones."""
+    begin = [float(row.sweep.metric[..., 0].mean()) for _, row in rows]
+    known = [v for v in (*begin, *(row.metric for _, row in rows)) if np.isfinite(v)]
+    ends = [float(v) for _, row in rows for v in _ends(row).flat]
+    if not known:
+        return ends
+    limit = max(known) if low else min(known)
+    return [v for v in ends if (v <= limit if low else v >= limit)] or ends
 
 
 def _rates(tried: Sequence[Number], x: Scale) -> list[tuple[Number, str]]:
@@ -140,11 +152,12 @@ def _line(key: int, row: Standing, x: Scale, y: Scale, box: Box) -> str:
 def _marks(key: int, row: Standing, x: Scale, y: Scale, measure: str) -> str:
     marks = []
     for k, (r, ends) in enumerate(zip(row.sweep.rates, _ends(row), strict=True)):
-        if r is not None and not np.isnan(ends).any():
+        middle = float(ends.mean())
+        if r is not None and min(y.low, y.high) <= middle <= max(y.low, y.high):
             spread = float(ends.std(ddof=1)) if len(ends) > 1 else None
-            tip = f"{_at(row, r)}\n{measure} {number(float(ends.mean()), spread)}"
+            tip = f"{_at(row, r)}\n{measure} {number(middle, spread)}"
             kind = ("ring", 5.5) if k == row.place else ("mark", 3.0)
-            marks.append(mark(key, x(r), y(ends.mean()), kind[1], kind[0], tip))
+            marks.append(mark(key, x(r), y(middle), kind[1], kind[0], tip))
     return series(key, *marks)
 
 
