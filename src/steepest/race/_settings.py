@@ -1,7 +1,7 @@
 """The settings of a race: its arguments after all defaults."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -33,7 +33,7 @@ class Settings:
     target: float | None
     schedule: str | None
     time_budget: float | None
-    sweep: Mapping[str, tuple[Value, ...]]
+    sweep: Mapping[str, tuple[Value, ...]] = field(hash=False)  # a dict has no hash
 
     @property
     def entrants(self) -> tuple[str, ...]:
