@@ -1,8 +1,8 @@
 """What a transformation is made of, for `describe`, `read` and `metrics`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 from jaxtyping import PyTree
@@ -13,6 +13,7 @@ from .leaves import Leaves
 from .run import Link, plan_of, stack_sizes
 from .step import WrapperInfo
 
+T = TypeVar("T")
 # The numbers to report while a model trains. Schedules are always reported.
 _METRICS = ("learning_rate", "weight_decay")
 _ALONE = "by the compiler: no other matrix has its shape"
@@ -59,15 +60,8 @@ def handlers(tx: AnyTransformation, params: Params) -> list[list[str]]:
         tx: any transformation.
         params: the params, or their shapes.
     """
-    leaves = Leaves(params, "params")
-    names: list[list[str]] = [[] for _ in leaves.arrays]
-    for link in plan_of("handlers", "tx", tx).links:
-        view = link.view(leaves)
-        inside = iter(_inside(link, view.hide(params)))
-        for row, selected in zip(names, view.on, strict=True):
-            if selected:
-                row += next(inside)
-    return names
+    rows = _by_leaf("handlers", tx, params, _inside)
+    return [[name for names in row for name in names] for row in rows]
 
 
 def kept_wide(tx: AnyTransformation, params: Params) -> list[str]:
@@ -79,16 +73,14 @@ def kept_wide(tx: AnyTransformation, params: Params) -> list[str]:
         tx: any transformation.
         params: the params, or their shapes.
     """
-    leaves = Leaves(params, "params")
-    reasons = ["" for _ in leaves.arrays]
-    for link in plan_of("kept_wide", "tx", tx).links:
-        view = link.view(leaves)
-        inside = iter(_reasons(link, view.hide(params)))
-        for k, selected in enumerate(view.on):
-            why = next(inside) if selected else ""
-            if why and why not in reasons[k]:
-                reasons[k] = ", ".join(filter(None, [reasons[k], why]))
-    return reasons
+    texts = []
+    for row in _by_leaf("kept_wide", tx, params, _reasons):
+        text = ""
+        for why in row:
+            if why not in text:
+                text = ", ".join(filter(None, [text, why]))
+        texts.append(text)
+    return texts
 
 
 def resharded(tx: AnyTransformation, params: Params) -> list[str]:
@@ -100,14 +92,8 @@ def resharded(tx: AnyTransformation, params: Params) -> list[str]:
         tx: any transformation.
         params: the params, or their shapes.
     """
-    leaves = Leaves(params, "params")
-    texts = ["" for _ in leaves.arrays]
-    for link in plan_of("resharded", "tx", tx).links:
-        view = link.view(leaves)
-        inside = iter(_resharded(link, view.hide(params)))
-        for k, selected in enumerate(view.on):
-            texts[k] = (next(inside) if selected else "") or texts[k]
-    return texts
+    rows = _by_leaf("resharded", tx, params, _resharded)
+    return [next(filter(None, reversed(row)), "") for row in rows]
 
 
 def notes(tx: AnyTransformation, params: Params) -> list[str]:
@@ -126,8 +112,45 @@ def notes(tx: AnyTransformation, params: Params) -> list[str]:
         selected = link.view(leaves).hide(params)
         if info.notes is not None:
             texts += info.notes(selected)
-        texts += notes(info.tx, info.seen(selected) if info.seen else selected)
+        texts += notes(info.tx, seen_by(info, selected))
     return texts
+
+
+def _by_leaf(
+    name: str,
+    tx: AnyTransformation,
+    params: Params,
+    of: Callable[[Link, Params], Sequence[T]],
+) -> list[list[T]]:
+    """For each leaf, what `of` says of each link that applies to it, in order.
+
+    Args:
+        name: name used in error messages.
+        tx: any transformation.
+        params: the params, or their shapes.
+        of: a function of a link and the leaves that its masks select.
+    """
+    leaves = Leaves(params, "params")
+    rows: list[list[T]] = [[] for _ in leaves.arrays]
+    for link in plan_of(name, "tx", tx).links:
+        view = link.view(leaves)
+        inside = iter(of(link, view.hide(params)))
+        for row, selected in zip(rows, view.on, strict=True):
+            if selected:
+                row.append(next(inside))
+    return rows
+
+
+def _joined(info: WrapperInfo, params: Params, texts: Sequence[str]) -> list[str]:
+    """For each leaf, the different texts about the leaves that a wrapper makes of it.
+
+    Args:
+        info: information about the wrapper.
+        params: the params, or their shapes.
+        texts: one for each leaf that the wrapped transformation sees.
+    """
+    inner, sizes = iter(texts), map(len, pieces(info, params))
+    return [", ".join(dict.fromkeys(filter(None, islice(inner, n)))) for n in sizes]
 
 
 def _reasons(link: Link, params: Params) -> list[str]:
@@ -148,9 +171,7 @@ def _reasons(link: Link, params: Params) -> list[str]:
     info = wrapper_info(body)
     if info is None:
         return texts
-    inner = iter(kept_wide(info.tx, seen_by(info, params)))
-    sizes = map(len, pieces(info, params))
-    return [", ".join(dict.fromkeys(filter(None, islice(inner, n)))) for n in sizes]
+    return _joined(info, params, kept_wide(info.tx, seen_by(info, params)))
 
 
 def _resharded(link: Link, params: Params) -> list[str]:
@@ -166,9 +187,7 @@ def _resharded(link: Link, params: Params) -> list[str]:
     info = wrapper_info(body)
     if info is None:
         return [""] * len(arrays)
-    inner = iter(resharded(info.tx, seen_by(info, params)))
-    sizes = map(len, pieces(info, params))
-    return [", ".join(dict.fromkeys(filter(None, islice(inner, n)))) for n in sizes]
+    return _joined(info, params, resharded(info.tx, seen_by(info, params)))
 
 
 def _inside(link: Link, params: Params) -> list[list[str]]:

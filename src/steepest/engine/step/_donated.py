@@ -36,7 +36,7 @@ class Donated:
         self._f, self._name = f, name
         self._compiled = jax.jit(f, donate_argnums=(0, 1))
         self._placed: Recent[Any] = Recent(_PROGRAMS)
-        self._returned: tuple[int, int, KeptShardings | None] = 0, 0, None
+        self._returned: tuple[int, int, Any] = 0, 0, None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._compiled, name)
@@ -47,18 +47,18 @@ class Donated:
         others = *rest, *more.values()
         # Results of the last call are used nowhere else. To check thousands of small
         # leaves would take a tenth of a step.
-        *ids, kept = self._returned
+        *ids, program = self._returned
         known = ids == [id(params), id(state)]
         if not known:
             (params, state), kept = kept_shardings(self._name, params, state)
+            program = None if kept is None else self._program(kept)
         if not known or any(x is params or x is state for x in others):
             params, state = _apart((params, state), others)
-        if kept is None:
+        if program is None:
             params, state, *results = self._compiled(params, state, *rest, **more)
         else:
-            program = self._program(kept)
             (params, state), results = program(params, state, *rest, **more)
-        self._returned = id(params), id(state), kept
+        self._returned = id(params), id(state), program
         return params, state, *results
 
     def lower(
