@@ -63,6 +63,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         make_step as make_step,
         periodic_update as periodic_update,
         selected as selected,
+        stepping as stepping,
         when as when,
         WrapperInfo as WrapperInfo,
         wrapping as wrapping,

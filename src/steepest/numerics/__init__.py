@@ -21,6 +21,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Coded as Coded,
         encode as encode,
         is_coded as is_coded,
+        read_twice as read_twice,
     )
     from ._cond import cond_under_vmap as cond_under_vmap
     from ._devices import (
@@ -148,6 +149,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Team as Team,
         team_of as team_of,
     )
+    from ._tiles import fits as fits, in_tiles as in_tiles
     from ._xla import (
         after as after,
         computed_once as computed_once,

@@ -7,18 +7,11 @@ other axes, and each part has the same codes as before.
 
 Dettmers, Lewis, Shleifer and Zettlemoyer, 8-bit optimizers via block-wise quantization,
 2021, arXiv:2110.02861
-
-Codes are powers: z = (code / 127)^3 for signed numbers, and (code / 255)^4 for
-nonnegative ones, such as mean squares. In a block whose columns differ by a factor of
-100, Adam's updates are then closer to those in float32 than with bitsandbytes' dynamic
-map, and much closer than with FlashOptim's softsign map (2026, arXiv:2602.23349), which
-has no level below 1/253: `tests/laws/test_low_bit.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,139 +20,9 @@ from jax.sharding import AxisType, PartitionSpec, reshard
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
-from ._dither import chance_of
+from ._maps import Codes, Map, MAPS, Numbers
 
-Numbers = Float[Array, "..."]
-# The levels of Li, Chen and Zhu, Memory efficient optimizers with 4-bit states, 2023,
-# arXiv:2309.01507, up to the largest that both signs have, which is 1 here.
-FEW = tuple(x / 0.8875 for x in (0.0055, 0.0325, 0.0775, 0.2125, 0.4375, 0.6625))
-FEW = (0.0, *FEW, 1.0)
-
-
-class Map(NamedTuple):
-    """Which numbers the codes stand for. Functions are of absolute values."""
-
-    dtype: DTypeLike  # of the codes, before `_stored`
-    size: int  # of a block
-    to_code: Callable[[Numbers], Numbers]  # z in [0, 1] -> its code, above zero
-    to_level: Callable[[Numbers], Numbers]  # the inverse
-    top: float  # the code of 1
-    signed: bool = True
-    # In a block with an element that is infinite or NaN, the code `top` means infinity,
-    # and finite numbers have codes from `low` to `high`.
-    low: float = 1.0
-    high: float = 0.0
-    nan: float = jnp.nan  # the code of NaN in such a block
-
-
-def power_code(z: Numbers, *, top: int, power: int) -> Numbers:
-    """The nearest of `top` levels: `top z^(1 / power)`, rounded.
-
-    Levels are dense near zero. Neighbours differ by a fraction of `power / code`, so
-    elements far below the largest one of their block still have a good precision. A
-    number that is not zero gets code 1 or higher.
-
-    Args:
-        z: numbers in [0, 1].
-        top: the code of 1.
-        power: 3 or 4.
-    """
-    # On a CPU this is ten times as fast as `jnp.cbrt` (JAX 0.10.2).
-    root = jnp.exp(jnp.log(z) / 3) if power == 3 else jnp.sqrt(jnp.sqrt(z))
-    return jnp.maximum(jnp.round(top * root), 1)
-
-
-def power_level(code: Numbers, *, top: int, power: int) -> Numbers:
-    """The inverse of `power_code`: `(code / top)^power`."""
-    y = jnp.where(code >= top, 1.0, code / top)  # exactly 1 at the top
-    return y**power
-
-
-def few_code(z: Numbers) -> Numbers:
-    """The code of the nearest of 8 levels, which may be zero.
-
-    In 4 bits, tiny numbers become zero: the smallest level is too large for them, and a
-    momentum would not decay.
-    """
-    code = jnp.zeros_like(z)
-    for k, (a, b) in enumerate(pairwise(FEW)):
-        code = jnp.where(z > (a + b) / 2, k + 1.0, code)
-    return code
-
-
-def few_level(code: Numbers) -> Numbers:
-    """The inverse of `few_code`."""
-    level = jnp.zeros_like(code)
-    for k, x in enumerate(FEW):
-        level = jnp.where(code >= k, x, level)
-    return level
-
-
-def dithered_code(z: Numbers) -> Numbers:
-    """The code of one of the two neighbours of `z` among 8 levels, with mean `z`.
-
-    To the nearest level, a momentum with decay 0.99 does not move: a step changes it by
-    1 %, and levels differ by far more. Rounded up or down at random, it follows its
-    gradients on average. The level is `(code / 7)^2`.
-
-    Args:
-        z: numbers in [0, 1].
-    """
-    code = jnp.floor(7 * jnp.sqrt(z))
-    low, high = (code / 7) ** 2, ((code + 1) / 7) ** 2
-    # A level is kept: its share is 0 or 1 up to rounding, and the chance is neither.
-    up = (z - low) / (high - low) > chance_of(z)
-    return jnp.minimum(jnp.where(up, code + 1, code), 7)
-
-
-def float8_code(z: Numbers) -> Numbers:
-    """`448 z` in float8 (e4m3); its smallest number or larger."""
-    code = (z * 448.0).astype(jnp.float8_e4m3fn).astype(z.dtype)
-    return jnp.maximum(code, 2.0**-9)
-
-
-def float8_level(code: Numbers) -> Numbers:
-    """The inverse of `float8_code`."""
-    # XLA multiplies by 1 / 448, and the product may not be exactly 1 at the top.
-    return jnp.where(code >= 448, 1.0, code / 448.0)
-
-
-MAPS = {
-    "signed8": Map(
-        jnp.int8,
-        256,
-        partial(power_code, top=127, power=3),
-        partial(power_level, top=127, power=3),
-        127,
-        high=126,
-        nan=-128,
-    ),
-    "signed4": Map(jnp.int4, 128, few_code, few_level, 7, low=0, high=6, nan=-8),
-    "dithered4": Map(
-        jnp.int4,
-        128,
-        dithered_code,
-        partial(power_level, top=7, power=2),
-        7,
-        low=0,
-        high=6,
-        nan=-8,
-    ),
-    "unsigned8": Map(
-        jnp.uint8,
-        256,
-        partial(power_code, top=255, power=4),
-        partial(power_level, top=255, power=4),
-        255,
-        signed=False,
-        low=2,
-        high=254,
-        nan=1,
-    ),
-    "float8": Map(
-        jnp.float8_e4m3fn, 256, float8_code, float8_level, 448, low=2.0**-9, high=416
-    ),
-}
+LARGE = 2.0**100  # the inverse of a larger number may be flushed to zero
 
 
 class Coded(NamedTuple):
@@ -257,50 +120,168 @@ def encode(x: Float[Array, "... n"], kind: str) -> Coded:
     >>> encode(jnp.array([0.0, 1e-9, 0.5, -1.0]), "signed8").codes.tolist()
     [0, 1, 101, -127]
     """
-    codes, scales = _encoded(kind, x)
-    return CLASSES[kind](codes, scales)
+    scales = _scales_of(kind, x)
+    return CLASSES[kind](_codes_of(kind, x, scales), scales)
 
 
 @partial(jax.jit, static_argnums=0, inline=True)
-def _encoded(kind: str, x: Numbers) -> tuple[Array, Array]:
-    """The codes and scales of an array."""
-    this = MAPS[kind]
-    info = jnp.finfo(x.dtype)
-    x = x if this.signed else jnp.maximum(x, 0)
-    size = jnp.abs(x)
-    finite = jnp.where(size < jnp.inf, size, 0)
-    most = _largest(finite, this.size)
+def _scales_of(kind: str, x: Numbers) -> Numbers:
+    """The scale of each block."""
+    this, info = MAPS[kind], jnp.finfo(x.dtype)
+    size = jnp.abs(allowed(kind, x))
+    most = _largest(jnp.where(size < jnp.inf, size, 0), this.size)
     # Not from the maximum of `size`: XLA's CPU compiler may lose a NaN in it, if it
     # fuses the maximum with a formula (JAX 0.10.2).
-    special = _largest(~(size < jnp.inf), this.size)
+    special = _largest(jnp.where(size < jnp.inf, 0.0, 1.0), this.size) > 0
     below_top = this.to_level(jnp.asarray(this.high, x.dtype))
     wider = jnp.maximum(jnp.minimum(most / below_top, info.max), info.tiny)
-    # A scale below `tiny` could be flushed to zero where its elements are not.
-    scales = jnp.where(most > 0, jnp.maximum(most, info.tiny), 0)
-    scales = jnp.where(special, -wider, scales)
-    scale = _spread(scales, x, this.size)
-    special, scale = scale < 0, jnp.abs(scale)
-    # XLA multiplies by 1 / scale, which would be flushed to zero for the largest ones.
-    less = jnp.where(scale > 1, 2.0**-8, 1.0)
-    code = this.to_code(finite * less / jnp.where(scale > 0, scale * less, 1))
-    code = jnp.where(special, jnp.clip(code, this.low, this.high), code)
-    code = jnp.where(size == jnp.inf, this.top, code)
+    return jnp.where(special, -wider, _ordinary_scales(most))
+
+
+@partial(jax.jit, static_argnums=0, inline=True)
+def _codes_of(kind: str, x: Numbers, scales: Numbers) -> Array:
+    """The code of each element, in blocks with these scales."""
+    this = MAPS[kind]
+    x = allowed(kind, x)
+    size = jnp.abs(x)
+    finite = jnp.where(size < jnp.inf, size, 0)
+    # The inverse is computed for each block: on a GPU a division takes as long as ten
+    # products. For the largest scales, it would be flushed to zero.
+    scale = jnp.abs(scales)
+    less = jnp.where(scale > LARGE, 2.0**-8, 1.0)
+    each = lambda per_block: _spread(per_block, x, this.size)
+    code = _ordinary(this, finite, each(less), each(_inverse(scale * less)))
+    number = lambda k: np.asarray(k, code.dtype)
+    inside = jnp.minimum(jnp.maximum(code, number(this.low)), number(this.high))
+    code = jnp.where((each(scales) < 0) & (size > 0), inside, code)
+    code = jnp.where(size == jnp.inf, number(this.top), code)
     code = jnp.where(x < 0, -code, code)
-    code = jnp.where(size > 0, code, jnp.where(jnp.isnan(x), this.nan, 0))
-    return _stored(code.astype(this.dtype)), scales
+    code = jnp.where(jnp.isnan(x), number(this.nan), code)
+    return _stored(code.astype(this.dtype))
+
+
+def read_twice(
+    function: Callable[..., tuple[PyTree, PyTree]],
+    kept: PyTree,
+    given: PyTree,
+    numbers: Sequence[Array],
+) -> tuple[PyTree, PyTree]:
+    """`function` of memory in few bits: once for its scales, and again for its codes.
+
+    The result is as if memory was decoded, and the results encoded. Without the barrier
+    XLA computes the function in one loop for each result, and may fuse one of them with
+    the largest elements of another: AdamW then takes 12 to 36 ms for 1.07 billion
+    params on an H200, and 9 ms with it (JAX 0.11.2). Benchmark:
+    `python -m benchmarks.gpu memory`.
+
+    Args:
+        function: `(kept, given, numbers) -> (kept, other results)`, elementwise.
+        kept: arrays, and memory in few bits, which is decoded for the function.
+        given: other arrays.
+        numbers: arrays without axes.
+    """
+    old, treedef = jax.tree.flatten(kept, is_leaf=is_coded)
+
+    def called(old: list[Any], given: PyTree) -> tuple[list[Array], PyTree]:
+        plain = [x.decode() if is_coded(x) else x for x in old]
+        new, others = function(treedef.unflatten(plain), given, numbers)
+        return treedef.flatten_up_to(new), others
+
+    new, _ = called(old, given)
+    pairs = zip(old, new, strict=True)
+    scales = [_scales_of(c.kind, x) if is_coded(c) else None for c, x in pairs]
+    old, given, scales = jax.lax.optimization_barrier((old, given, scales))
+    new, others = called(old, given)
+    rows = zip(old, new, scales, strict=True)
+    stored = [
+        type(was)(_codes_of(was.kind, x, s), s) if is_coded(was) else x
+        for was, x, s in rows
+    ]
+    return treedef.unflatten(stored), others
+
+
+def encoded_row(kind: str, x: Float[Array, "rows n"], most: Numbers) -> Coded:
+    """`encode` for rows of one block, if no number is above `LARGE` or NaN.
+
+    Then there is less to do, and the result is the same.
+
+    Args:
+        kind: "signed8" or "unsigned8".
+        x: the rows, nonnegative for "unsigned8".
+        most: the largest absolute value of each row.
+    """
+    this, scales = MAPS[kind], _ordinary_scales(most)
+    code = _ordinary(this, jnp.abs(x), None, _inverse(scales))
+    code = jnp.where(x < 0, -code, code)
+    return CLASSES[kind](code.astype(this.dtype), scales)
+
+
+def allowed(kind: str, x: Numbers) -> Numbers:
+    """`x`, with zero in place of numbers that have no code."""
+    return x if MAPS[kind].signed else jnp.maximum(x, 0)
+
+
+def _ordinary_scales(most: Numbers) -> Numbers:
+    """The scales of blocks with these largest elements.
+
+    A scale below `tiny` could be flushed to zero where its elements are not.
+    """
+    return jnp.where(most > 0, jnp.maximum(most, jnp.finfo(most.dtype).tiny), 0)
+
+
+def _inverse(scale: Numbers) -> Numbers:
+    return 1 / jnp.where(scale > 0, scale, 1)
+
+
+def _ordinary(
+    this: Map, size: Numbers, less: Numbers | None, inverse: Numbers
+) -> Codes:
+    """The codes of nonnegative numbers; zero only for zero, where the map says so."""
+    code = this.to_code((size if less is None else size * less) * inverse)
+    if code.dtype == jnp.int32 and size.dtype == jnp.float32:
+        # The bits of zero are zero. This is one operation less than the lines below.
+        bits = jax.lax.bitcast_convert_type(size, jnp.int32)
+        return jnp.maximum(code, jnp.minimum(bits, 1))
+    least = np.asarray(this.least, code.dtype)
+    return jnp.where(size > 0, jnp.maximum(code, least), np.asarray(0, code.dtype))
 
 
 @partial(jax.jit, static_argnums=0, inline=True)
 def _decoded(kind: str, codes: Array, scales: Numbers) -> Numbers:
     """The array with these codes and scales."""
     this = MAPS[kind]
-    code = _loaded(codes, this.dtype).astype(scales.dtype)
+    code = _number(_loaded(codes, this.dtype), scales.dtype)
     scale = _spread(scales, code, this.size)
     size = jnp.abs(code)
-    x = jnp.where(code == 0, 0, this.to_level(size) * jnp.abs(scale))
+    x = this.to_level(size) * jnp.abs(scale)
     x = jnp.where((scale < 0) & (size == this.top), jnp.inf, x)
     x = jnp.where(code < 0, -x, x)
     return jnp.where((scale < 0) & (code == this.nan), jnp.nan, x)
+
+
+def decoded_row(stored: Coded) -> Float[Array, "rows n"]:
+    """`decode` for rows of one block, if no scale is negative.
+
+    Then there is less to do, and the result is the same.
+
+    Args:
+        stored: in 8 bits.
+    """
+    this = MAPS[stored.kind]
+    code = _number(stored.codes, stored.dtype)
+    # An odd power keeps the sign.
+    return this.to_level(code) * stored.scales
+
+
+def _number(code: Array, dtype: DTypeLike) -> Numbers:
+    """Codes as floating numbers.
+
+    On a GPU, a cast takes as long as eight sums (an H200).
+    """
+    if dtype != jnp.float32 or code.dtype not in (jnp.int8, jnp.uint8):
+        return code.astype(dtype)
+    bits = code.astype(jnp.int32) + np.int32(0x4B400000)  # those of 1.5 * 2^23
+    return jax.lax.bitcast_convert_type(bits, jnp.float32) - np.float32(1.5 * 2**23)
 
 
 def _stored(code: Array) -> Array:

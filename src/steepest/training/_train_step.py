@@ -10,7 +10,7 @@ from jaxtyping import ArrayLike, PyTree
 from .. import check
 from ..combine import LookaheadParams
 from ..core import AnyTransformation, as_inner, OptState, Params, unusual
-from ..engine import apply_updates, Donated, unpack, unresolved
+from ..engine import Donated, stepping, unpack, unresolved
 from ..microbatching import AccumulationType, microbatch
 from ..optimizers import value_and_grad_from_state
 from ..tree import conj
@@ -72,7 +72,7 @@ def make_train_step(
     1.0
     """
     (loss,) = check.function(_NAME, loss=loss)
-    update = as_inner(_NAME, "tx", tx).update
+    take = stepping(as_inner(_NAME, "tx", tx))
     check.flag(_NAME, has_aux=has_aux)
     if same_loss is not None:
         check.flag(_NAME, same_loss=same_loss)
@@ -98,17 +98,17 @@ def make_train_step(
         else:
             value, g = pieces(partial(both, **rest), accumulator=ways)(at, *batch)
         g = conj(g)
-        updates, state = update(
-            g,
-            state,
+        params, state = take(
             params,
+            state,
+            g,
             value=value[0] if has_aux else value,
             grad=g,
             value_fn=value_fn,
             obj_fn=value_fn,
             grad_fn=lambda p, i: conj(jax.grad(value_fn)(p)),
         )
-        return apply_updates(params, updates), state, value
+        return params, state, value
 
     return _FirstChecked(step, tx)
 

@@ -14,6 +14,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         decoded as decoded,
         encoded_like as encoded_like,
         mixing as mixing,
+        plus as plus,
         restore as restore,
         restore_like as restore_like,
         update_dtype as update_dtype,

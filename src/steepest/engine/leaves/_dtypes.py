@@ -106,6 +106,18 @@ def restore(x: Array, dtype: DTypeLike) -> Array:
     return x.astype(dtype)
 
 
+def plus(p: Array, u: Array) -> Array:
+    """`p + u`, in the dtype of `p`.
+
+    Args:
+        p: a param.
+        u: its update.
+    """
+    real = wide_dtype([u, p])
+    with mixing([u, p]):
+        return restore(widen(p, real) + widen(u, real), p.dtype)
+
+
 def mixing(
     arrays: Sequence[Array | None],
 ) -> contextlib.AbstractContextManager[object]:

@@ -5,6 +5,7 @@ import typing as _typing
 from ...core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._formula import Landed as Landed
     from ._grouping import (
         stack_sizes as stack_sizes,
         stacks as stacks,

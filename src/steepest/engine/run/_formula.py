@@ -7,7 +7,7 @@ only multiply are arguments of the compiled function.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,10 +16,11 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
-from ...numerics import inlined
+from ...numerics import in_tiles, inlined, is_coded, read_twice
 from ..leaves import (
     Leaf,
     mixing,
+    plus,
     restore,
     restore_like,
     wide_dtype_of,
@@ -30,8 +31,14 @@ from ..leaves import (
 Row = tuple[PyTree, ...]  # the memory of one leaf, rule by rule
 Numbers = tuple[Real, ...]  # the arguments of all formulas, one after the other
 Job = tuple[Leaf, Leaf | None, Row]  # one leaf: g, p, and its row
-Formula = Callable[[Sequence[Job], Numbers], list[tuple[Array, Row]]]
+Formula = Callable[[Sequence[Job], Numbers], list[tuple["Array | Landed", Row]]]
 COMPILED = 128  # cached formulas; one for two small leaves takes about 3.5 MB
+
+
+class Landed(NamedTuple):
+    """A new param, in place of its update: a kernel has added the two."""
+
+    param: PyTree
 
 
 class Part(NamedTuple):
@@ -111,7 +118,10 @@ def part_of(
 
 @lru_cache(maxsize=COMPILED)
 def joined(
-    parts: tuple[Part, ...], on: tuple[bool, ...], dtype: np.dtype | None
+    parts: tuple[Part, ...],
+    on: tuple[bool, ...],
+    dtype: np.dtype | None,
+    lands: bool = False,
 ) -> Formula:
     """Several formulas, applied one after the other, as one function of some leaves.
 
@@ -121,6 +131,8 @@ def joined(
         parts: the formulas, in the order they are applied.
         on: for each formula, whether it is applied.
         dtype: the dtype of `u`; `None` to return it in the dtype of the computation.
+        lands: whether to return `Landed(p + u)` instead of `u`. On a GPU this is then
+            one kernel; all formulas must be elementwise, and the arrays must fit it.
     """
 
     def formula(
@@ -143,10 +155,55 @@ def joined(
                 new += old.values()
         return u if dtype is None else restore(u, dtype), tuple(new)
 
+    def whole(
+        g: Array, p: Array | None, row: Row, numbers: Numbers
+    ) -> tuple[Array | Landed, Row]:
+        if not any(map(is_coded, jax.tree.leaves(row, is_leaf=is_coded))):
+            return formula(g, p, row, numbers)
+        if lands:
+            return _landing(formula, g, p, row, numbers)
+        return _storing(formula, g, p, row, numbers)
+
     pairs = zip(parts, on, strict=True)
-    formula.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
-    once = inlined(formula)
+    whole.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
+    once = inlined(whole)
     return jax.jit(lambda jobs, numbers: [once(*job, numbers) for job in jobs])
+
+
+Plain = Callable[..., tuple[Array, Row]]  # a formula of one leaf
+
+
+def _storing(
+    formula: Plain, g: Array, p: Array | None, row: Row, numbers: Numbers
+) -> tuple[Array, Row]:
+    """A formula of memory in few bits."""
+
+    def step(
+        row: Row, given: tuple[Array, Array | None], numbers: Numbers
+    ) -> tuple[Row, Array]:
+        u, row = formula(*given, row, numbers)
+        return row, u
+
+    row, u = jax.lax.platform_dependent(
+        row, (g, p), numbers, cuda=partial(read_twice, step), default=step
+    )
+    return u, row
+
+
+def _landing(
+    formula: Plain, g: Array, p: Array | None, row: Row, numbers: Numbers
+) -> tuple[Landed, Row]:
+    """A formula of memory in few bits, whose update is added to the param."""
+
+    def step(kept: tuple[Array, Row], g: Array, numbers: Numbers) -> tuple[Array, Row]:
+        p, row = kept
+        u, row = formula(g, p, row, numbers)
+        return plus(p, u), row
+
+    new, row = jax.lax.platform_dependent(
+        (p, row), g, numbers, cuda=partial(in_tiles, step), default=step
+    )
+    return Landed(new), row
 
 
 @lru_cache(maxsize=COMPILED)

@@ -9,9 +9,19 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...core import OptState, Real, Rule
-from ...numerics import by_split, sum_over
+from ...numerics import by_split, fits, sum_over
 from ..leaves import alike, batches, Leaf, Leaves, View
-from ._formula import Job, joined, measuring, Numbers, Part, part_of, Row, summed
+from ._formula import (
+    Job,
+    joined,
+    Landed,
+    measuring,
+    Numbers,
+    Part,
+    part_of,
+    Row,
+    summed,
+)
 from ._memory import Memory
 from ._per_step import begin_step, end_step, set_aside, Step
 from ._stacks import run_stacks
@@ -37,7 +47,8 @@ class Pass:
         states: Sequence[OptState],
         views: Sequence[View],
         extra: Mapping[str, object],
-    ) -> tuple[list[Leaf | None], list[OptState]]:
+        lands: bool = False,
+    ) -> tuple[list[Leaf | Landed | None], list[OptState]]:
         """The leaves and the states after this pass.
 
         Args:
@@ -47,6 +58,7 @@ class Pass:
             states: the state of each rule.
             views: for each rule, the selected leaves.
             extra: the extra arguments of `update`.
+            lands: whether a leaf may be `Landed`. Only in the last pass of a step.
         """
         memory = Memory(self.rules, states, views, leaves)
         updates = list(leaves.arrays)
@@ -58,11 +70,15 @@ class Pass:
             None if g is None or not any(on) else (on, dtype, alike(g))
             for g, on, dtype in zip(updates, selected, out, strict=True)
         ]
+        jobs = list(zip(updates, params, memory.rows, strict=True))
+        landing = [
+            lands and kind is not None and self._may_land(kind[0], job)
+            for kind, job in zip(kinds, jobs, strict=True)
+        ]
         for k, kind in enumerate(kinds):
             if kind is not None:
                 memory.check(leaves, k, kind[0])
 
-        jobs = list(zip(updates, params, memory.rows, strict=True))
         # Under `jit`, Python numbers are constants of the program, as in Optax.
         eager = not any(isinstance(x, Tracer) for x in updates)
         pairs = zip(self.rules, states, strict=True)
@@ -71,15 +87,28 @@ class Pass:
         steps = [end_step(step, total) for step in steps]
 
         formulas, numbers = _formulas(steps, eager)
-        for batch in batches(kinds):
+        both = zip(kinds, landing, strict=True)
+        for batch in batches([kind and (kind, to) for kind, to in both]):
             on, dtype, _ = kinds[batch[0]]
-            formula = joined(formulas, on, dtype)
+            formula = joined(formulas, on, dtype, landing[batch[0]])
             results = formula([jobs[k] for k in batch], numbers)
             for k, (u, row) in zip(batch, results, strict=True):
                 updates[k], memory.rows[k] = u, row
         if matrices is not None:
             run_stacks(steps[-1], updates, memory, dtypes, matrices, eager)
         return updates, memory.states([step.shared for step in steps])
+
+    def _may_land(self, on: Sequence[bool], job: Job) -> bool:
+        """Whether a kernel can do the whole step of a leaf.
+
+        Args:
+            on: for each rule, whether it is applied to the leaf.
+            job: the leaf.
+        """
+        g, p, row = job
+        pairs = zip(self.rules, on, strict=True)
+        elementwise = all(rule.is_elementwise for rule, applied in pairs if applied)
+        return elementwise and p is not None and fits((p, row), g)
 
     def _total(
         self,

@@ -6,7 +6,7 @@ chain of chains and a masked chain are plans as well. Their links are in one fla
 and only the structure of the state is nested.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -56,11 +56,32 @@ class Plan:
         **extra_args: object,
     ) -> tuple[Updates, OptState]:
         """One step."""
+        return self.advance(updates, state, params, extra_args, lands=False)
+
+    def advance(
+        self,
+        updates: Updates,
+        state: OptState,
+        params: Params | None,
+        extra: Mapping[str, object],
+        *,
+        lands: bool = True,
+    ) -> tuple[Updates, OptState]:
+        """One step, whose updates are about to be added to the params.
+
+        Args:
+            updates: the gradients.
+            state: the state.
+            params: the params.
+            extra: the extra arguments of `update`.
+            lands: whether a leaf of the result may be `Landed`, a new param.
+        """
         old = iter(self.split(state))
         new: list[OptState] = []
         for segment in self._segments:
             mine = list(islice(old, segment.size))
-            updates, kept = segment.update(updates, mine, params, extra_args)
+            last = segment is self._segments[-1]
+            updates, kept = segment.update(updates, mine, params, extra, lands and last)
             new += kept
         return updates, self.join(new)
 

@@ -108,8 +108,17 @@ class Segment:
         states: Sequence[OptState],
         params: Params | None,
         extra: Mapping[str, object],
+        lands: bool = False,
     ) -> tuple[Updates, list[OptState]]:
-        """Run the passes. A leaf stays in float32 or wider until its last pass."""
+        """Run the passes. A leaf stays in float32 or wider until its last pass.
+
+        Args:
+            updates: the updates before this segment.
+            states: the state of each link.
+            params: the params, or `None`.
+            extra: the extra arguments of `update`.
+            lands: whether a leaf of the result may be `Landed`.
+        """
         name = ", ".join(rule.name for rule in self.rules)
         if updates is None and any(map(_is_tree, (params, *self._memory(states)))):
             raise ValueError(
@@ -127,6 +136,7 @@ class Segment:
         states = [*states, *(EmptyState() for _ in self.again)]
         new: list[OptState] = []
         for one in self.passes:
+            last = one is self.passes[-1]
             mine = slice(len(new), len(new) + len(one.rules))
             later = views[mine.stop :]
             dtypes = [
@@ -134,7 +144,7 @@ class Segment:
                 for k, dtype in enumerate(narrow)
             ]
             leaves.arrays, kept = one.run(
-                leaves, ps, dtypes, states[mine], views[mine], extra
+                leaves, ps, dtypes, states[mine], views[mine], extra, lands and last
             )
             new += kept
         return leaves.like(leaves.arrays), new[: self.size]
@@ -192,8 +202,10 @@ class Detour:
         states: Sequence[OptState],
         params: Params | None,
         extra: Mapping[str, object],
+        lands: bool = False,
     ) -> tuple[Updates, list[OptState]]:
         """Call it with the leaves that its masks select. The others are unchanged."""
+        del lands
         (state,) = states
         if not self.link.masks:
             updates, state = self.tx.update(updates, state, params, **extra)

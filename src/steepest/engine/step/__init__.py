@@ -32,6 +32,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._step import (
         make_step as make_step,
+        stepping as stepping,
     )
     from ._wrap import (
         Decide as Decide,

@@ -7,7 +7,15 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from ...core import AnyTransformation, as_inner, OptState, Params, Updates
+from ...core import (
+    AnyTransformation,
+    as_inner,
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+    Updates,
+)
+from ..run import Landed, Plan
 from ._apply import apply_updates
 from ._donated import Donated
 
@@ -32,15 +40,44 @@ def make_step(
     >>> [round(x, 3) for x in params.tolist()]
     [0.9, 1.9]
     """
-    update = as_inner("make_step", "tx", tx).update
+    return _Named(Donated(stepping(as_inner("make_step", "tx", tx)), "make_step"))
+
+
+def stepping(
+    tx: GradientTransformationExtraArgs,
+) -> Callable[..., tuple[Params, OptState]]:
+    """`step(params, state, grads, **extra_args) -> (params, state)`, not compiled.
+
+    It computes `tx.update` and `apply_updates`. On a GPU, leaves with memory in few
+    bits are updated by one kernel each.
+
+    Args:
+        tx: any transformation.
+    """
+    plan = getattr(tx, "info", None)
 
     def step(
-        params: Params, state: OptState, grads: Updates, **extra_args: PyTree
+        params: Params, state: OptState, grads: Updates, **extra_args: object
     ) -> tuple[Params, OptState]:
-        updates, state = update(grads, state, params, **extra_args)
-        return apply_updates(params, updates), state
+        if not isinstance(plan, Plan):
+            updates, state = tx.update(grads, state, params, **extra_args)
+            return apply_updates(params, updates), state
+        updates, state = plan.advance(grads, state, params, extra_args)
+        return _applied(params, updates), state
 
-    return _Named(Donated(step, "make_step"))
+    return step
+
+
+def _applied(params: Params, updates: PyTree) -> Params:
+    """The new params, from updates some of which may be `Landed`."""
+    is_leaf = lambda x: x is None or isinstance(x, Landed)
+    us, treedef = jax.tree.flatten(updates, is_leaf=is_leaf)
+    if not any(isinstance(u, Landed) for u in us):
+        return apply_updates(params, updates)
+    rest = [None if isinstance(u, Landed) else u for u in us]
+    new = treedef.flatten_up_to(apply_updates(params, treedef.unflatten(rest)))
+    pairs = zip(us, new, strict=True)
+    return treedef.unflatten(u.param if isinstance(u, Landed) else p for u, p in pairs)
 
 
 class _Named:
