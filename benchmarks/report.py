@@ -103,7 +103,8 @@ SECTIONS = {
         "Bits per held-out byte of a model of bytes after training. All storages start "
         "from the same params and see the same batches. Float32: the mean over the "
         "seeds, and their standard deviation. Difference: the mean of the paired "
-        "differences to float32, and its standard error.",
+        "differences to float32, and its standard error. With five seeds, less than "
+        "two or three errors may be chance.",
     ),
     "every": (
         "Every optimizer, with its defaults",

@@ -78,7 +78,8 @@ def peak(rows: list[Row]) -> Iterator[str]:
         if most is not None and who == OURS:
             share = [f"{part} {best[part] / most:.0%}" for part in (*parts, "other")]
             shares.append(f"- {optimizer}: {', '.join(share)}")
-        best["between steps"] = best.get("rest")
+        if "rest" in best:
+            best["between steps"] = best["rest"]
         said = [f"{most / optax:.0%}" if most and optax else ""]
         said = [_shown(best, "peak"), *said]
         said += [
@@ -92,7 +93,7 @@ def peak(rows: list[Row]) -> Iterator[str]:
     yield "\n".join(shares)
 
 
-def _shown(best: dict[str, float | None], quantity: str, unit: str = "B") -> str:
+def _shown(best: dict[str, float], quantity: str, unit: str = "B") -> str:
     x = best.get(quantity)
     return "" if x is None else amount(x, unit)
 
@@ -109,11 +110,9 @@ def low_bits(rows: list[Row]) -> str:
         wide = row.times["float32"]
         apart = [x - y for x, y in zip(row.times[OURS], wide, strict=True)]
         error = stdev(apart) / len(apart) ** 0.5
-        verdict = (
-            "within one error"
-            if abs(mean(apart)) <= error
-            else ("better" if mean(apart) < 0 else "worse")
-        )
+        away = abs(mean(apart)) / error if error else 0.0
+        side = "below" if mean(apart) < 0 else "above"
+        verdict = "within one error" if away <= 1 else f"{away:.1f} errors {side}"
         shown = [f"{mean(wide):.4f}", f"{stdev(wide):.4f}"]
         shown += [f"{mean(apart):+.4f}", f"{error:.4f}", verdict]
         lines.append([row.tree, row.optimizer, *shown, str(row.rounds), row.note])

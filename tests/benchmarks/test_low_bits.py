@@ -30,8 +30,8 @@ def test_the_model_of_the_race():
 
 VERDICTS = [
     ([3.1, 2.9], "within one error"),
-    ([3.2, 3.1], "worse"),
-    ([2.8, 2.9], "better"),
+    ([3.2, 3.1], "3.0 errors above"),
+    ([2.8, 2.9], "3.0 errors below"),
 ]
 
 
