@@ -1,13 +1,26 @@
-"""Memory in few bits: `python -m benchmarks.memory [--side N] [--leaves N]`.
+"""Memory in few bits: `python -m benchmarks.gpu memory memory-muon [--quick]`.
 
-A step of AdamW and Lion on square matrices, by default of 1.07 billion params: the time
-of one of several steps in a row, the time of the device alone, the bytes per param of
-weights and state, and what XLA needs for intermediate results. Optax's AdamW in float32
-is there to compare with.
+A step of AdamW, Lion and Muon on matrices with 1.07 billion params in all: 16 of 8192 x
+8192, and for Muon, whose products would take long on those, 64 of 2048 x 8192. The
+memory is in float32 or in few bits, and the weights are float32, or bfloat16 with
+corrections or stochastic rounding. The columns:
+
+step: the time of one of several steps in a row.
+device: the time of the kernels in one step, from JAX's profiler; only on a GPU.
+bandwidth: the bytes that a step must move, divided by `step`. It reads weights,
+    gradients and state once, and writes weights and state once. Gradients have the
+    dtype of the weights. A plain `a + b` into `a` of as many float32 numbers is
+    measured in the same rounds.
+weights, state: their bytes. Corrections of bfloat16 weights are part of the state.
+temporary: what XLA plans to allocate in a step.
+
+Optax's AdamW and torch's fused AdamW take part in float32.
 """
 
-import argparse
-from collections.abc import Callable
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,93 +29,154 @@ import optax
 
 import steepest
 
-from . import machine
+from . import peers
 from .matrix import device_seconds
-from .timing import clock
+from .measure import plain_copy, rates, stepping
+from .optimizers import donated, RATE
+from .processes import nbytes
+from .rows import COPY, OURS, Row
+from .table import amount
+from .timing import clock, race
+from .trees import Tree
 
-RATE = 1e-3
-ROUNDS, ROW = 4, 5  # rounds of five steps in a row
-
-adamw = lambda kind: steepest.adamw(RATE, memory_dtype=kind)
-# name -> the optimizer, and the dtype of params and gradients
-CASES: dict[str, tuple[Callable[[], Any], str]] = {
-    "adamw of Optax": (lambda: optax.adamw(RATE), "float32"),
-    "adamw": (lambda: adamw(None), "float32"),
-    "adamw int8": (lambda: adamw("int8"), "float32"),
-    "adamw float8": (lambda: adamw("float8"), "float32"),
-    "adamw int4": (lambda: adamw("int4"), "float32"),
-    "adamw int8, 24-bit weights": (
-        lambda: steepest.compensated(adamw("int8"), bits=8),
-        "bfloat16",
-    ),
-    "adamw int8, 32-bit weights": (
-        lambda: steepest.compensated(adamw("int8")),
-        "bfloat16",
-    ),
-    "adamw int8, stochastic rounding": (
-        lambda: steepest.stochastic_rounding(adamw("int8"), 0),
-        "bfloat16",
-    ),
-    "lion": (lambda: steepest.lion(RATE), "float32"),
-    "lion int8": (lambda: steepest.lion(RATE, memory_dtype="int8"), "float32"),
+ROUNDS, ROW = 5, 5  # rounds of five steps in a row
+QUANTITIES = {
+    "compile": "s",
+    "device": "s",
+    "weights": "B",
+    "state": "B",
+    "temporary": "B",
 }
 
+Case = tuple[str, Callable[[], Any]]  # dtype of weights and gradients; the optimizer
 
-def measured(tx: Any, dtype: str, side: int, leaves: int) -> str:
-    """A line about one optimizer.
+
+def _cases(name: str, make: Callable[..., Any]) -> dict[str, Case]:
+    """What every optimizer is measured with."""
+    int8 = partial(make, RATE, memory_dtype="int8")
+    return {
+        f"{name}, float32": ("float32", partial(make, RATE)),
+        f"{name}, int8": ("float32", int8),
+        f"{name}, int8, 24-bit weights": (
+            "bfloat16",
+            lambda: steepest.compensated(int8(), bits=8),
+        ),
+    }
+
+
+def _more(kind: str) -> Any:
+    return steepest.adamw(RATE, memory_dtype=kind)
+
+
+ELEMENTWISE: dict[str, Case] = {
+    **_cases("adamw", steepest.adamw),
+    **_cases("lion", steepest.lion),
+    "adamw, float8": ("float32", partial(_more, "float8")),
+    "adamw, int4": ("float32", partial(_more, "int4")),
+    "adamw, int8, 32-bit weights": (
+        "bfloat16",
+        lambda: steepest.compensated(_more("int8")),
+    ),
+    "adamw, int8, stochastic rounding": (
+        "bfloat16",
+        lambda: steepest.stochastic_rounding(_more("int8"), 0),
+    ),
+}
+MUON = _cases("muon", steepest.muon)
+
+
+def of_few_bits(tree: Tree, torch: dict[str, Any]) -> Iterator[Row]:
+    """AdamW and Lion.
 
     Args:
-        tx: the optimizer.
-        dtype: the dtype of params and gradients.
-        side: rows and columns of each matrix.
-        leaves: the number of matrices.
+        tree: the params.
+        torch: torch's AdamW, if it is installed.
     """
-    keys = jax.random.split(jax.random.key(0), leaves)
-    draw = lambda key: (0.01 * jax.random.normal(key, (side, side))).astype(dtype)
-    grads = [draw(key) for key in keys]
-    params = [jnp.full((side, side), 0.01, dtype) for _ in keys]
+    for name, case in ELEMENTWISE.items():
+        peer: Case = ("float32", lambda: optax.adamw(RATE))
+        more = {"optax": partial(_turn, "optax", peer), **torch}
+        yield from contest(tree, name, case, more if name == "adamw, float32" else {})
+
+
+def of_muon(tree: Tree, torch: dict[str, Any]) -> Iterator[Row]:
+    """Muon; `python -m benchmarks.gpu muon` compares it with others.
+
+    Args:
+        tree: the params.
+        torch: not used.
+    """
+    del torch
+    for name, case in MUON.items():
+        yield from contest(tree, name, case, {})
+
+
+def contest(
+    tree: Tree, name: str, case: Case, peers_: dict[str, Callable[[Tree], Any]]
+) -> Iterator[Row]:
+    """The rows of one optimizer, raced against its peers and a plain copy.
+
+    Args:
+        tree: the params.
+        name: the name of the optimizer in the rows.
+        case: the dtype of its weights, and how to make it.
+        peers_: for each peer, a function that makes its turn.
+    """
+    turns: dict[str, Any] = {COPY: plain_copy(tree.params, times=ROW)}
+    moved = {COPY: 12 * tree.params}
+    told: dict[str, dict[str, list[float]]] = {}
+    for who, make in {OURS: partial(_turn, OURS, case), **peers_}.items():
+        turns[who], says = make(tree)
+        # torch's AdamW keeps the same arrays as Optax's.
+        moved[who] = says.pop("moved", moved.get("optax", 0))
+        for quantity, number in says.items():
+            told.setdefault(quantity, {})[who] = [number]
+    times = race(turns, ROUNDS, warmups=1)["step"]
+    row = partial(Row, "memory", tree.name, name)
+    found = [row("bandwidth", "B/s", rates(moved, times))]
+    del times[COPY]
+    found = [row("step", "s", times), *found]
+    found += [row(k, unit, told[k]) for k, unit in QUANTITIES.items() if k in told]
+    for one in found:
+        best = {who: amount(one.best(who), one.unit) for who in one.times}
+        print(tree.name, name, one.quantity, best, file=sys.stderr, flush=True)
+    yield from found
+    turns.clear()
+    peers.clear()
+    gc.collect()
+
+
+def _turn(who: str, case: Case, tree: Tree) -> tuple[Any, dict[str, float]]:
+    """One turn of a JAX library, and its other quantities."""
+    dtype, make = case
+    tx = make()
+    params, grads = (_filled(tree, seed, dtype) for seed in (0, 1))
     state = jax.jit(tx.init)(params)
-
-    def step(params: Any, state: Any, grads: Any) -> Any:
-        updates, state = tx.update(grads, state, params)
-        return steepest.apply_updates(params, updates), state
-
-    lowered = jax.jit(step, donate_argnums=(0, 1)).lower(params, state, grads)
-    compiled = lowered.compile()
-    kept = [params, state]
-    del params, state
-
-    def row() -> None:
-        for _ in range(ROW):
-            kept[:] = compiled(*kept, grads)
-        jax.block_until_ready(kept)
-
-    row()
-    best = min(clock(row)[0] for _ in range(ROUNDS)) / ROW
-    device = device_seconds(row, 1)
-    size = side * side * leaves
-    per_param = lambda tree: sum(x.nbytes for x in jax.tree.leaves(tree)) / size
-    text = f"{1e3 * best:.2f} ms"
-    if device is not None:
-        text += f", {1e3 * device / ROW:.2f} on the device"
-    temporary = compiled.memory_analysis().temp_size_in_bytes
-    return (
-        f"{text}, weights {per_param(kept[0]):.2f} and state {per_param(kept[1]):.3f} "
-        f"bytes per param, {temporary / size:.2f} temporary"
-    )
+    weights, kept = nbytes(params), nbytes(state)
+    seconds, compiled = clock(donated(who, tx).lower(params, state, grads).compile)
+    go_on = lambda params, state: compiled(params, state, grads)
+    turn = stepping(go_on, params, state, times=ROW)
+    del params, state  # donated
+    turn()
+    says: dict[str, float] = {
+        "moved": 2 * (weights + kept) + nbytes(grads),
+        "compile": seconds,
+        "weights": weights,
+        "state": kept,
+        "temporary": compiled.memory_analysis().temp_size_in_bytes,
+    }
+    device = device_seconds(turn, 1)
+    return turn, says if device is None else says | {"device": device / ROW}
 
 
-def main() -> None:
-    """Print a line for each optimizer."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory")
-    parser.add_argument("--side", type=int, default=8192)
-    parser.add_argument("--leaves", type=int, default=16)
-    args = parser.parse_args()
-    print(machine.describe())
-    for name, (make, dtype) in CASES.items():
-        line = measured(make(), dtype, args.side, args.leaves)
-        print(f"{name}: {line}", flush=True)
+def _filled(tree: Tree, seed: int, dtype: str) -> Any:
+    """Normally distributed numbers, with little memory besides the result."""
+    leaves, treedef = jax.tree.flatten(tree.shapes)
+    keys = jax.random.split(jax.random.key(seed), len(leaves))
+    pairs = zip(keys, leaves, strict=True)
+    draws = [_normal(key, leaf.shape, dtype) for key, leaf in pairs]
+    return jax.block_until_ready(treedef.unflatten(draws))
 
 
-if __name__ == "__main__":
-    main()
+@partial(jax.jit, static_argnums=(1, 2))
+def _normal(key: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    return (0.01 * jax.random.normal(key, shape, jnp.float32)).astype(dtype)

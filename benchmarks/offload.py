@@ -17,7 +17,6 @@ the arrays have. They are there to test the script.
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -33,6 +32,7 @@ import optax
 
 import steepest
 
+from . import processes
 from .measure import stepping
 from .optimizers import donated, RATE
 from .rows import OURS, Row
@@ -109,28 +109,13 @@ def of_host_memory(tree: Tree, torch: Any, quick: bool = False) -> Iterator[Row]
 
 def _measured(
     optimizer: str, who: str, mode: str, tree: str, quick: bool
-) -> dict[str, list[float]]:
+) -> processes.Numbers:
     """The numbers from a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.offload", optimizer, who, mode, tree]
-    command += ["--quick"] if quick else []
-    try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=LONGEST, check=True
-        )
-        numbers = json.loads(run.stdout.splitlines()[-1])
-    except (subprocess.SubprocessError, ValueError, IndexError) as error:
-        text = getattr(error, "stderr", None) or str(error)
-        print(f"{optimizer}, {who}, {mode}: {text[-2000:]}", file=sys.stderr)
-        return {}
-    print(f"{optimizer}, {who}, {mode}: {numbers}", file=sys.stderr, flush=True)
-    return numbers
-
-
-def peak(planned: int) -> tuple[int, int]:
-    """The peak of the device's memory and what is in use, or what XLA has planned."""
-    stats = jax.devices()[0].memory_stats() or {}
-    most = stats.get("peak_bytes_in_use", planned)
-    return most, stats.get("bytes_in_use", planned)
+    options = ["--quick"] if quick else []
+    case = (optimizer, who, mode)
+    return processes.measured(
+        "benchmarks.offload", case, tree, *options, longest=LONGEST
+    )
 
 
 def steps(who: str, tx: Any, tree: Tree) -> dict[str, list[float]]:
@@ -147,7 +132,7 @@ def steps(who: str, tx: Any, tree: Tree) -> dict[str, list[float]]:
     del params, state  # donated
     turn()
     times = [turn()["step"] for _ in range(ROUNDS)]
-    most, rest = peak(planned)
+    most, rest = processes.memory(planned, planned)
     temporary = memory.temp_size_in_bytes
     return {"step": times, "peak": [most], "rest": [rest], "temporary": [temporary]}
 
@@ -156,8 +141,8 @@ def init(who: str, tx: Any, tree: Tree) -> dict[str, list[float]]:
     """The peak of making the state."""
     params = filled(tree, 0.02)
     state = steepest.init(tx, params) if who == OURS else tx.init(params)
-    arrays = jax.tree.leaves(jax.block_until_ready((params, state)))
-    return {"init": [peak(sum(x.nbytes for x in arrays))[0]]}
+    size = processes.nbytes(jax.block_until_ready((params, state)))
+    return {"init": [processes.memory(size, size)[0]]}
 
 
 def filled(tree: Tree, value: float) -> Any:

@@ -1,5 +1,7 @@
 """`python -m benchmarks.report`: write `docs/performance.md` from the saved results.
 
+It also writes the tables of `docs/guides/memory.md`.
+
 Only the explanations of the numbers are written by hand, and they stay true whatever
 another run measures.
 """
@@ -7,12 +9,17 @@ another run measures.
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from . import sections
 from .rows import COPY, OURS, Record, Row
 from .table import amount, markdown, spread, times
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"
+GUIDE = ROOT / "docs" / "guides" / "memory.md"
 Records = Mapping[str, Record]  # by file name
+# Where less is better. The time of a step covers its bandwidth, and a loss is that of
+# one run.
+COMPARED = ("s", "B")
 
 INTRO = """\
 # Performance
@@ -62,6 +69,42 @@ SECTIONS = {
         "hand, each in a process of its own. Peak: the most memory of the device in "
         "use at once, with params and gradients. Rest: between two steps. Temporary: "
         "what XLA plans to allocate in a step. Init: the peak of making the state.",
+    ),
+    "memory": (
+        "Memory in few bits",
+        "A step of each optimizer on large matrices, with its memory in float32 or in "
+        "few bits, and its weights in float32, or in bfloat16 with corrections (24 or "
+        "32 bits in all) or stochastic rounding. Bandwidth: the bytes that a step must "
+        "move, divided by its time. It reads weights, gradients and state once, and "
+        "writes weights and state once; gradients have the dtype of the weights. Of a "
+        "copy: compared with a plain `a + b` into `a` of as many float32 numbers in "
+        "the same rounds; Muon is compute-bound. On the device: the time of the "
+        "kernels, from the profiler. Weights, state (with the corrections) and "
+        "temporary memory are in bytes per param.",
+    ),
+    "peak": (
+        "Peak memory of training",
+        "Forward, loss, backward and update of a GPT-2 XL, each contender in a process "
+        "of its own: 4 sequences of 1024 bytes, products in bfloat16. Every layer, and "
+        "the logits of every sequence, are computed again in the backward pass. In "
+        "JAX the layers are stacked, and `scan` runs over them; params and state are "
+        "donated. torch runs without `torch.compile`, with its fused AdamW. Peak: the "
+        "most memory of the device in use at once; also as a percentage of that of "
+        "Optax's AdamW. Weights, state, gradients: the bytes of their arrays; "
+        "`describe` gives the same for weights and state before training. Other: what "
+        "remains of the peak if all gradients exist at that time: activations and "
+        "intermediate results. Between steps: the memory in use, as the device counts "
+        "it. Temporary: what XLA plans for a step, gradients included. 24-bit weights: "
+        "bfloat16 with 8 bits of correction in the state; the gradients are bfloat16, "
+        "too. Loss: the mean of the last 5 of 25 steps.",
+    ),
+    "low bits": (
+        "Training with memory in few bits",
+        "Bits per held-out byte of a model of bytes after training. All storages start "
+        "from the same params and see the same batches. Float32: the mean over the "
+        "seeds, and their standard deviation. Difference: the mean of the paired "
+        "differences to float32, and its standard error. With five seeds, less than "
+        "two or three errors may be chance.",
     ),
     "every": (
         "Every optimizer, with its defaults",
@@ -137,7 +180,7 @@ def _behind(records: Records) -> str:
     found = []
     for run, record in records.items():
         for row in record.rows:
-            if row.unit == "B/s":  # the row in seconds covers it
+            if row.unit not in COMPARED:
                 continue
             for who in row.others:
                 if who != COPY and row.ratio(who) < 1:
@@ -150,7 +193,7 @@ def _behind(records: Records) -> str:
         return "Nothing."
     lines = [line for _, line in sorted(found, key=lambda pair: pair[0])]
     compared = sum(
-        row.unit != "B/s" and who != COPY
+        row.unit in COMPARED and who != COPY
         for record in records.values()
         for row in record.rows
         for who in row.others
@@ -194,13 +237,51 @@ def _details(record: Record) -> Iterator[str]:
         yield f"### {title}"
         if text:
             yield text
-        if section == "profile":
-            yield from _profile(rows)
-        else:
-            yield _ratios(rows)
-    yield "### All times"
-    yield "The best round of each."
-    yield _all_times([row for row in record.rows if row.unit == "s"])
+        yield from _tables(section, rows, record)
+    if timed := [row for row in record.rows if row.unit == "s"]:
+        yield "### All times"
+        yield "The best round of each."
+        yield _all_times(timed)
+
+
+def _tables(section: str, rows: list[Row], record: Record) -> Iterator[str]:
+    """What is shown of a section's rows."""
+    sizes = {name: tree["params"] for name, tree in record.trees.items()}
+    if section == "profile":
+        yield from _profile(rows)
+    elif section == "memory":
+        yield sections.memory(rows, sizes)
+    elif section == "peak":
+        yield from sections.peak(rows)
+    elif section == "low bits":
+        yield sections.low_bits(rows)
+    else:
+        yield _ratios(rows)
+
+
+def guide(text: str, records: Records) -> str:
+    """A guide, with the newest tables of the sections that it shows.
+
+    A table is between `<!-- results: SECTION -->` and `<!-- end -->`. If nothing was
+    measured, what stands there remains.
+
+    Args:
+        text: the guide.
+        records: the results.
+    """
+    for record in records.values():
+        for section in dict.fromkeys(row.section for row in record.rows):
+            begin, end = f"<!-- results: {section} -->\n", "<!-- end -->"
+            before, found, rest = text.partition(begin)
+            if not found:
+                continue
+            _, _, after = rest.partition(end)
+            rows = [row for row in record.rows if row.section == section]
+            where = record.machine
+            made = f"{where['device']}, JAX {where['jax']}, {where['date'][:10]}:"
+            parts = [made, *_tables(section, rows, record)]
+            text = before + begin + "\n" + "\n\n".join(parts) + "\n\n" + end + after
+    return text
 
 
 def _ratios(rows: list[Row]) -> str:
@@ -287,3 +368,4 @@ def kept() -> dict[str, Record]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(kept()))
+    GUIDE.write_text(guide(GUIDE.read_text(), kept()))

@@ -8,6 +8,8 @@ _UNITS = {
     "s": ((1, "s"), (1e-3, "ms"), (1e-6, "us")),
     "B": ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1, "B")),
     "B/s": ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1, "B/s")),
+    "nats": ((1, "nats"),),
+    "bits": ((1, "bits"),),
 }
 # Columns that contain words.
 WORDS = {"run", "tree", "optimizer", "quantity", "against", "what", "streams"}

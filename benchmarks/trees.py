@@ -56,6 +56,15 @@ def gpt(layers: int, width: int, vocabulary: int, context: int) -> dict[str, Any
     }
 
 
+def stacked_gpt(
+    layers: int, width: int, vocabulary: int, context: int
+) -> dict[str, Any]:
+    """The same with one leaf for each kind of weight, whose first axis is the layer."""
+    stack = lambda x: _array(layers, *x.shape)
+    one = gpt(1, width, vocabulary, context)
+    return one | {"layers": jax.tree.map(stack, one["layers"][0])}
+
+
 def vit(
     layers: int, width: int, patch: int, patches: int, classes: int
 ) -> dict[str, Any]:
@@ -70,9 +79,9 @@ def vit(
     }
 
 
-def matrices(count: int, width: int) -> list[Any]:
-    """Square matrices of equal size."""
-    return [_array(width, width) for _ in range(count)]
+def matrices(count: int, width: int, rows: int | None = None) -> list[Any]:
+    """Matrices of equal size, by default square."""
+    return [_array(rows or width, width) for _ in range(count)]
 
 
 def _array(*shape: int) -> jax.ShapeDtypeStruct:
@@ -106,11 +115,14 @@ def _named(*trees: Tree) -> dict[str, Tree]:
 TREES = _named(
     Tree("gpt2", "GPT-2 124M", gpt(12, 768, 50257, 1024)),
     Tree("gpt2-xl", "GPT-2 XL", gpt(48, 1600, 50257, 1024)),
+    Tree("gpt2-xl stacked", "GPT-2 XL", stacked_gpt(48, 1600, 50257, 1024)),
     Tree("xl-narrow", "the leaves of GPT-2 XL at width 32", gpt(48, 32, 256, 64)),
     Tree("wide", "a GPT of 12 layers, width 512", gpt(12, 512, 8192, 512)),
     Tree("many", "a GPT of 400 layers, width 64", gpt(400, 64, 1024, 64)),
     Tree("vit", "ViT-B/16", vit(12, 768, 16, 196, 1000)),
     Tree("giant", "one leaf, 8192 x 8192", matrices(1, 8192)),
+    Tree("billion", "16 matrices, 8192 x 8192", matrices(16, 8192)),
+    Tree("wide billion", "64 matrices, 2048 x 8192", matrices(64, 8192, 2048)),
     Tree("middle", "a GPT of one layer, width 512", gpt(1, 512, 2048, 512)),
     Tree("matrices-64", "100 matrices, 64 x 64", matrices(100, 64)),
     Tree("matrices-96", "40 matrices, 96 x 96", matrices(40, 96)),
@@ -122,4 +134,8 @@ _TINY = "tiny, to see that all runs"
 TINY = {name: Tree(name, _TINY, matrices(2, 16)) for name in TREES} | _named(
     Tree("vit", _TINY, vit(0, 16, 2, 4, 10)),
     Tree("giant", _TINY, matrices(1, 16)),
+    Tree("gpt2-xl stacked", _TINY, stacked_gpt(2, 128, 256, 32)),
+    # Smaller leaves would stay in float32.
+    Tree("billion", _TINY, matrices(2, 64)),
+    Tree("wide billion", _TINY, matrices(2, 64)),
 )

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks import report
+from benchmarks import report, sections
 from benchmarks.plan import BARS, cells, QUANTITIES
 from benchmarks.rows import Bar, Record, Row
 from benchmarks.trees import TREES
@@ -22,6 +22,39 @@ def row(ours, theirs, unit="s", **names):
 def test_the_page_matches_the_saved_results():
     """If this fails, run `python -m benchmarks.report`."""
     assert report.PAGE.read_text() == report.page(report.kept())
+
+
+def test_the_guide_matches_the_saved_results():
+    """If this fails, run `python -m benchmarks.report`."""
+    text = report.GUIDE.read_text()
+    assert text == report.guide(text, report.kept())
+    for section in ("memory", "peak", "low bits"):
+        assert f"<!-- results: {section} -->" in text and section in report.SECTIONS
+
+
+def test_a_guide_gets_the_tables_that_were_measured():
+    machine = {"device": "A chip", "jax": "1.2", "date": "2026-11-16 17:35"}
+    times = {"steepest": [1.0, 2.0], "float32": [1.0, 1.5]}
+    rows = [Row("low bits", "bytes", "lion, int8", "at the end", "bits", times)]
+    one, other = ("<!-- results: {} -->\n\nold\n\n<!-- end -->", "b\n")
+    text = one.format("peak") + "\na\n" + one.format("low bits") + other
+    new = report.guide(text, {"low_bits": Record(machine, "c", rows=rows)})
+    assert new.startswith(one.format("peak") + "\na\n") and new.endswith("-->b\n")
+    assert "A chip, JAX 1.2, 2026-11-16:\n\n| tree " in new and "lion, int8" in new
+    assert new.count("old") == 1
+    assert report.guide(new, {"low_bits": Record(machine, "c", rows=rows)}) == new
+
+
+def test_the_peak_is_shown_with_its_parts():
+    numbers = {"weights": 2, "state": 3, "gradients": 2, "peak": 10, "rest": 5}
+    rows = [
+        Row("peak", "gpt", "adamw", name, "B", {"steepest": [x * 10**9], "optax": [y]})
+        for name, x in numbers.items()
+        for y in [2 * x * 10**9]
+    ]
+    table, *_, shares = sections.peak(rows)
+    assert "| 10.0 GB |        50% | 2.00 GB | 3.00 GB |   2.00 GB | 3.00 GB |" in table
+    assert shares == "- adamw: weights 20%, state 30%, gradients 20%, other 30%"
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)

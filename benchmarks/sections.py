@@ -1,0 +1,119 @@
+"""Tables of single sections: one line for each contender, not a ratio between two."""
+
+from collections.abc import Iterable, Iterator
+from statistics import mean, stdev
+
+from .rows import COPY, OURS, Row
+from .table import amount, markdown
+
+Cells = dict[tuple[str, str, str], dict[str, Row]]  # (tree, optimizer, who) -> rows
+
+
+def _cells(rows: Iterable[Row]) -> Cells:
+    """The rows of each contender, by quantity."""
+    cells: Cells = {}
+    for row in rows:
+        for who in row.times:
+            if who != COPY:
+                line = cells.setdefault((row.tree, row.optimizer, who), {})
+                line[row.quantity] = row
+    return cells
+
+
+def _best(line: dict[str, Row], who: str, quantity: str) -> float | None:
+    return line[quantity].best(who) if quantity in line else None
+
+
+def memory(rows: list[Row], params: dict[str, int]) -> str:
+    """Time, bandwidth and bytes per param of each optimizer.
+
+    Args:
+        rows: those of the section.
+        params: the number of params of each tree.
+    """
+    head = "tree|optimizer|what|step|on the device|bandwidth|of a copy"
+    bytes_ = ("weights", "state", "temporary")
+    lines = []
+    for (tree, optimizer, who), line in _cells(rows).items():
+        shown = [
+            "" if x is None else f"{1e3 * x:.2f} ms"
+            for x in (_best(line, who, quantity) for quantity in ("step", "device"))
+        ]
+        rate = line["bandwidth"]
+        shown += [
+            amount(rate.best(who), "B/s"),
+            f"{rate.best(who) / rate.best(COPY):.0%}",
+        ]
+        for quantity in bytes_:
+            x = _best(line, who, quantity)
+            shown.append("" if x is None else f"{x / params[tree]:.2f}")
+        lines.append([tree, optimizer, who, *shown])
+    return markdown([*head.split("|"), *bytes_], lines)
+
+
+def peak(rows: list[Row]) -> Iterator[str]:
+    """The bytes of a training step, and their shares of the peak.
+
+    Args:
+        rows: those of the section.
+    """
+    head = "optimizer|what|peak|of Optax's|weights|state|gradients|other|between steps"
+    head += "|temporary|step|first loss|loss"
+    lines, shares = [], []
+    cells = _cells(rows)
+    optax = next(
+        (
+            _best(line, "optax", "peak")
+            for key, line in cells.items()
+            if key[2] == "optax"
+        ),
+        None,
+    )
+    parts = ("weights", "state", "gradients")
+    for (_, optimizer, who), line in cells.items():
+        best = {quantity: row.best(who) for quantity, row in line.items()}
+        most = best.get("peak")
+        if most is not None:
+            best["other"] = most - sum(best[part] for part in parts)
+        if most is not None and who == OURS:
+            share = [f"{part} {best[part] / most:.0%}" for part in (*parts, "other")]
+            shares.append(f"- {optimizer}: {', '.join(share)}")
+        if "rest" in best:
+            best["between steps"] = best["rest"]
+        said = [f"{most / optax:.0%}" if most and optax else ""]
+        said = [_shown(best, "peak"), *said]
+        said += [
+            _shown(best, x) for x in (*parts, "other", "between steps", "temporary")
+        ]
+        said += [_shown(best, "step", "s")]
+        said += [_shown(best, x, "nats") for x in ("first loss", "loss")]
+        lines.append([optimizer, who, *said])
+    yield markdown(head.split("|"), lines)
+    yield "Shares of the peak:"
+    yield "\n".join(shares)
+
+
+def _shown(best: dict[str, float], quantity: str, unit: str = "B") -> str:
+    x = best.get(quantity)
+    return "" if x is None else amount(x, unit)
+
+
+def low_bits(rows: list[Row]) -> str:
+    """The paired differences to float32.
+
+    Args:
+        rows: those of the section.
+    """
+    head = "tree|optimizer|float32|deviation|difference|error|verdict|seeds|note"
+    lines = []
+    for row in rows:
+        wide = row.times["float32"]
+        apart = [x - y for x, y in zip(row.times[OURS], wide, strict=True)]
+        error = stdev(apart) / len(apart) ** 0.5
+        away = abs(mean(apart)) / error if error else 0.0
+        side = "below" if mean(apart) < 0 else "above"
+        verdict = "within one error" if away <= 1 else f"{away:.1f} errors {side}"
+        shown = [f"{mean(wide):.4f}", f"{stdev(wide):.4f}"]
+        shown += [f"{mean(apart):+.4f}", f"{error:.4f}", verdict]
+        lines.append([row.tree, row.optimizer, *shown, str(row.rounds), row.note])
+    return markdown(head.split("|"), lines)
