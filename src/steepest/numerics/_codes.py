@@ -190,7 +190,8 @@ def read_twice(
     new, _ = called(old, given)
     pairs = zip(old, new, strict=True)
     scales = [_scales_of(c.kind, x) if is_coded(c) else None for c, x in pairs]
-    old, given, scales = jax.lax.optimization_barrier((old, given, scales))
+    # Not `given`: it would be stored if it is computed, such as a float32 gradient.
+    old, scales = jax.lax.optimization_barrier((old, scales))
     new, others = called(old, given)
     rows = zip(old, new, scales, strict=True)
     stored = [
@@ -218,7 +219,8 @@ def encoded_row(kind: str, x: Float[Array, "rows n"], most: Numbers) -> Coded:
 
 def allowed(kind: str, x: Numbers) -> Numbers:
     """`x`, with zero in place of numbers that have no code."""
-    return x if MAPS[kind].signed else jnp.maximum(x, 0)
+    # Not `jnp.maximum`, which loses a NaN in a kernel of Triton (JAX 0.11.2).
+    return x if MAPS[kind].signed else jnp.where(x < 0, 0, x)
 
 
 def _ordinary_scales(most: Numbers) -> Numbers:
