@@ -149,7 +149,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         Team as Team,
         team_of as team_of,
     )
-    from ._tiles import fits as fits, in_tiles as in_tiles
+    from ._tiles import (
+        fits as fits,
+        in_tiles as in_tiles,
+        is_in_8_bits as is_in_8_bits,
+        on_gpu as on_gpu,
+    )
     from ._xla import (
         after as after,
         computed_once as computed_once,

@@ -171,8 +171,8 @@ def read_twice(
     The result is as if memory was decoded, and the results encoded. Without the barrier
     XLA computes the function in one loop for each result, and may fuse one of them with
     the largest elements of another: AdamW then takes 12 to 36 ms for 1.07 billion
-    params on an H200, and 9 ms with it (JAX 0.11.2). Benchmark:
-    `python -m benchmarks.gpu memory`.
+    params on an H200, and 9 ms with it (JAX 0.11.2). On one device, `in_tiles` is
+    faster. Benchmark: `python -m benchmarks.gpu memory`.
 
     Args:
         function: `(kept, given, numbers) -> (kept, other results)`, elementwise.
@@ -190,8 +190,7 @@ def read_twice(
     new, _ = called(old, given)
     pairs = zip(old, new, strict=True)
     scales = [_scales_of(c.kind, x) if is_coded(c) else None for c, x in pairs]
-    # Not `given`: it would be stored if it is computed, such as a float32 gradient.
-    old, scales = jax.lax.optimization_barrier((old, scales))
+    old, given, scales = jax.lax.optimization_barrier((old, given, scales))
     new, others = called(old, given)
     rows = zip(old, new, scales, strict=True)
     stored = [

@@ -75,7 +75,7 @@ def power_level(code: Numbers, *, top: int, power: int) -> Numbers:
 
 
 def cube_root(z: Float32) -> Float32:
-    """`z^(1/3)` for `z >= 0`, up to a factor of 1 + 4e-5; exactly 0 at 0.
+    """`z^(1/3)` for `z >= 0`, up to a factor of 1 + 5e-5; exactly 0 at 0.
 
     A third of the bits of `z` is about a third of its logarithm. This gives a guess for
     `r = z^(-1/3)`, and then `z^(1/3) = w (1 - e)^(-2/3)` with `w = z r^2` and
@@ -95,7 +95,7 @@ def cube_root(z: Float32) -> Float32:
 
 
 def fourth_root(z: Float32) -> Float32:
-    """`z^(1/4)` for `z >= 0`, up to a factor of 1 + 8e-5; exactly 0 at 0.
+    """`z^(1/4)` for `z >= 0`, up to a factor of 1 + 1.5e-4; exactly 0 at 0.
 
     Like `cube_root`: `r` is a guess for `z^(-1/4)`, and `z^(1/4) = w (1 - e)^(-3/4)`
     with `w = z r^3` and `e = 1 - w r`, at most 0.125.

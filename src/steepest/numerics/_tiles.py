@@ -37,24 +37,41 @@ ROWS = 8
 _DTYPES = jnp.float32, jnp.bfloat16, jnp.float16
 _LIMIT = np.float32(LARGE).view(np.int32)
 
-Function = Callable[..., PyTree]  # (kept, given, numbers) -> kept
+Function = Callable[..., tuple[PyTree, PyTree]]
 Stored = Array | Coded
 
 
+def on_gpu() -> bool:
+    """Whether programs run on a GPU, unless they are told otherwise.
+
+    A program that is exported from a machine without one has no kernels: then it can be
+    exported for several platforms at once, and needs no `disabled_checks`.
+    """
+    return jax.default_backend() == "gpu"
+
+
+def is_in_8_bits(memory: PyTree) -> bool:
+    """Whether some of this memory is stored in integers of 8 bits.
+
+    Args:
+        memory: arrays, or memory in few bits.
+    """
+    stored = jax.tree.leaves(memory, is_leaf=is_coded)
+    return any(isinstance(x, Signed8 | Unsigned8) for x in stored)
+
+
 def fits(kept: PyTree, given: PyTree) -> bool:
-    """Whether `in_tiles` can take these arrays, and saves anything.
+    """Whether `in_tiles` can take these arrays.
 
     Args:
         kept: arrays, or memory in few bits.
         given: arrays.
     """
     stored = jax.tree.leaves((kept, given), is_leaf=is_coded)
-    if not any(map(is_coded, stored)) or jax.device_count() > 1:
-        return False  # XLA cannot shard a kernel
-    shapes = {x.shape for x in stored}
     kinds = all(isinstance(x, Signed8 | Unsigned8) for x in stored if is_coded(x))
     return (
-        len(shapes) == 1
+        _one_device()
+        and len({x.shape for x in stored}) == 1
         and kinds
         and all(x.dtype in _DTYPES for x in stored)
         and _triton() is not None
@@ -68,13 +85,13 @@ def in_tiles(
     numbers: Sequence[Array],
     *,
     interpret: bool = False,
-) -> PyTree:
+) -> tuple[PyTree, PyTree]:
     """`function(kept, given, numbers)`, in one kernel that overwrites `kept`.
 
     Memory in few bits is decoded for the function, and its result is encoded.
 
     Args:
-        function: an elementwise function. It returns arrays like `kept`.
+        function: `(kept, given, numbers) -> (kept, other results)`, elementwise.
         kept: arrays, and memory in few bits, all of one shape.
         given: arrays of that shape.
         numbers: arrays without axes.
@@ -88,11 +105,18 @@ def in_tiles(
     flat = [_parts(x, shape) for x in (*old, *read)]
     changed = sum(map(len, flat[: len(old)]))
     arrays = [part for parts in flat for part in parts]
+    plain = [jax.ShapeDtypeStruct(shape, x.dtype) for x in (*old, *read)]
+    both = treedef.unflatten(plain[: len(old)]), given_def.unflatten(plain[len(old) :])
+    others, other_def = jax.tree.flatten(
+        jax.eval_shape(function, *both, tuple(numbers))[1]
+    )
+    outputs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays[:changed]]
+    outputs += others
     columns = min(BLOCK, pl.next_power_of_2(shape[1]))
     rows = next(k for k in (ROWS, 4, 2, 1) if shape[0] % k == 0)
 
     def kernel(*refs: Any) -> None:
-        values = [ref[0] for ref in refs[: len(numbers)]]
+        values = tuple(ref[0] for ref in refs[: len(numbers)])
         refs = refs[len(numbers) :]
         sources, results = refs[: len(arrays)], refs[len(arrays) :]
         inside = _inside(shape[1], columns)
@@ -104,9 +128,12 @@ def in_tiles(
             rest = iter(loaded)
             plain = [coder.next(x, rest) for x in (*old, *read)]
             before = treedef.unflatten(plain[: len(old)])
-            after = function(before, given_def.unflatten(plain[len(old) :]), values)
+            after, others = function(
+                before, given_def.unflatten(plain[len(old) :]), values
+            )
             pairs = zip(old, jax.tree.leaves(after), strict=True)
-            return [part for was, x in pairs for part in coder.parts(was, x)]
+            parts = [part for was, x in pairs for part in coder.parts(was, x)]
+            return parts + jax.tree.leaves(others)
 
         def step(row: Array, carry: tuple[list[Array], Array]) -> Any:
             loaded, special = carry
@@ -123,7 +150,7 @@ def in_tiles(
 
         @pl.when(special != 0)
         def _() -> None:
-            def again(row: Array, carry: int) -> int:
+            def again(row: Array, carry: Array) -> Array:
                 @pl.when((special >> row) & 1 > 0)
                 def _() -> None:
                     parts = new(load(row), _Coder(inside))
@@ -132,26 +159,27 @@ def in_tiles(
 
                 return carry
 
-            jax.lax.fori_loop(0, rows, again, 0)
+            jax.lax.fori_loop(0, rows, again, jnp.int32(0))
 
-    def spec(x: Array) -> Any:
+    def spec(x: Array | jax.ShapeDtypeStruct) -> Any:
         width = columns if x.shape == shape else 1
         return pl.BlockSpec((rows, width), lambda i, j: (i, j))
 
     results = pl.pallas_call(
         kernel,
-        out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays[:changed]],
+        out_shape=outputs,
         grid=(shape[0] // rows, pl.cdiv(shape[1], columns)),
         in_specs=[pl.BlockSpec((1,), lambda i, j: (0,))] * len(numbers)
         + [spec(x) for x in arrays],
-        out_specs=[spec(x) for x in arrays[:changed]],
+        out_specs=[spec(x) for x in outputs],
         input_output_aliases={len(numbers) + k: k for k in range(changed)},
         compiler_params=_triton().CompilerParams(num_warps=1, num_stages=1),
         interpret=interpret,
         name="in_tiles",
     )(*[jnp.reshape(x, (1,)) for x in numbers], *arrays)
     rest = iter(results)
-    return treedef.unflatten(_whole(x, rest) for x in old)
+    new = treedef.unflatten(_whole(x, rest) for x in old)
+    return new, other_def.unflatten(x.reshape(old[0].shape) for x in rest)
 
 
 class _Coder:
@@ -211,6 +239,11 @@ class _Ordinary(_Coder):
 
     def _note(self, bits: Int[Array, ""]) -> None:
         self.most = jnp.maximum(self.most, bits)
+
+
+def _one_device() -> bool:
+    """Whether there is one device only: XLA cannot shard a kernel."""
+    return jax.device_count() == 1
 
 
 def _triton() -> Any:

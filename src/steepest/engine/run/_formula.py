@@ -9,14 +9,14 @@ only multiply are arguments of the compiled function.
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
-from ...numerics import in_tiles, inlined, is_coded, read_twice
+from ...numerics import in_tiles, inlined, read_twice
 from ..leaves import (
     Leaf,
     mixing,
@@ -39,6 +39,11 @@ class Landed(NamedTuple):
     """A new param, in place of its update: a kernel has added the two."""
 
     param: PyTree
+
+
+# How to compute the formulas of a leaf: in the usual way; with memory in few bits that
+# is read twice; in one kernel; or in one that also adds the update to the param.
+Way = Literal["plain", "twice", "kernel", "landing"]
 
 
 class Part(NamedTuple):
@@ -121,7 +126,7 @@ def joined(
     parts: tuple[Part, ...],
     on: tuple[bool, ...],
     dtype: np.dtype | None,
-    lands: bool = False,
+    way: Way = "plain",
 ) -> Formula:
     """Several formulas, applied one after the other, as one function of some leaves.
 
@@ -131,8 +136,7 @@ def joined(
         parts: the formulas, in the order they are applied.
         on: for each formula, whether it is applied.
         dtype: the dtype of `u`; `None` to return it in the dtype of the computation.
-        lands: whether to return `Landed(p + u)` instead of `u`. On a GPU this is then
-            one kernel; all formulas must be elementwise, and the arrays must fit it.
+        way: how to compute it.
     """
 
     def formula(
@@ -155,55 +159,60 @@ def joined(
                 new += old.values()
         return u if dtype is None else restore(u, dtype), tuple(new)
 
-    def whole(
+    def updating(
+        row: Row, given: tuple[Array, Array | None], numbers: Numbers
+    ) -> tuple[Row, Array]:
+        g, p = given
+        u, row = formula(g, p, row, numbers)
+        return row, u
+
+    def landing(
+        kept: tuple[Array, Row], g: Array, numbers: Numbers
+    ) -> tuple[tuple[Array, Row], None]:
+        p, row = kept
+        u, row = formula(g, p, row, numbers)
+        return (plus(p, u), row), None
+
+    def stored(
         g: Array, p: Array | None, row: Row, numbers: Numbers
     ) -> tuple[Array | Landed, Row]:
-        if not any(map(is_coded, jax.tree.leaves(row, is_leaf=is_coded))):
+        if way == "plain":
             return formula(g, p, row, numbers)
-        if lands:
-            return _landing(formula, g, p, row, numbers)
-        return _storing(formula, g, p, row, numbers)
+        if way == "landing":
+            (p, row), _ = _on_cuda(in_tiles, landing, (p, row), g, numbers)
+            return Landed(p), row
+        run = in_tiles if way == "kernel" else read_twice
+        row, u = _on_cuda(run, updating, row, (g, p), numbers)
+        return u, row
 
     pairs = zip(parts, on, strict=True)
-    whole.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
-    once = inlined(whole)
+    stored.__name__ = "_then_".join(part.name for part, applied in pairs if applied)
+    once = inlined(stored)
     return jax.jit(lambda jobs, numbers: [once(*job, numbers) for job in jobs])
 
 
-Plain = Callable[..., tuple[Array, Row]]  # a formula of one leaf
+def _on_cuda(
+    run: Callable[..., tuple[PyTree, PyTree]],
+    step: Callable[..., tuple[PyTree, PyTree]],
+    *arguments: PyTree,
+) -> tuple[PyTree, PyTree]:
+    """`step(*arguments)`, computed by `run` on a GPU of NVIDIA.
 
+    Args:
+        run: `in_tiles` or `read_twice`.
+        step: `(kept, given, numbers) -> (kept, other results)`.
+        arguments: those of `step`.
+    """
 
-def _storing(
-    formula: Plain, g: Array, p: Array | None, row: Row, numbers: Numbers
-) -> tuple[Array, Row]:
-    """A formula of memory in few bits."""
+    @jax.custom_jvp
+    def stepped(*arguments: PyTree) -> tuple[PyTree, PyTree]:
+        return jax.lax.platform_dependent(
+            *arguments, cuda=partial(run, step), default=step
+        )
 
-    def step(
-        row: Row, given: tuple[Array, Array | None], numbers: Numbers
-    ) -> tuple[Row, Array]:
-        u, row = formula(*given, row, numbers)
-        return row, u
-
-    row, u = jax.lax.platform_dependent(
-        row, (g, p), numbers, cuda=partial(read_twice, step), default=step
-    )
-    return u, row
-
-
-def _landing(
-    formula: Plain, g: Array, p: Array | None, row: Row, numbers: Numbers
-) -> tuple[Landed, Row]:
-    """A formula of memory in few bits, whose update is added to the param."""
-
-    def step(kept: tuple[Array, Row], g: Array, numbers: Numbers) -> tuple[Array, Row]:
-        p, row = kept
-        u, row = formula(g, p, row, numbers)
-        return plus(p, u), row
-
-    new, row = jax.lax.platform_dependent(
-        (p, row), g, numbers, cuda=partial(in_tiles, step), default=step
-    )
-    return Landed(new), row
+    # A kernel has no derivative.
+    stepped.defjvp(lambda primals, tangents: jax.jvp(step, primals, tangents))
+    return stepped(*arguments)
 
 
 @lru_cache(maxsize=COMPILED)

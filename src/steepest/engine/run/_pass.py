@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...core import OptState, Real, Rule
-from ...numerics import by_split, fits, sum_over
+from ...numerics import by_split, fits, is_in_8_bits, on_gpu, sum_over
 from ..leaves import alike, batches, Leaf, Leaves, View
 from ._formula import (
     Job,
@@ -21,6 +21,7 @@ from ._formula import (
     part_of,
     Row,
     summed,
+    Way,
 )
 from ._memory import Memory
 from ._per_step import begin_step, end_step, set_aside, Step
@@ -71,8 +72,8 @@ class Pass:
             for g, on, dtype in zip(updates, selected, out, strict=True)
         ]
         jobs = list(zip(updates, params, memory.rows, strict=True))
-        landing = [
-            lands and kind is not None and self._may_land(kind[0], job)
+        ways = [
+            None if kind is None else self._way(kind[0], job, lands)
             for kind, job in zip(kinds, jobs, strict=True)
         ]
         for k, kind in enumerate(kinds):
@@ -87,10 +88,10 @@ class Pass:
         steps = [end_step(step, total) for step in steps]
 
         formulas, numbers = _formulas(steps, eager)
-        both = zip(kinds, landing, strict=True)
-        for batch in batches([kind and (kind, to) for kind, to in both]):
+        both = zip(kinds, ways, strict=True)
+        for batch in batches([kind and (kind, way) for kind, way in both]):
             on, dtype, _ = kinds[batch[0]]
-            formula = joined(formulas, on, dtype, landing[batch[0]])
+            formula = joined(formulas, on, dtype, ways[batch[0]] or "plain")
             results = formula([jobs[k] for k in batch], numbers)
             for k, (u, row) in zip(batch, results, strict=True):
                 updates[k], memory.rows[k] = u, row
@@ -98,17 +99,22 @@ class Pass:
             run_stacks(steps[-1], updates, memory, dtypes, matrices, eager)
         return updates, memory.states([step.shared for step in steps])
 
-    def _may_land(self, on: Sequence[bool], job: Job) -> bool:
-        """Whether a kernel can do the whole step of a leaf.
+    def _way(self, on: Sequence[bool], job: Job, lands: bool) -> Way:
+        """How to compute the formulas of a leaf.
 
         Args:
             on: for each rule, whether it is applied to the leaf.
             job: the leaf.
+            lands: whether it may be `Landed`.
         """
         g, p, row = job
-        pairs = zip(self.rules, on, strict=True)
-        elementwise = all(rule.is_elementwise for rule, applied in pairs if applied)
-        return elementwise and p is not None and fits((p, row), g)
+        rules = [rule for rule, applied in zip(self.rules, on, strict=True) if applied]
+        if not on_gpu() or not is_in_8_bits(row):
+            return "plain"
+        if any(rule.kind == "whole" for rule in rules) or not fits(row, (g, p)):
+            return "twice"
+        to_matrix = rules[-1].matrix is not None
+        return "landing" if lands and p is not None and not to_matrix else "kernel"
 
     def _total(
         self,

@@ -1,0 +1,110 @@
+"""On a GPU, the formulas of a leaf with memory in 8 bits run in one kernel."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steepest
+from steepest.engine.run import _formula, _pass
+from steepest.numerics import _tiles, in_tiles
+
+CHAINS = {
+    "adamw": lambda: steepest.adamw(1e-2, memory_dtype="int8"),
+    "lion": lambda: steepest.lion(1e-3, memory_dtype="int8"),
+    "muon": lambda: steepest.muon(1e-2, memory_dtype="int8"),
+    "clip and sgd": lambda: steepest.chain(
+        steepest.clip_by_global_norm(1.0),
+        steepest.sgd(0.1, momentum=0.9, memory_dtype="int8"),
+    ),
+    "masked": lambda: steepest.masked(
+        steepest.adamw(1e-2, memory_dtype="int8"), {"w": True, "v": False, "b": True}
+    ),
+    "lars": lambda: steepest.lars(0.1, memory_dtype="int8"),  # a whole rule
+    "compensated": lambda: steepest.compensated(
+        steepest.adamw(1e-2, memory_dtype="int8")
+    ),
+}
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """As on a machine with one GPU; kernels are interpreted. Lists those that run."""
+    ran = []
+
+    def run(how, step, *arguments):
+        ran.append(how.__name__)
+        options = {"interpret": True} if how is in_tiles else {}
+        return how(step, *arguments, **options)
+
+    monkeypatch.setattr(_pass, "on_gpu", lambda: True)
+    monkeypatch.setattr(_tiles, "_one_device", lambda: True)
+    monkeypatch.setattr(_formula, "_on_cuda", run)
+    _formula.joined.cache_clear()
+    yield ran
+    _formula.joined.cache_clear()
+
+
+def params(dtype=jnp.float32):
+    keys = jax.random.split(jax.random.key(0), 2)
+    w = jax.random.normal(keys[0], (64, 96)).astype(dtype)
+    v = jax.random.normal(keys[1], (48, 100)).astype(dtype)
+    return {"w": w, "v": v, "b": jnp.zeros(8, dtype), "none": None}
+
+
+def gradients(p, k):
+    draw = lambda x: jax.random.normal(jax.random.key(k + x.size), x.shape, x.dtype)
+    return jax.tree.map(draw, p)
+
+
+def by_update(tx):
+    def step(p, state, g):
+        u, state = tx.update(g, state, p)
+        return steepest.apply_updates(p, u), state
+
+    return jax.jit(step)
+
+
+def run(tx, step, dtype):
+    p = params(dtype)
+    state = tx.init(p)
+    for k in range(3):
+        p, state = step(p, state, gradients(p, k))
+    return p, state
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_step_is_the_same_with_kernels(name, kernels, monkeypatch):
+    tx = CHAINS[name]()
+    dtype = jnp.bfloat16 if name == "compensated" else jnp.float32
+    landed = run(tx, steepest.make_step(tx), dtype)
+    updated = run(tx, by_update(tx), dtype)
+    assert ("in_tiles" in kernels) == (name != "lars")
+    assert ("read_twice" in kernels) == (name == "lars")
+    monkeypatch.setattr(_pass, "on_gpu", lambda: False)
+    jax.clear_caches()
+    plain = run(tx, by_update(tx), dtype)
+    for other in (landed, updated):
+        assert jax.tree.structure(other) == jax.tree.structure(plain)
+        for x, y in zip(jax.tree.leaves(other), jax.tree.leaves(plain), strict=True):
+            assert (x.shape, x.dtype) == (y.shape, y.dtype)
+            if jnp.issubdtype(x.dtype, jnp.floating):
+                x, y = (np.asarray(z, np.float32) for z in (x, y))
+                np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)
+            elif x.dtype != jnp.int16:  # codes: one halfway between two goes either way
+                x, y = np.asarray(x, int), np.asarray(y, int)
+                assert np.abs(x - y).max(initial=0) <= 1
+                assert (x != y).mean() < 1e-3
+
+
+def test_a_step_with_a_kernel_has_derivatives():
+    """The derivative is that of the formula: a kernel has none."""
+    p, g = params()["w"], gradients(params(), 0)["w"]
+
+    def moved(how, rate):
+        step = lambda kept, g, n: ((kept[0] - n[0] * g,), None)
+        (q,), _ = _formula._on_cuda(how, step, (p,), g, [rate])
+        return jnp.sum(q)
+
+    slope = jax.grad(lambda rate: moved(in_tiles, rate))(0.1)
+    np.testing.assert_allclose(slope, -jnp.sum(g), rtol=1e-5)

@@ -1,0 +1,104 @@
+"""Memory in few bits: one kernel, and two reads, give what decoding and encoding do."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.export import DisabledSafetyCheck, export
+
+from steepest.numerics import encode, in_tiles, is_coded, read_twice
+
+# Whole blocks, a short last block, short rows, an odd number of rows.
+SHAPES = [(16, 512), (8, 1600), (3, 5, 300), (7, 64)]
+NUMBERS = [jnp.float32(0.01), jnp.float32(0.5)]
+KERNEL = "__gpu$xla.gpu.triton"
+
+
+def adam(kept, g, numbers):
+    p, mu, nu = kept
+    rate, correction = numbers
+    mu = 0.9 * mu + 0.1 * g
+    nu = 0.999 * nu + 0.001 * g * g
+    u = -rate * mu / correction / (jnp.sqrt(nu / correction) + 1e-8)
+    return (p + u, mu, nu), u
+
+
+def arrays(shape, special=False):
+    keys = jax.random.split(jax.random.key(0), 4)
+    p, m, g = (jax.random.normal(key, shape) for key in keys[:3])
+    columns = (1,) * (len(shape) - 1) + shape[-1:]
+    g = g * jnp.exp(3 * jax.random.normal(keys[3], columns))
+    g = g.at[..., 0].set(0).at[0].mul(1e-30)
+    if special:
+        g = g.at[1, 5].set(jnp.nan).at[2, 6].set(jnp.inf).at[2, 9].set(-jnp.inf)
+        g = g.at[-1].mul(1e25)  # its square overflows
+    kept = p, encode(m, "signed8"), encode(m * m, "unsigned8")
+    return kept, g
+
+
+@jax.jit
+def by_hand(kept, g):
+    plain = jax.tree.map(
+        lambda x: x.decode() if is_coded(x) else x, kept, is_leaf=is_coded
+    )
+    (p, mu, nu), u = adam(plain, g, NUMBERS)
+    return (p, kept[1].like(mu), kept[2].like(nu)), u
+
+
+def kernel(kept, g):
+    return jax.jit(partial(in_tiles, adam, interpret=True))(kept, g, NUMBERS)
+
+
+def twice(kept, g):
+    return jax.jit(partial(read_twice, adam))(kept, g, NUMBERS)
+
+
+def same(a, b):
+    assert jax.tree.structure(a) == jax.tree.structure(b)
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        if x.dtype == jnp.float32:  # a sum and a product may be rounded once or twice
+            np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-30)
+        else:
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("way", [kernel, twice])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_codes_are_those_of_encode(way, shape):
+    same(way(*arrays(shape)), by_hand(*arrays(shape)))
+
+
+@pytest.mark.parametrize("way", [kernel, twice])
+def test_infinity_and_nan_stay_where_they_are(way):
+    kept, g = arrays((16, 512), special=True)
+    other = kept
+    for _ in range(3):
+        kept, _ = way(kept, g)
+        other, _ = by_hand(other, g)
+        same(kept, other)
+    mu = np.asarray(kept[1].decode())
+    assert np.isnan(mu[1, 5])
+    assert np.isinf(mu[2, 6])
+    assert np.isfinite(mu).sum() == mu.size - 3
+    assert float(jnp.min(kept[2].scales)) < 0
+
+
+def test_params_in_half_precision_stay_so():
+    (p, mu, nu), g = arrays((8, 256))
+    step = lambda kept, g, n: ((kept[0] - g.astype(kept[0].dtype), *kept[1:]), None)
+    kept = p.astype(jnp.bfloat16), mu, nu
+    (q, *memory), others = in_tiles(step, kept, g, [], interpret=True)
+    assert q.dtype == jnp.bfloat16
+    assert others is None
+    same(memory, [mu, nu])
+
+
+def test_it_is_lowered_for_a_gpu_on_a_machine_without_one():
+    kept, g = arrays((8, 1600))
+    step = jax.jit(partial(in_tiles, adam))
+    allowed = [DisabledSafetyCheck.custom_call(KERNEL)]
+    exported = export(step, platforms=["cuda"], disabled_checks=allowed)
+    assert KERNEL in exported(kept, g, NUMBERS).mlir_module()
