@@ -44,7 +44,7 @@ def breadth(sweep: Sweep, place: int, better: Better) -> Breadth | None:
         better: whether a lower or a higher metric wins.
     """
     rates = [rate for rate in sweep.rates if rate is not None]
-    ends = np.where(sweep.diverged, np.nan, sweep.metric[..., -1]).mean(axis=1)
+    ends = sweep.ends.mean(axis=1)
     begin = float(sweep.metric[..., 0].mean())
     lags = lagging(ends, float(ends[place]), begin, better)
     if len(rates) < 2 or not np.isfinite(ends[place]) or lags is None:

@@ -8,7 +8,7 @@ from .._standings import Standing, standings
 from ._markup import coordinate, tag
 from ._numbers import Number
 from ._scales import Scale, Tick
-from ._svg import rule, text, width
+from ._svg import moving, rule, text, width
 
 ROW = 18.0  # height of a line of text, in pixels
 TOP = 34.0  # top of the plot area, below the title of the vertical axis
@@ -94,12 +94,12 @@ def axes(
     """
     parts = [text(titles[1], 0, 15, class_="axis")]
     for y, name in up:
-        parts.append(rule(box.left, y, box.right, y, "grid"))
-        where = {"text_anchor": "end", "class_": "soft up"}
+        parts.append(rule(box.left, y, box.right, y, "grid tick"))
+        where = {"text_anchor": "end", "class_": "soft up tick"}
         parts.append(text(name, box.left - 8, y + 4, **where))
     for x, name in across:
-        parts.append(rule(x, box.bottom, x, box.bottom + 5, "base"))
-        where = {"text_anchor": "middle", "class_": "soft across"}
+        parts.append(rule(x, box.bottom, x, box.bottom + 5, "base tick"))
+        where = {"text_anchor": "middle", "class_": "soft across tick"}
         parts.append(text(name, x, box.bottom + 19, **where))
     parts.append(rule(box.left, box.bottom, box.right, box.bottom, "base"))
     middle = (box.left + box.right) / 2
@@ -120,9 +120,9 @@ def target(value: Number | None, box: Box, y: Scale) -> str:
         return ""
     height = y(value)
     where = {"text_anchor": "end", "class_": "soft halo"}
-    return rule(box.left, height, box.right, height, "target") + text(
-        "target", box.right - 4, height - 5, **where
-    )
+    name = text("target", box.right - 4, height - 5, **where)
+    line = rule(box.left, height, box.right, height, "target")
+    return moving(line + name, None, height)
 
 
 def titled(what: str, scale: Scale) -> str:
@@ -150,7 +150,7 @@ def apart(ticks: Sequence[tuple[Number, str]]) -> list[tuple[Number, str]]:
 
 
 def cut(box: Box, *inside: str) -> str:
-    """Clip markup to the plot area.
+    """Clip markup to the plot area. The script zooms by changing the `viewBox`.
 
     Args:
         box: the plot area.
@@ -159,4 +159,4 @@ def cut(box: Box, *inside: str) -> str:
     wide, high = box.right - box.left, box.bottom - box.top
     corner = " ".join(coordinate(v) for v in (box.left, box.top, wide, high))
     size = {"x": box.left, "y": box.top, "width": wide, "height": high}
-    return tag("svg", *inside, viewBox=corner, **size)
+    return tag("svg", *inside, viewBox=corner, preserveAspectRatio="none", **size)
