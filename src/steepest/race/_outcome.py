@@ -108,6 +108,12 @@ class Sweep:
         alive = self.stopped or (None,) * len(self.rates)
         return tuple(k for k, step in enumerate(alive) if step is None)
 
+    @property
+    def unknown(self) -> np.ndarray:
+        """(rates,), whether halving has stopped a rate that did not diverge."""
+        gone = [k not in self.running for k in range(len(self.rates))]
+        return np.asarray(gone) & np.logical_not(self.diverged.any(axis=1))
+
     @cached_property
     def diverged(self) -> np.ndarray:
         """(rates, seeds), whether the loss or the last metric is not finite."""
@@ -120,7 +126,7 @@ class Sweep:
         """(rates, seeds), the metric at the last evaluation of each learning rate."""
         return self.metric[np.arange(len(self.rates)), :, self.last]
 
-    @cached_property
+    @property
     def ends(self) -> np.ndarray:
         """(rates, seeds), the final metric; NaN if a run diverged or was stopped."""
         alive = np.isin(np.arange(len(self.rates)), self.running)

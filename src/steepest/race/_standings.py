@@ -72,8 +72,7 @@ class Standing:
         near = [
             k for k in (self.place - 1, self.place + 1) if 0 <= k < len(sweep.rates)
         ]
-        gone = [k for k in near if k not in sweep.running]
-        return [sweep.rates[k] for k in gone if not sweep.diverged[k].any()]
+        return [sweep.rates[k] for k in near if sweep.unknown[k]]
 
     @property
     def ends(self) -> np.ndarray:

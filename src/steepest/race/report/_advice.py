@@ -197,7 +197,7 @@ def breadth_text(breadth: Breadth | None) -> str:
         return "\N{EN DASH}"
     factor = breadth.factor
     text = f"{factor:.1f}" if factor < 9.95 else f"{factor:,.0f}"
-    return f"{'≥ ' if breadth.open else ''}{_TIMES}{text}"
+    return f"{'≥ ' if breadth.open or breadth.cut else ''}{_TIMES}{text}"
 
 
 def _result(outcome: Outcome, row: Standing) -> str:

@@ -86,8 +86,8 @@ def reading(outcome: Outcome) -> list[str]:
             f"that lagged behind by at most {100 * HALVING:.0f}% of the way; the "
             "others were stopped. They have no final value: they are not tested, "
             "cannot be the best, and count as not good in the range of good rates, "
-            "which may therefore be wider than shown. Runs that were stopped may have "
-            "diverged later."
+            "which then has a ≥, because it may be wider. Runs that were stopped might "
+            "have diverged later."
         )
     if outcome.target is not None:
         notes.append(
