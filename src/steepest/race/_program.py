@@ -17,7 +17,7 @@ from jax.sharding import Mesh, PartitionSpec as P
 from jaxtyping import Array, PyTree
 
 from ._arrays import Shelf
-from ._devices import devices_for
+from ._devices import devices_for, group_size
 from ._memory import runs_that_fit
 from ._model import Model
 from ._parts import RunPart, RunParts
@@ -37,7 +37,7 @@ class Program:
         at_once: maximum number of runs in memory at once; by default as many as fit.
         shelf: the cache of the race's data on the devices.
         group: number of learning rates that run together, if there is memory for them;
-            by default all, or with halving as many as there are devices.
+            by default all, or fewer with halving, so that fewer runs take fewer turns.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Program:
         self._forced, self._shelf = at_once is not None, shelf or Shelf()
         rates, seeds = len(plan.rates), len(plan.seeds)
         devices = devices_for(group or rates)
-        self._group = group or (len(devices) if plan.halving else rates)
+        self._group = group or (group_size(devices, rates) if plan.halving else rates)
         self._whole = seeds * self._group
         most = at_once or self._whole
         self._parts = RunParts.of(seeds, rates, most, len(devices), self._group)

@@ -87,7 +87,7 @@ def reading(outcome: Outcome) -> list[str]:
             "others were stopped. They have no final value: they are not tested, "
             "cannot be the best, and count as not good in the range of good rates, "
             "which then has a ≥, because it may be wider. Runs that were stopped might "
-            "have diverged later."
+            "have diverged later. Times are shared by the runs that are left."
         )
     if outcome.target is not None:
         notes.append(

@@ -157,7 +157,7 @@ def _notes(outcome: Outcome) -> str:
 
 
 def _figures(outcome: Outcome) -> list[str]:
-    hint = "Click a name to hide it, double-click to see it alone. Drag to zoom."
+    hint = "Click a name to hide it, double-click to see it alone. Drag to zoom curves."
     inside = tag("span", hint, class_="hint"), tag("span", "Show:")
     pick = tag("div", *inside, class_="pick", hidden="")
     pairs = zip(drawn(outcome, WIDE), drawn(outcome, NARROW), strict=True)

@@ -94,12 +94,12 @@ def axes(
     """
     parts = [text(titles[1], 0, 15, class_="axis")]
     for y, name in up:
-        parts.append(rule(box.left, y, box.right, y, "grid tick"))
-        where = {"text_anchor": "end", "class_": "soft up tick"}
+        parts.append(rule(box.left, y, box.right, y, "grid"))
+        where = {"text_anchor": "end", "class_": "soft up"}
         parts.append(text(name, box.left - 8, y + 4, **where))
     for x, name in across:
-        parts.append(rule(x, box.bottom, x, box.bottom + 5, "base tick"))
-        where = {"text_anchor": "middle", "class_": "soft across tick"}
+        parts.append(rule(x, box.bottom, x, box.bottom + 5, "base"))
+        where = {"text_anchor": "middle", "class_": "soft across"}
         parts.append(text(name, x, box.bottom + 19, **where))
     parts.append(rule(box.left, box.bottom, box.right, box.bottom, "base"))
     middle = (box.left + box.right) / 2
@@ -159,4 +159,4 @@ def cut(box: Box, *inside: str) -> str:
     wide, high = box.right - box.left, box.bottom - box.top
     corner = " ".join(coordinate(v) for v in (box.left, box.top, wide, high))
     size = {"x": box.left, "y": box.top, "width": wide, "height": high}
-    return tag("svg", *inside, viewBox=corner, preserveAspectRatio="none", **size)
+    return tag("svg", *inside, viewBox=corner, **size)

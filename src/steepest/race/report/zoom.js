@@ -35,6 +35,7 @@
     const button = svg.parentNode.querySelector(".reset");
     const clamp = (v, a, b) => Math.min(Math.max(v, a), b);
     let drag = null, box = null, drawn = null;
+    inner.setAttribute("preserveAspectRatio", "none");
 
     // Show a part of the plot area: from `a` to `b` across, from `c` down to `d`.
     const view = (a, b, c, d) => {
@@ -55,6 +56,7 @@
       drawn = make(svg, "g", {});
       svg.prepend(drawn);
       if (!whole) {
+        make(drawn, "path", { class: "base", d: `M${left} ${bottom}H${right}` });
         for (const [px, text] of ticks(x, a, b, right - left > 500 ? 8 : 4, across)) {
           make(drawn, "path", { class: "base", d: `M${px} ${bottom}v5` });
           make(drawn, "text", { class: "soft", "text-anchor": "middle", x: px, y: bottom + 19 }, text);
