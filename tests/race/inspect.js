@@ -23,7 +23,8 @@ function inspect(doc) {
   for (const svg of visible) {
     const box = svg.getBoundingClientRect(), name = svg.parentNode.id;
     if (box.width < 200 || box.height < 100) result.empty.push(name);
-    const texts = [...svg.querySelectorAll("text")].filter((t) => t.textContent.trim());
+    const shown = (t) => t.textContent.trim() && t.getClientRects().length;
+    const texts = [...svg.querySelectorAll("text")].filter(shown);
     const boxes = texts.map((t) => t.getBoundingClientRect());
     boxes.forEach((a, i) => {
       const text = `${name}: ${texts[i].textContent}`;
@@ -47,27 +48,98 @@ function touch(doc) {
   const win = doc.defaultView;
   const buttons = [...doc.querySelectorAll(".pick button")];
   const button = buttons[1], key = button.value, tip = doc.querySelector(".tip");
+  const escape = () => doc.dispatchEvent(new win.KeyboardEvent("keydown", { key: "Escape" }));
+  const plot = doc.querySelector("#loss-by-steps svg.wide");
+  const all = [...doc.querySelectorAll("figure > svg.wide .s")];
   const opacities = () => {
     doc.getAnimations().forEach((a) => a.finish());
-    const all = [...doc.querySelectorAll("figure > svg.wide .s")];
     const those = (on) => all.filter((s) => (s.dataset.s === key) === on);
     const of = (parts) => [...new Set(parts.map((s) => win.getComputedStyle(s).opacity))];
     return { on: of(those(true)), off: of(those(false)) };
   };
-  const result = { buttons: buttons.length, before: opacities(), hidden: tip.hidden };
-  button.click();
-  result.after = opacities();
-  result.pressed = button.getAttribute("aria-pressed");
-  doc.dispatchEvent(new win.KeyboardEvent("keydown", { key: "Escape" }));
-  result.again = opacities();
-  const label = doc.querySelector(`figure > svg.wide [data-s="${key}"] text`);
-  label.dispatchEvent(new win.MouseEvent("click", { bubbles: true }));
+  // How many lines and names of this optimizer, and lines of others, are displayed.
+  const shown = () => {
+    const parts = [...plot.querySelectorAll(".s")];
+    const seen = (s) => win.getComputedStyle(s).display !== "none";
+    const lines = parts.filter((s) => s.querySelector(".curve") && seen(s));
+    const own = (s) => s.dataset.s === key;
+    const names = parts.filter((s) => s.querySelector(".name") && own(s) && seen(s)).length;
+    const mine = lines.filter(own).length;
+    return { lines: mine, names, others: lines.length - mine };
+  };
+  const pressed = [button.getAttribute("aria-pressed")];
+  const press = () => {
+    button.click();
+    pressed.push(button.getAttribute("aria-pressed"));
+    return shown();
+  };
+  const result = { buttons: buttons.length, before: opacities(), silent: tip.hidden };
+  Object.assign(result, { pressed, shown: shown(), hidden: press(), back: press() });
+  const name = plot.querySelector(`.legend[data-s="${key}"] text`);
+  name.dispatchEvent(new win.MouseEvent("click", { bubbles: true }));
+  result.named = shown();
+  name.dispatchEvent(new win.MouseEvent("dblclick", { bubbles: true }));
+  result.alone = shown();
+  escape();
+  plot.querySelector(`[data-s="${key}"] .mark`)
+    .dispatchEvent(new win.MouseEvent("click", { bubbles: true }));
   result.clicked = opacities();
+  escape();
+  result.again = opacities();
   const at = { bubbles: true, clientX: 1270, clientY: 5 };
   const mark = doc.querySelector("figure > svg.wide .ring");
   mark.dispatchEvent(new win.PointerEvent("pointermove", at));
   const { right, top } = tip.getBoundingClientRect();
   return { ...result, tip: tip.hidden ? "" : tip.textContent, right, top };
+}
+
+// What a plot shows before and after a drag, and after each way to reset it.
+function zoom(doc) {
+  const win = doc.defaultView, figure = doc.querySelector("#loss-by-steps");
+  const svg = [...figure.querySelectorAll("svg[data-hover]")].find((s) => s.getClientRects().length);
+  const inner = svg.querySelector("svg"), button = figure.querySelector(".reset");
+  const whole = inner.viewBox.baseVal;
+  const [left, top, width, height] = [whole.x, whole.y, whole.width, whole.height];
+  svg.setPointerCapture = () => {};  // made-up pointers cannot be captured
+  const send = (type, x, y, buttons) => {
+    const matrix = svg.getScreenCTM();
+    const { x: clientX, y: clientY } = new DOMPoint(left + x * width, top + y * height)
+      .matrixTransform(matrix);
+    const more = { pointerId: 1, isPrimary: true, button: 0, buttons };
+    svg.dispatchEvent(new win.PointerEvent(type, { bubbles: true, clientX, clientY, ...more }));
+  };
+  const drag = (a, b, c, d) => {
+    send("pointerdown", a, b, 1);
+    send("pointermove", (a + c) / 2, (b + d) / 2, 1);
+    send("pointermove", c, d, 1);
+    send("pointerup", c, d, 0);
+  };
+  const now = () => {
+    const { x, y, width, height } = inner.viewBox.baseVal;
+    const seen = (t) => win.getComputedStyle(t).display !== "none";
+    const ticks = [...svg.querySelectorAll("text.soft")].filter(seen).map((t) => t.textContent);
+    send("pointermove", 0.5, 0.5, 0);
+    const under = doc.querySelector(".tip").textContent;
+    const { outside, touching } = inspect(doc);
+    const view = [x, y, width, height];
+    return { view, ticks, under, hidden: button.hidden, outside, touching };
+  };
+  const box = () => drag(0.25, 0.25, 0.75, 0.5);
+  const result = { whole: now() };
+  box();
+  result.box = now();
+  doc.dispatchEvent(new win.KeyboardEvent("keydown", { key: "Escape" }));
+  result.escape = now();
+  drag(0.2, 0.5, 0.6, 0.505);
+  result.interval = now();
+  svg.dispatchEvent(new win.MouseEvent("dblclick", { bubbles: true }));
+  result.double = now();
+  box();
+  button.click();
+  result.button = now();
+  drag(0.5, 0.5, 0.505, 0.6);
+  result.click = now();
+  return result;
 }
 
 // The order of the table before and after sorting, and the values under the pointer.

@@ -128,6 +128,38 @@ def many():
     )
 
 
+def stopped(s, *places, after=10):
+    """The sweep, with the learning rates at these places stopped by halving."""
+    loss, metric = s.loss.copy(), s.metric.copy()
+    for values in (loss, metric):
+        values[list(places), :, after + 1 :] = np.nan
+    steps = [s.steps[after] if k in places else None for k in range(len(s.rates))]
+    left = s.runs - len(places) * len(s.seeds)
+    shared = [0, *after * [s.runs], *(len(s.steps) - 1 - after) * [left]]
+    spent = [0.0, *np.cumsum(np.diff(s.seconds) * np.array(shared[1:]) / s.runs)]
+    return replace(
+        s,
+        loss=loss,
+        metric=metric,
+        stopped=tuple(steps),
+        shared=tuple(shared),
+        seconds=tuple(map(float, spent)),
+    )
+
+
+def halved():
+    """A race with halving: some rates are stopped, one of them next to the best."""
+    return outcome(
+        stopped(sweep("adamw", limit=0.2), 0, 1, 5, 6, 7),
+        stopped(sweep("lion", best=3e-4), 4, 5, 6, 7),
+        stopped(sweep("muon", best=1e-2, skill=0.985), 0, 1, 2, 5),
+        stopped(sweep("lost", limit=1e-9), 0, 1),
+        sweep("lbfgs", rates=(None,), skill=0.93),
+        source="digits",
+        halving=True,
+    )
+
+
 EDGES = {
     "one seed": lambda: outcome(sweep("adamw", seeds=(3,)), sweep("lion", seeds=(3,))),
     "one optimizer": lambda: outcome(sweep("adamw")),
@@ -142,6 +174,7 @@ EDGES = {
     "no target": lambda: outcome(sweep("adamw"), sweep("lion"), target=None),
     "many optimizers": many,
     "all equal": lambda: outcome(sweep("a", noise=0.0), sweep("b", noise=0.0)),
+    "halving": halved,
     "digits": digits,
 }
 

@@ -17,6 +17,7 @@ FRAMES = [  # a race, and the width of the screen
     ("digits", 390),
     ("many optimizers", 390),
     ("many decades", 390),
+    ("halving", 390),
     ("all diverged", 1280),
     ("nothing but missing", 390),
 ]
@@ -64,7 +65,8 @@ def light(browser, tmp_path_factory):
         + """
     addEventListener("load", () => {
       const docs = [...document.querySelectorAll("iframe")].map(f => f.contentDocument);
-      tell({ seen: docs.map(inspect), touched: touch(docs[0]), used: use(docs[0]) });
+      const seen = docs.map(inspect), touched = touch(docs[0]), used = use(docs[0]);
+      tell({ seen, touched, used, zoomed: [docs[0], docs[1]].map(zoom) });
     });
     """
     )
@@ -128,17 +130,47 @@ def test_light_and_dark_differ_and_both_can_be_read(light, dark):
 
 
 def test_one_optimizer_is_picked_out(light):
-    """With a button, and with its name in a plot; Escape deselects it."""
+    """With a click on its mark; Escape deselects it."""
     touched = light[0]["touched"]
     whole, picked = {"on": ["1"], "off": ["1"]}, {"on": ["1"], "off": ["0.12"]}
-    assert touched["buttons"] == 8 and touched["pressed"] == "true"
     assert touched["before"] == touched["again"] == whole
-    assert touched["after"] == touched["clicked"] == picked
+    assert touched["clicked"] == picked
+
+
+def test_optimizers_can_be_hidden(light):
+    """With a button, or with a name in a plot; the names and the others stay."""
+    touched = light[0]["touched"]
+    assert touched["buttons"] == 8 and touched["pressed"] == ["true", "false", "true"]
+    hidden = {"lines": 0, "names": 1, "others": 7}
+    assert touched["shown"] == {"lines": 1, "names": 1, "others": 7}
+    assert touched["hidden"] == touched["named"] == hidden
+    assert touched["alone"] == {"lines": 1, "names": 1, "others": 0}
+    assert touched["back"] == touched["shown"]
+
+
+@pytest.mark.parametrize("frame", [0, 1], ids=["wide", "narrow"])
+def test_plots_can_be_zoomed(light, frame):
+    """With a box or an interval; a double click, Escape or the button resets it."""
+    zoomed = light[0]["zoomed"][frame]
+    whole, box = zoomed["whole"], zoomed["box"]
+    assert whole["hidden"] and not box["hidden"]
+    assert whole["view"][2] == pytest.approx(2 * box["view"][2], rel=0.01)
+    assert whole["view"][3] == pytest.approx(4 * box["view"][3], rel=0.01)
+    assert box["ticks"] != whole["ticks"] and len(box["ticks"]) >= 3
+    steps = [float(x.replace(",", "")) for x in box["ticks"] if x.isdigit()]
+    assert steps and all(250 <= x <= 750 for x in steps)
+    assert box["under"].startswith("at 500"), "the middle of the plot"
+    assert box["outside"] == [] and box["touching"] == []
+    interval = zoomed["interval"]["view"]
+    assert interval[1::2] == whole["view"][1::2] and interval[2] < whole["view"][2]
+    for way in ("escape", "double", "button", "click"):
+        assert zoomed[way]["view"] == pytest.approx(whole["view"], abs=0.1), way
+        assert zoomed[way]["hidden"] and zoomed[way]["ticks"] == whole["ticks"]
 
 
 def test_marks_tell_their_numbers(light):
     touched = light[0]["touched"]
-    assert touched["hidden"]
+    assert touched["silent"]
     assert re.search(r" at \S+\naccuracy 0\.\d+ ± 0\.\d+", touched["tip"])
     assert touched["right"] <= 1280 and touched["top"] >= 0
 

@@ -63,7 +63,7 @@ def test_options_reach_the_race(asked):
     ]
     tokens += ["--learning-rates", "1e-4:1:5", "--steps", "20", "--seeds", "0,1,7"]
     tokens += ["--target", "-0.5", "--schedule", "cosine_decay_schedule(rate, steps)"]
-    tokens += ["--time-budget", "1h30m", "--at-once", "8"]
+    tokens += ["--time-budget", "1h30m", "--halving", "--at-once", "8"]
     assert main([*tokens, "--out", "here", "--resume"]) == 0
     assert asked["resume"] and asked["folder"] == Path("here")
     assert _options(asked) == {
@@ -75,6 +75,7 @@ def test_options_reach_the_race(asked):
         "target": -0.5,
         "schedule": "cosine_decay_schedule(rate, steps)",
         "time_budget": 5400.0,
+        "halving": True,
         "at_once": 8,
     }
 

@@ -30,6 +30,7 @@ target = 1
 schedule = "cosine_decay_schedule(rate, steps)"
 time-budget = "1h30m"
 sweep = {weight_decay = [0, 0.1]}
+halving = true
 at-once = 8
 out = "runs/digits"
 resume = false
@@ -46,6 +47,7 @@ READ = {
     "schedule": "cosine_decay_schedule(rate, steps)",
     "time_budget": 5400.0,
     "sweep": {"weight_decay": [0, 0.1]},
+    "halving": True,
     "at_once": 8,
     "out": Path("runs/digits"),
     "resume": False,

@@ -23,11 +23,14 @@ class Breadth:
         high: the highest.
         open: whether the range ends at the lowest or the highest rate tried, and so
             may be wider.
+        cut: whether it ends next to a rate that halving has stopped, which does not
+            count as good, and so may be wider.
     """
 
     low: float
     high: float
     open: bool
+    cut: bool = False
 
     @property
     def factor(self) -> float:
@@ -44,14 +47,14 @@ def breadth(sweep: Sweep, place: int, better: Better) -> Breadth | None:
         better: whether a lower or a higher metric wins.
     """
     rates = [rate for rate in sweep.rates if rate is not None]
-    ends = np.where(sweep.diverged, np.nan, sweep.metric[..., -1]).mean(axis=1)
+    ends = sweep.ends.mean(axis=1)
     begin = float(sweep.metric[..., 0].mean())
     lags = lagging(ends, float(ends[place]), begin, better)
     if len(rates) < 2 or not np.isfinite(ends[place]) or lags is None:
         return None
-    low, low_open = _end(rates[place::-1], lags[place::-1])
-    high, high_open = _end(rates[place:], lags[place:])
-    return Breadth(low, high, low_open or high_open)
+    low, *lower = _end(rates[place::-1], lags[place::-1], sweep.unknown[place::-1])
+    high, *upper = _end(rates[place:], lags[place:], sweep.unknown[place:])
+    return Breadth(low, high, *map(any, zip(lower, upper, strict=True)))
 
 
 def lagging(
@@ -78,13 +81,18 @@ def lagging(
     return np.where(np.isnan(behind), inf, behind / way)
 
 
-def _end(rates: list[float], lags: np.ndarray) -> tuple[float, bool]:
-    """The last good rate in one direction, and whether it is the last one tried."""
+def _end(
+    rates: list[float], lags: np.ndarray, unknown: np.ndarray
+) -> tuple[float, bool, bool]:
+    """The last good rate in one direction, and why it is the last.
+
+    Whether it is the last one tried, and whether the next one is unknown.
+    """
     for k in range(1, len(rates)):
         if lags[k] > TOLERANCE:
             if not np.isfinite(lags[k]):
-                return rates[k - 1], False
+                return rates[k - 1], False, bool(unknown[k])
             part = (TOLERANCE - lags[k - 1]) / (lags[k] - lags[k - 1])
             between = log(rates[k - 1]) + part * (log(rates[k]) - log(rates[k - 1]))
-            return exp(between), False
-    return rates[-1], True
+            return exp(between), False, False
+    return rates[-1], True, False

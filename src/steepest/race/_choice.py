@@ -57,7 +57,12 @@ CRITERIA = (
         lambda row: row.sweep.step_spread,
     ),
     Criterion("state", lambda row: row.sweep.bytes_per_param),
-    Criterion("rates", lambda row: 1 / row.breadth.factor if row.breadth else 1.0),
+    Criterion(
+        "rates",
+        lambda row: 1 / row.breadth.factor if row.breadth else 1.0,
+        # How far the good rates go is unknown: that must not decide.
+        lambda row: inf if row.breadth and row.breadth.cut else 0.0,
+    ),
 )
 
 

@@ -20,6 +20,7 @@ from steepest.core import Real
 from ._arrays import digest
 from ._calls import argument_names, examples
 from ._content import content, text_of
+from ._halving import FRACTIONS, MARGIN
 from ._model import Model
 from ._problem import Data, Problem
 from ._settings import Settings
@@ -50,8 +51,10 @@ def race_fingerprint(problem: Problem, settings: Settings) -> Fingerprint:
     arguments = lambda field: [values[x] for x in argument_names(problem, field)]
     device = jax.local_devices()[0]
     listed = lambda xs: _SEPARATED.join(str(x) for x in xs)
-    # A plain problem has no entry "`stateful`", as in folders of older versions.
+    # Folders of older versions have no entries "`stateful`" and "halving".
     stateful = {"`stateful`": "True"} if problem.stateful else {}
+    rule = listed([*FRACTIONS, MARGIN, problem.better])
+    halving = {"halving": rule} if settings.halving else {}
     return {
         "`init`": traced(problem.init, *arguments("init")),
         "`batches`": traced(problem.batches, *arguments("batches")),
@@ -64,6 +67,7 @@ def race_fingerprint(problem: Problem, settings: Settings) -> Fingerprint:
         "seeds": listed(settings.seeds),
         "steps": str(settings.steps),
         "schedule": str(settings.schedule),
+        **halving,
         "device": f"{device.platform} {device.device_kind}",
         "version of JAX": jax.__version__,
         "version of steepest": steepest.__version__,

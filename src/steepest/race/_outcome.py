@@ -33,6 +33,10 @@ class Sweep:
         parameters: number of parameters of the model.
         planned: number of steps planned per run; more than `steps[-1]` if stopped.
         at_once: number of runs in memory at once; `None` if all were.
+        stopped: (rates,), the step at which halving stopped a learning rate, or `None`
+            if it did not. Loss and metric are NaN from there on. Empty without halving.
+        shared: (times,), number of runs that shared the time since the last evaluation;
+            the first is 0. Empty without halving: then it is always `runs`.
     """
 
     name: str
@@ -47,6 +51,8 @@ class Sweep:
     parameters: int
     planned: int
     at_once: int | None = None
+    stopped: tuple[int | None, ...] = ()
+    shared: tuple[int, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -77,18 +83,63 @@ class Sweep:
     @property
     def _step_seconds(self) -> np.ndarray:
         """(times - 1,), seconds per step of one run between evaluations."""
-        return np.diff(self.seconds) / np.diff(self.steps) / self.runs
+        return np.diff(self.run_seconds) / np.diff(self.steps)
+
+    @cached_property
+    def run_seconds(self) -> np.ndarray:
+        """(times,), seconds of one run so far: its share of the time of all runs."""
+        if not self.shared:
+            return np.asarray(self.seconds) / self.runs
+        parts = np.diff(self.seconds) / np.asarray(self.shared[1:])
+        return np.concatenate([[0.0], np.cumsum(parts)])
+
+    @cached_property
+    def last(self) -> np.ndarray:
+        """(rates,), index of the last evaluation of each learning rate."""
+        end = len(self.steps) - 1
+        if not self.stopped:
+            return np.full(len(self.rates), end)
+        places = [end if s is None else self.steps.index(s) for s in self.stopped]
+        return np.asarray(places)
+
+    @property
+    def running(self) -> tuple[int, ...]:
+        """Indices of the learning rates that halving has not stopped."""
+        alive = self.stopped or (None,) * len(self.rates)
+        return tuple(k for k, step in enumerate(alive) if step is None)
+
+    @property
+    def unknown(self) -> np.ndarray:
+        """(rates,), whether halving has stopped a rate that did not diverge."""
+        gone = [k not in self.running for k in range(len(self.rates))]
+        return np.asarray(gone) & np.logical_not(self.diverged.any(axis=1))
 
     @cached_property
     def diverged(self) -> np.ndarray:
-        """(rates, seeds), whether the loss or the final metric is not finite."""
-        fine = np.isfinite(self.loss).all(axis=-1)
-        return np.logical_not(fine & np.isfinite(self.metric[..., -1]))
+        """(rates, seeds), whether the loss or the last metric is not finite."""
+        made = np.arange(len(self.steps)) <= self.last[:, None]
+        fine = (np.isfinite(self.loss) | ~made[:, None]).all(axis=-1)
+        return np.logical_not(fine & np.isfinite(self.latest))
+
+    @property
+    def latest(self) -> np.ndarray:
+        """(rates, seeds), the metric at the last evaluation of each learning rate."""
+        return self.metric[np.arange(len(self.rates)), :, self.last]
+
+    @property
+    def ends(self) -> np.ndarray:
+        """(rates, seeds), the final metric; NaN if a run diverged or was stopped."""
+        alive = np.isin(np.arange(len(self.rates)), self.running)
+        known = alive[:, None] & np.logical_not(self.diverged)
+        return np.where(known, self.metric[..., -1], np.nan)
 
     @property
     def unmeasured(self) -> bool:
         """Whether the metric was never finite, although all losses were."""
-        return bool(np.isfinite(self.loss).all() and not np.isfinite(self.metric).any())
+        return bool(
+            np.isfinite(self.loss[list(self.running)]).all()
+            and not np.isfinite(self.metric).any()
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +159,7 @@ class Outcome:
         schedule: the learning-rate schedule, as for `race`.
         source: where the problem was loaded from, such as `my_module:problem`; `None`
             if it was passed as an object.
+        halving: whether hopeless learning rates were stopped early, as for `race`.
     """
 
     problem: str
@@ -121,6 +173,7 @@ class Outcome:
     remarks: tuple[str, ...] = ()
     schedule: str | None = None
     source: str | None = None
+    halving: bool = False
 
     def recommendation(self) -> "Recommendation | None":
         """Which optimizer to use, and the second choice; `None` without results.

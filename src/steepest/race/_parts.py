@@ -34,7 +34,9 @@ class RunParts:
     devices: int
 
     @classmethod
-    def of(cls, seeds: int, rates: int, most: int, devices: int) -> "RunParts":
+    def of(
+        cls, seeds: int, rates: int, most: int, devices: int, group: int | None = None
+    ) -> "RunParts":
         """Split the runs, by seeds first: learning rates share the batches of a seed.
 
         Args:
@@ -42,19 +44,22 @@ class RunParts:
             rates: number of learning rates.
             most: maximum number of runs in memory at once.
             devices: number of devices; each gets equally many learning rates.
+            group: number of learning rates per part, if there is memory for them; by
+                default all. The shape of a part depends on it, and not on `rates`.
 
         >>> [len(RunParts.of(3, 8, most, 2).parts) for most in (24, 16, 8, 7, 2, 1)]
         [1, 2, 3, 6, 12, 24]
         """
-        devices = min(devices, rates, most)
-        full = -(-rates // devices) * devices
-        if most >= seeds * rates:
+        group = rates if group is None else group
+        devices = min(devices, group, most)
+        full = -(-group // devices) * devices
+        if most >= seeds * group:
             many, together = seeds, full
         elif most >= full:
             many, together = _even(seeds, most // full), full
         else:
             most -= most % devices
-            many, together = 1, -(-_even(rates, most) // devices) * devices
+            many, together = 1, -(-_even(group, most) // devices) * devices
         parts = [
             RunPart(_places(s, many, seeds), _places(r, together, rates))
             for s in range(0, seeds, many)

@@ -15,11 +15,13 @@ class RunPlan:
         rates: the learning rates.
         seeds: the seeds.
         steps: number of steps per run.
+        halving: whether hopeless learning rates are stopped early.
     """
 
     rates: tuple[Rate, ...]
     seeds: tuple[int, ...]
     steps: int
+    halving: bool = False
 
     @property
     def evaluation_steps(self) -> tuple[int, ...]:

@@ -6,7 +6,8 @@ not fit in memory together take turns, with the same program.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,7 @@ from jax.sharding import Mesh, PartitionSpec as P
 from jaxtyping import Array, PyTree
 
 from ._arrays import Shelf
-from ._devices import devices_for
+from ._devices import devices_for, group_size
 from ._memory import runs_that_fit
 from ._model import Model
 from ._parts import RunPart, RunParts
@@ -35,6 +36,8 @@ class Program:
         plan: the learning rates and the seeds.
         at_once: maximum number of runs in memory at once; by default as many as fit.
         shelf: the cache of the race's data on the devices.
+        group: number of learning rates that run together, if there is memory for them;
+            by default all, or fewer with halving, so that fewer runs take fewer turns.
     """
 
     def __init__(
@@ -43,14 +46,17 @@ class Program:
         plan: RunPlan,
         at_once: int | None = None,
         shelf: Shelf | None = None,
+        group: int | None = None,
     ) -> None:
         self.traced = model if isinstance(model, Traced) else Traced(model)
         self.model, self.plan = self.traced.model, plan
         self._forced, self._shelf = at_once is not None, shelf or Shelf()
         rates, seeds = len(plan.rates), len(plan.seeds)
-        devices = devices_for(rates)
-        every = rates * seeds
-        self._parts = RunParts.of(seeds, rates, at_once or every, len(devices))
+        devices = devices_for(group or rates)
+        self._group = group or (group_size(devices, rates) if plan.halving else rates)
+        self._whole = seeds * self._group
+        most = at_once or self._whole
+        self._parts = RunParts.of(seeds, rates, most, len(devices), self._group)
         self._mesh = Mesh(np.array(devices[: self._parts.devices]), ("rates",))
         known = [np.nan if rate is None else rate for rate in plan.rates]
         self._rates = np.array(known, np.float32)
@@ -62,8 +68,20 @@ class Program:
         Args:
             at_once: maximum number of runs.
         """
-        program = Program(self.traced, self.plan, at_once, self._shelf)
+        program = Program(self.traced, self.plan, at_once, self._shelf, self._group)
         program._forced = self._forced
+        return program
+
+    def only(self, places: Sequence[int]) -> "Program":
+        """The same program for some of its learning rates, without compiling it again.
+
+        Args:
+            places: indices of the learning rates.
+        """
+        plan = replace(self.plan, rates=tuple(self.plan.rates[k] for k in places))
+        program = Program(self.traced, plan, self.at_once, self._shelf, self._group)
+        program._forced = self._forced
+        program.__dict__["compiled"] = self.compiled  # all parts have the same shape
         return program
 
     def fitted(self) -> "Program":
@@ -90,6 +108,16 @@ class Program:
     def at_once(self) -> int:
         """The number of runs in memory at once."""
         return self._parts.at_once
+
+    @property
+    def computed(self) -> int:
+        """The number of runs that it computes, with those that fill up the parts."""
+        return self.at_once * len(self._parts.parts)
+
+    @property
+    def limited(self) -> bool:
+        """Whether memory, or the user, has limited the number of runs at once."""
+        return self.at_once < self._whole
 
     @property
     def split(self) -> bool:
@@ -140,11 +168,7 @@ class Program:
         Args:
             runs: as returned by `go_on`.
         """
-        whole = [np.empty(shape, x.dtype) for shape, x in self._shapes()]
-        for part, arrays in zip(self._parts.parts, runs, strict=True):
-            for x, some in zip(whole, arrays, strict=True):
-                x[part.seeds[:, None], part.rates[None]] = jax.device_get(some)
-        return [x.reshape(-1).view(np.uint8) for x in whole]
+        return [x.reshape(-1).view(np.uint8) for x in self._joined(runs)]
 
     def load(self, saved: Saved) -> Runs:
         """Restore saved runs.
@@ -153,9 +177,31 @@ class Program:
             saved: by a program with the same code, data and plan.
         """
         rows = zip(saved, self._shapes(), strict=True)
-        whole = [
-            np.frombuffer(x, like.dtype).reshape(shape) for x, (shape, like) in rows
-        ]
+        return self._divided(
+            [np.frombuffer(x, like.dtype).reshape(shape) for x, (shape, like) in rows]
+        )
+
+    def picked(self, runs: Runs, places: Sequence[int]) -> "tuple[Program, Runs]":
+        """The program and the runs of some learning rates.
+
+        Args:
+            runs: as returned by `go_on`.
+            places: indices of the learning rates.
+        """
+        program = self.only(places)
+        whole = [x[:, list(places)] for x in self._joined(runs)]
+        return program, program._divided(whole)
+
+    def _joined(self, runs: Runs) -> list[np.ndarray]:
+        """The arrays of all runs together: (seeds, rates, ...)."""
+        whole = [np.empty(shape, x.dtype) for shape, x in self._shapes()]
+        for part, arrays in zip(self._parts.parts, runs, strict=True):
+            for x, some in zip(whole, arrays, strict=True):
+                x[part.seeds[:, None], part.rates[None]] = jax.device_get(some)
+        return whole
+
+    def _divided(self, whole: list[np.ndarray]) -> Runs:
+        """The inverse of `_joined`."""
         return [
             [x[part.seeds[:, None], part.rates[None]] for x in whole]
             for part in self._parts.parts

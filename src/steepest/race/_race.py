@@ -40,6 +40,7 @@ def race(
     schedule: str | None = None,
     time_budget: float | None = None,
     sweep: Mapping[str, Sequence[Value]] | None = None,
+    halving: bool | None = None,
     at_once: int | None = None,
     folder: str | Path | None = None,
     resume: bool = False,
@@ -67,6 +68,9 @@ def race(
         sweep: values of a second hyperparameter to try, such as `{"weight_decay": [0,
             0.1]}`. Each optimizer that takes it runs once for each value, as an entrant
             of its own: `adamw(weight_decay=0.1)`. Several are combined in all ways.
+        halving: whether to stop the hopeless learning rates of each optimizer after 1/4
+            and 1/2 of the steps. The better half goes on, with the neighbours of the
+            best and those almost as good. By default all run to the end.
         at_once: maximum number of runs in memory at once; by default as many as fit.
         folder: where to save the results, after each optimizer. By default they are
             not saved.
@@ -83,6 +87,7 @@ def race(
         "schedule": schedule,
         "time_budget": time_budget,
         "sweep": sweep,
+        "halving": halving,
     }
     store = Nowhere() if folder is None else Store(Path(folder))
     before = store.settings(resume)
@@ -113,6 +118,7 @@ def race(
         remarks=remarks,
         schedule=settings.schedule,
         source=problem.source,
+        halving=settings.halving,
     )
 
 
@@ -176,7 +182,7 @@ def _turn(
     sweep = None if begun is None else begun.sweep
     if not watch.stopped() and time.monotonic() < until:
         rates = settings.learning_rates if each.swept else (None,)
-        plan = RunPlan(rates, settings.seeds, settings.steps)
+        plan = RunPlan(rates, settings.seeds, settings.steps, settings.halving)
         program = _program(model, plan, watch, compiler)
         for evaluation in _named(each.name, evaluations(program, begun), watch):
             sweep = evaluation.sweep

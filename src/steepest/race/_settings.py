@@ -12,7 +12,7 @@ from .entrants import swept, tidy, Value
 T = TypeVar("T")
 _MOST_SEEDS = 10_000
 # These determine the results, so a resumed race must have the same.
-_FIXED = "problem", "learning_rates", "seeds", "steps", "schedule"
+_FIXED = "problem", "learning_rates", "seeds", "steps", "schedule", "halving"
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Settings:
 
     Attributes:
         problem: its name, from which a resumed race loads it again.
-        optimizers, learning_rates, seeds, steps, target, schedule, time_budget, sweep:
-            as for `race`.
+        optimizers, learning_rates, seeds, steps, target, schedule, time_budget, sweep,
+            halving: as for `race`.
     """
 
     problem: str
@@ -34,6 +34,7 @@ class Settings:
     schedule: str | None
     time_budget: float | None
     sweep: Mapping[str, tuple[Value, ...]] = field(hash=False)  # a dict has no hash
+    halving: bool = False
 
     @property
     def entrants(self) -> tuple[str, ...]:
@@ -82,9 +83,11 @@ def settings_of(
         schedule=merged["schedule"],
         time_budget=None if budget is None else _positive("`time_budget`", budget),
         sweep=_sweep(merged["sweep"] or {}),
+        halving=_switch("halving", merged["halving"] or False),
     )
     for key in _FIXED if before else ():
-        now, then = getattr(settings, key), before[key]
+        # A folder of an older version has no `halving`.
+        now, then = getattr(settings, key), before.get(key, False)
         if now != (tuple(then) if isinstance(then, list) else then):
             raise ValueError(
                 f"race: `{key}` is {now}, but it is {then} in the race to resume. Omit "
@@ -185,6 +188,12 @@ def _count(argument: str, x: object) -> int:
     if not is_count(x):
         raise ValueError(f"race: `{argument}` is {x!r}, expected {COUNT}.")
     return int(x)
+
+
+def _switch(argument: str, x: object) -> bool:
+    if not isinstance(x, bool):
+        raise ValueError(f"race: `{argument}` is {x!r}, expected True or False.")
+    return x
 
 
 def _number(argument: str, x: object) -> float:

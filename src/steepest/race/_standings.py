@@ -31,6 +31,7 @@ class Standing:
         breadth: the range of good learning rates around the best one; `None` if only
             one was tried.
         diverged: number of diverged runs, at all learning rates.
+        stopped: number of learning rates that halving has stopped.
         p: p-value of the difference from the best; `None` for the best itself, and with
             fewer than two seeds.
         verdict: the comparison with the best, in words.
@@ -48,6 +49,7 @@ class Standing:
     seconds_spread: float | None
     breadth: Breadth | None
     diverged: int
+    stopped: int = 0
     p: float | None = None
     verdict: Verdict = "best"
     logarithms: bool = False
@@ -64,20 +66,29 @@ class Standing:
         return self.sweep.rates[self.place]
 
     @property
+    def beside(self) -> list[Rate]:
+        """The rates next to the best that halving has stopped, but did not diverge."""
+        sweep = self.sweep
+        near = [
+            k for k in (self.place - 1, self.place + 1) if 0 <= k < len(sweep.rates)
+        ]
+        return [sweep.rates[k] for k in near if sweep.unknown[k]]
+
+    @property
     def ends(self) -> np.ndarray:
         """(seeds,), the final metric."""
-        return self.sweep.metric[self.place, :, -1]
+        return self.sweep.ends[self.place]
 
 
 def standings(outcome: Outcome) -> list[Standing]:
     """A row for each optimizer, best first.
 
     Learning rates are ranked by the final metric, mean over the seeds; those at which a
-    run diverged come last. A t-test over the seeds, with Holm's correction for the
-    number of comparisons, tests the difference from the best optimizer: paired by seed
-    with five seeds or more, else Welch's. If a lower metric is better and all values
-    are positive, it compares logarithms: 1e-9 is much better than 1e-3, though both are
-    close to 0.
+    run diverged come last, and those that halving has stopped do not count. A t-test
+    over the seeds, with Holm's correction for the number of comparisons, tests the
+    difference from the best optimizer: paired by seed with five seeds or more, else
+    Welch's. If a lower metric is better and all values are positive, it compares
+    logarithms: 1e-9 is much better than 1e-3, though both are close to 0.
 
     Args:
         outcome: of a race.
@@ -113,9 +124,10 @@ def standing(sweep: Sweep, better: Better, target: float | None = None) -> Stand
         better: whether a lower or a higher metric wins.
         target: the value of the metric to reach, or `None`.
     """
-    ends = np.where(sweep.diverged, np.nan, sweep.metric[..., -1])
+    ends = sweep.ends
     means = ends.mean(axis=1)
-    place = int(worth(means, better).argmax())
+    running = sweep.running
+    place = running[int(worth(means[list(running)], better).argmax())]
     reached = None if target is None else _reached(sweep, place, better, target)
     step = sweep.step_seconds
     return Standing(
@@ -129,6 +141,7 @@ def standing(sweep: Sweep, better: Better, target: float | None = None) -> Stand
         seconds_spread=None if reached is None else _spread(reached) * step,
         breadth=breadth(sweep, place, better),
         diverged=int(sweep.diverged.sum()),
+        stopped=len(sweep.rates) - len(sweep.running),
     )
 
 

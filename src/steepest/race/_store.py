@@ -36,7 +36,7 @@ from ._settings import Settings
 from ._sweep import Begun, Evaluation
 
 _ARRAYS = "loss", "metric"
-_TUPLES = "rates", "seeds", "steps", "seconds"
+_TUPLES = "rates", "seeds", "steps", "seconds", "stopped", "shared"
 _SELDOM = 20  # saving takes at most a twentieth of the time
 _LOCK = ".lock"
 _SETTINGS = "the settings of a race"
@@ -327,5 +327,5 @@ def _compare(path: Path, then: Fingerprint, now: Fingerprint) -> None:
 def _sweep(content: dict[str, Any]) -> Sweep:
     """The sweep that `to_json` has encoded."""
     arrays = {key: from_json(content[key]) for key in _ARRAYS}
-    tuples = {key: tuple(content[key]) for key in _TUPLES}
+    tuples = {key: tuple(content.get(key, ())) for key in _TUPLES}
     return Sweep(**{**content, **arrays, **tuples})

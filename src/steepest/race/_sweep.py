@@ -12,8 +12,9 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
+from ._halving import halving_steps, survivors
 from ._memory import OutOfMemory, ran_out
-from ._outcome import Sweep
+from ._outcome import Better, Sweep
 from ._program import Program, Runs, Saved
 
 P = ParamSpec("P")
@@ -88,6 +89,8 @@ def evaluations(program: Program, begun: Begun | None = None) -> Iterator[Evalua
 def _evaluations(
     program: Program, compiling: float, begun: Begun | None
 ) -> Iterator[Evaluation]:
+    if begun is not None and begun.sweep.stopped:
+        program = program.only(begun.sweep.running)
     program.go_on(program.empty(), 0, 1, fresh=True)  # warm up
     if begun is not None:
         sweep, runs = begun.sweep, program.load(begun.saved)
@@ -100,7 +103,9 @@ def _evaluations(
     for _ in range(_EMPTY_EVALUATIONS):
         seconds, (runs, _) = _timed(program.go_on, runs, done, 0)
         overhead = min(overhead, seconds)
-    for start, end in pairwise(program.plan.evaluation_steps):
+    times = program.plan.evaluation_steps
+    halves = halving_steps(times) if program.plan.halving else ()
+    for start, end in pairwise(times):
         if start < done:
             continue
         seconds, (runs, values) = _timed(program.go_on, runs, start, end - start)
@@ -109,7 +114,15 @@ def _evaluations(
         if sweep is None:
             _check_losses(program, first)
             sweep = _begun(program, compiling, first, metric)
-        sweep = _longer(sweep, end, seconds, mean, after)
+        sweep = _longer(sweep, end, seconds, mean, after, program.computed)
+        if end in halves:
+            halved = _halved(sweep, program.model.problem.better)
+            places = [k for k, p in enumerate(sweep.running) if p in halved.running]
+            overhead /= program.computed
+            program, runs = program.picked(runs, places)
+            overhead *= program.computed
+            runs, _ = program.go_on(runs, end, 0)  # transfers them to the devices
+            sweep = halved
         yield Evaluation(sweep, program, runs)
 
 
@@ -149,20 +162,40 @@ def _begun(
         bytes_per_param=program.traced.bytes_per_param,
         parameters=program.traced.parameters,
         planned=plan.steps,
-        at_once=program.at_once if program.split else None,
+        at_once=program.at_once if program.limited else None,
+        stopped=(None,) * len(plan.rates) if plan.halving else (),
+        shared=(0,) if plan.halving else (),
     )
 
 
+def _halved(sweep: Sweep, better: Better) -> Sweep:
+    """The results with hopeless learning rates marked as stopped now."""
+    kept, now = survivors(sweep, better), sweep.steps[-1]
+    gone = [k for k in sweep.running if k not in kept]
+    pairs = enumerate(sweep.stopped)
+    return replace(sweep, stopped=tuple(now if k in gone else s for k, s in pairs))
+
+
 def _longer(
-    sweep: Sweep, end: int, seconds: float, loss: np.ndarray, metric: np.ndarray
+    sweep: Sweep,
+    end: int,
+    seconds: float,
+    loss: np.ndarray,
+    metric: np.ndarray,
+    computed: int,
 ) -> Sweep:
-    """The results after some more steps."""
+    """The results after some more steps. Stopped learning rates have none: NaN."""
+    if sweep.stopped:
+        whole = np.full((2, len(sweep.rates), len(sweep.seeds)), np.nan)
+        whole[:, sweep.running] = loss, metric
+        loss, metric = whole
     return replace(
         sweep,
         steps=(*sweep.steps, end),
         loss=np.concatenate([sweep.loss, loss[..., None]], axis=-1),
         metric=np.concatenate([sweep.metric, metric[..., None]], axis=-1),
         seconds=(*sweep.seconds, sweep.seconds[-1] + seconds),
+        shared=(*sweep.shared, computed) if sweep.shared else (),
     )
 
 

@@ -8,6 +8,7 @@ from .._outcome import Outcome
 from .._standings import Standing, standings
 from ..entrants import code_of
 from ._numbers import at_rate, chance, listed, number, rate, seconds
+from ._stopped import caution
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 # What to say of an optimizer that is cheaper, and of one that is more expensive.
@@ -196,7 +197,7 @@ def breadth_text(breadth: Breadth | None) -> str:
         return "\N{EN DASH}"
     factor = breadth.factor
     text = f"{factor:.1f}" if factor < 9.95 else f"{factor:,.0f}"
-    return f"{'≥ ' if breadth.open else ''}{_TIMES}{text}"
+    return f"{'≥ ' if breadth.open or breadth.cut else ''}{_TIMES}{text}"
 
 
 def _result(outcome: Outcome, row: Standing) -> str:
@@ -212,6 +213,8 @@ def _caveats(row: Standing) -> list[str]:
         highest = row.rate == max(r for r in row.sweep.rates if r is not None)
         end, other = ("highest", "higher") if highest else ("lowest", "lower")
         notes.append(f"{rate(row.rate)} is the {end} rate tried: try {other} ones too.")
+    if row.beside:
+        notes.append(f"Halving: {caution(row)}")
     if not row.sweep.finished:
         notes.append("It was stopped early.")
     return notes

@@ -29,4 +29,6 @@ def command(outcome: Outcome) -> str | None:
         words += ["--target", f"{outcome.target:g}"]
     if outcome.schedule is not None:
         words += ["--schedule", outcome.schedule]
+    if outcome.halving:
+        words.append("--halving")
     return shlex.join(words)

@@ -2,9 +2,11 @@
 
 from .._breadth import TOLERANCE
 from .._choice import MARGIN
+from .._halving import MARGIN as HALVING
 from .._outcome import Outcome
 from .._standings import LEVEL, standings
 from ._curves import is_share
+from ._stopped import WHEN
 
 _PART = f"{100 * TOLERANCE:.0f}%"
 
@@ -18,6 +20,9 @@ def captions(outcome: Outcome) -> dict[str, str]:
     lost = any(row.verdict == "diverged" for row in standings(outcome))
     gone = " A cross marks where a run diverged." if lost else ""
     share = is_share(outcome)
+    stopped = (
+        " Dashes mark those that halving has stopped early." if outcome.halving else ""
+    )
     range_ = "range over the seeds"
     bar = range_ if outcome.better == "lower" else "standard deviation"
     return {
@@ -32,7 +37,7 @@ def captions(outcome: Outcome) -> dict[str, str]:
         "learning-rates": f"The final {outcome.measure} at every learning rate tried. "
         "A large open marker is the best one. A flat line means that the exact choice "
         f"matters little. The band is the {range_}. Crosses mark learning rates at "
-        "which runs diverged; a small cross means only some of them.",
+        f"which runs diverged; a small cross means only some of them.{stopped}",
         "finals": f"The marker is the mean, the bar the {bar}, and each dot a seed. "
         "The dotted line is the best mean.",
     }
@@ -74,6 +79,16 @@ def reading(outcome: Outcome) -> list[str]:
         "differences can be distinguished from chance. More seeds help.",
         "A learning rate at which any run diverged cannot be the best one.",
     ]
+    if outcome.halving:
+        notes.append(
+            f"Halving: {WHEN}, each optimizer went on with the "
+            "better half of its learning rates, the neighbours of the best, and those "
+            f"that lagged behind by at most {100 * HALVING:.0f}% of the way; the "
+            "others were stopped. They have no final value: they are not tested, "
+            "cannot be the best, and count as not good in the range of good rates, "
+            "which then has a ≥, because it may be wider. Runs that were stopped might "
+            "have diverged later. Times are shared by the runs that are left."
+        )
     if outcome.target is not None:
         notes.append(
             f"The target is {outcome.measure} {outcome.target:g}. Steps to target are "

@@ -20,6 +20,7 @@ from ._numbers import (
     seconds,
     significant,
 )
+from ._stopped import stop_notes
 
 UNFINISHED = "†"  # marks an optimizer that did not take all its steps
 
@@ -60,6 +61,7 @@ def sort_keys(outcome: Outcome) -> list[list[float]]:
                 row.sweep.bytes_per_param,
                 known(row.breadth and row.breadth.factor),
                 float(row.diverged),
+                *([float(row.stopped)] if outcome.halving else []),
                 float(place),
             ]
         )
@@ -83,7 +85,8 @@ def verdict(outcome: Outcome) -> str:
         )
     if np.isnan(best.metric):
         name = best.name if not others else "every optimizer"
-        return f"No winner: {name} diverged at every learning rate tried."
+        left = "left by halving" if any(row.stopped for row in rows) else "tried"
+        return f"No winner: {name} diverged at every learning rate {left}."
     at = at_rate(best.rate)
     result = f"{outcome.measure} {number(best.metric, best.spread)}"
     if not others:
@@ -113,6 +116,7 @@ def notes(outcome: Outcome) -> list[str]:
             lines.append(
                 f"{UNFINISHED} {row.name} was stopped after {done} of {planned} steps."
             )
+    lines += stop_notes(rows)
     tested = [row for row in rows if row.p is not None]
     factors = [row.name for row in tested if row.logarithms]
     if factors:
@@ -167,6 +171,9 @@ def _table(outcome: Outcome) -> list[Column]:
         ("steps to target", lambda row: count(row.steps_to_target)),
         ("time to target", _time),
     ]
+    halving: list[Column] = [
+        ("stopped rates", lambda row: f"{row.stopped} of {len(row.sweep.rates)}")
+    ]
     return [
         ("optimizer", _name),
         ("learning rate", _rate),
@@ -176,6 +183,7 @@ def _table(outcome: Outcome) -> list[Column]:
         ("state bytes/param", lambda row: f"{row.sweep.bytes_per_param:.3g}"),
         ("good rates", lambda row: breadth_text(row.breadth)),
         ("diverged runs", lambda row: f"{row.diverged} of {row.sweep.runs}"),
+        *(halving if outcome.halving else []),
         ("vs. the best", difference),
     ]
 

@@ -12,7 +12,7 @@ from ._numbers import at_rate, count, Number, number, seconds
 from ._picture import Hover, Picture, Points
 from ._plot import axes, Box, cut, keyed, PlotLayout, room, tall, target, titled, TOP
 from ._scales import fit, Scale
-from ._svg import band, cross, line, mark, series
+from ._svg import band, cross, line, mark, moving, series
 
 Along = Literal["steps", "seconds"]
 What = Literal["loss", "metric"]
@@ -37,7 +37,7 @@ class _Curve:
         if not len(mean):
             return f"{head}: diverged at once"
         last = len(mean) - 1
-        steps, took = sweep.steps[last], sweep.seconds[last] / sweep.runs
+        steps, took = sweep.steps[last], float(sweep.run_seconds[last])
         low, high = (number(float(f(self.loss[:, last]))) for f in (np.min, np.max))
         return (
             f"{head}\n{self.called} {number(float(mean[last]))} ({low} to {high})\n"
@@ -92,7 +92,7 @@ def curves(
         layout.width,
         height,
         frame + target(goal, box, y) + cut(box, *paths) + "".join(ends) + legend,
-        Hover(box, x, [_points(c) for c in lines]),
+        Hover(x, y, [_points(c) for c in lines]),
     )
 
 
@@ -140,8 +140,7 @@ def _curve(key: int, row: Standing, along: Along, called: str, error: bool) -> _
     loss = 1 - loss if error else loss
     good = np.asarray(np.isfinite(loss).all(axis=0))
     stop = len(good) if good.all() else int(good.argmin())
-    at = np.asarray(sweep.steps if along == "steps" else sweep.seconds, np.float64)
-    at = at / (1 if along == "steps" else sweep.runs)
+    at = np.asarray(sweep.steps if along == "steps" else sweep.run_seconds, np.float64)
     whole = stop == len(good) and not np.isnan(row.metric)
     return _Curve(key, row, at[:stop], loss[:, :stop], whole, called)
 
@@ -159,9 +158,10 @@ def _end(curve: _Curve, x: Scale, y: Scale) -> str:
     if not len(curve.at):
         return ""
     px, py = x(float(curve.at[-1])), _inside(curve, y)
+    sign = cross(px, py, 5, tip=curve.tip)
     if curve.whole:
-        return series(curve.key, mark(curve.key, px, py, 4.5, tip=curve.tip))
-    return series(curve.key, cross(px, py, 5, tip=curve.tip))
+        sign = mark(curve.key, px, py, 4.5, tip=curve.tip)
+    return series(curve.key, moving(sign, px, py))
 
 
 def _inside(curve: _Curve, y: Scale) -> Number:

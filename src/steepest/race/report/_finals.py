@@ -42,7 +42,8 @@ def finals(outcome: Outcome, layout: PlotLayout) -> Picture:
     for k, (key, row) in enumerate(rows):
         y = top + high * (k + 0.5)
         tip = f"{row.name}{at_rate(row.rate)}\n{outcome.measure} {written(row)}"
-        parts.append(_words(row, y if wide else y - 10, box, wide))
+        name = _words(row, y if wide else y - 10, box, wide)
+        parts.append(series(key, name, legend=True))
         parts.append(series(key, _row(key, row, y if wide else y + 8, x, low, tip)))
     return Picture(
         "finals",

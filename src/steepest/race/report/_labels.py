@@ -77,7 +77,8 @@ def _name(label: Label, x: Number, y: Number, space: Number, inside: str) -> str
     tip = label.name if name != label.name else ""
     sign = mark(label.key, x, y, 4.5, tip=tip)
     kind = "name first" if label.first else "name"
-    return series(label.key, inside, sign, text(name, x + 11, y + 4.5, class_=kind))
+    words = text(name, x + 11, y + 4.5, class_=kind)
+    return series(label.key, inside, sign, words, legend=True)
 
 
 def spread(

@@ -77,7 +77,8 @@ class LoggedRun:
         folder: a unique path for its files.
         settings: of the run and the race.
         points: the steps with an evaluation, and the finite values there.
-        final: whether it diverged and, if finite, its final metric.
+        final: whether it diverged, the step at which halving has stopped it, if it has,
+            and its final metric, if there is one.
     """
 
     group: str
@@ -112,8 +113,10 @@ def _runs(outcome: Outcome) -> Iterator[LoggedRun]:
         for r, rate in enumerate(sweep.rates):
             for s, seed in enumerate(sweep.seeds):
                 slug = re.sub(r"[^\w.]+", "-", sweep.name).strip("-")[:60]
-                metric = float(sweep.metric[r, s, -1])
+                metric = float(sweep.metric[r, s, -1])  # NaN if it was stopped
                 last = {"final_metric": metric} if np.isfinite(metric) else {}
+                if r not in sweep.running:
+                    last = {"stopped_at": sweep.stopped[r]}
                 yield LoggedRun(
                     group=f"{sweep.name}{at_rate(rate)}",
                     seed=seed,
@@ -142,11 +145,11 @@ def _settings(outcome: Outcome, sweep: Sweep) -> Values:
 
 def _points(sweep: Sweep, r: int, s: int) -> list[tuple[int, Values]]:
     points: list[tuple[int, Values]] = []
-    for t, step in enumerate(sweep.steps):
+    for t, step in enumerate(sweep.steps[: sweep.last[r] + 1]):
         values = {
             "loss": float(sweep.loss[r, s, t]),
             "metric": float(sweep.metric[r, s, t]),
-            "seconds": sweep.seconds[t] / sweep.runs,
+            "seconds": float(sweep.run_seconds[t]),
         }
         points.append((step, {n: x for n, x in values.items() if np.isfinite(x)}))
     return points

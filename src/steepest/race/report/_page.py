@@ -18,12 +18,13 @@ from ._pictures import drawn
 from ._plot import keyed, NARROW, WIDE
 from ._records import as_csv, standing_records
 from ._results import results
+from ._stopped import WHEN
 from ._svg import mark, series
 
 _DIGITS = 6  # of the numbers in the page; the file results.json has all
 _HERE = Path(__file__).parent
 _CSS = STYLE + (_HERE / "page.css").read_text("utf-8")
-_JS = (_HERE / "page.js").read_text("utf-8")
+_JS = "".join((_HERE / name).read_text("utf-8") for name in ("page.js", "zoom.js"))
 
 # The policy blocks all requests: the page works offline.
 _HEAD = """<!doctype html>
@@ -156,7 +157,9 @@ def _notes(outcome: Outcome) -> str:
 
 
 def _figures(outcome: Outcome) -> list[str]:
-    pick = tag("div", tag("span", "Highlight:"), class_="pick", hidden="")
+    hint = "Click a name to hide it, double-click to see it alone. Drag to zoom curves."
+    inside = tag("span", hint, class_="hint"), tag("span", "Show:")
+    pick = tag("div", *inside, class_="pick", hidden="")
     pairs = zip(drawn(outcome, WIDE), drawn(outcome, NARROW), strict=True)
     texts = captions(outcome)
     return [pick, *(_figure(wide, narrow, texts[wide.name]) for wide, narrow in pairs)]
@@ -185,6 +188,7 @@ def _settings(outcome: Outcome) -> str:
         "target": "none" if target is None else f"{target:g}",
         "learning rates": ", ".join(rate(r) for r in _rates(outcome)) or "none",
         "seeds": ", ".join(str(s) for s in _seeds(outcome)) or "none",
+        **({"halving": WHEN} if outcome.halving else {}),
         "compile time": listed(compiling, len(compiling)) or "none",
     }
     inside = [tag("h2", "Settings"), _list("settings", facts)]
@@ -229,6 +233,9 @@ def _cell(sweep: Sweep, r: float | None) -> str:
         return tag("td")
     k = sweep.rates.index(r)
     gone = int(sweep.diverged[k].sum())
+    if k not in sweep.running:
+        then = f"stopped at step {count(sweep.stopped[k])}"
+        return tag("td", words(f"{then}, diverged" if gone else then), class_="gone")
     if gone:
         text = "diverged" if gone == len(sweep.seeds) else f"{gone} diverged"
         return tag("td", text, class_="gone")

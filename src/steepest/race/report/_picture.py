@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ._markup import coordinate, tag, words
 from ._numbers import Number
-from ._plot import Box
 from ._scales import Scale
 
 STYLE = Path(__file__).with_name("picture.css").read_text("utf-8")
@@ -17,16 +16,16 @@ Points = tuple[int, str, list[tuple[float, float]]]  # key, name, and x and y va
 
 @dataclass(frozen=True)
 class Hover:
-    """What a plot tells about the place under the pointer.
+    """The axes and lines of a plot: for zooming, and for the values under the pointer.
 
     Attributes:
-        box: the plot area.
-        x: the horizontal axis.
+        x: the horizontal axis; it spans the plot area.
+        y: the vertical axis; it does, too.
         lines: the values of each line.
     """
 
-    box: Box
     x: Scale
+    y: Scale
     lines: list[Points]
 
     def to_json(self, lines: bool) -> str:
@@ -35,8 +34,8 @@ class Hover:
         Args:
             lines: whether to include the lines; the narrow plot shares the wide one's.
         """
-        x = [self.x.low, self.x.high, self.x.start, self.x.end, self.x.log]
-        data = {"x": x, "y": [self.box.top, self.box.bottom]}
+        axis = lambda s: [s.low, s.high, s.start, s.end, s.log, s.zero]
+        data = {"x": axis(self.x), "y": axis(self.y)}
         more = {"lines": self.lines} if lines else {}
         return json.dumps({**data, **more}, separators=(",", ":"))
 

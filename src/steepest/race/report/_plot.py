@@ -8,7 +8,7 @@ from .._standings import Standing, standings
 from ._markup import coordinate, tag
 from ._numbers import Number
 from ._scales import Scale, Tick
-from ._svg import rule, text, width
+from ._svg import moving, rule, text, width
 
 ROW = 18.0  # height of a line of text, in pixels
 TOP = 34.0  # top of the plot area, below the title of the vertical axis
@@ -120,9 +120,9 @@ def target(value: Number | None, box: Box, y: Scale) -> str:
         return ""
     height = y(value)
     where = {"text_anchor": "end", "class_": "soft halo"}
-    return rule(box.left, height, box.right, height, "target") + text(
-        "target", box.right - 4, height - 5, **where
-    )
+    name = text("target", box.right - 4, height - 5, **where)
+    line = rule(box.left, height, box.right, height, "target")
+    return moving(line + name, None, height)
 
 
 def titled(what: str, scale: Scale) -> str:
@@ -150,7 +150,7 @@ def apart(ticks: Sequence[tuple[Number, str]]) -> list[tuple[Number, str]]:
 
 
 def cut(box: Box, *inside: str) -> str:
-    """Clip markup to the plot area.
+    """Clip markup to the plot area. The script zooms by changing the `viewBox`.
 
     Args:
         box: the plot area.

@@ -24,27 +24,27 @@ def standing_records(outcome: Outcome) -> list[Record]:
 
 
 def curve_records(outcome: Outcome) -> list[Record]:
-    """A row for each evaluation of each run.
+    """A row for each evaluation of each run, until halving has stopped it.
 
     Args:
         outcome: of a race.
     """
     records: list[Record] = []
     for sweep in outcome.sweeps:
-        times = list(zip(sweep.steps, sweep.seconds, strict=True))
         for r, rate in enumerate(sweep.rates):
+            stopped = {"stopped_at": sweep.stopped[r]} if sweep.stopped else {}
             for s, seed in enumerate(sweep.seeds):
-                pairs = zip(sweep.loss[r, s], sweep.metric[r, s], times, strict=True)
-                for loss, metric, (step, seconds) in pairs:
+                for t in range(sweep.last[r] + 1):
                     records.append(
                         {
                             "optimizer": sweep.name,
                             "learning_rate": rate,
                             "seed": seed,
-                            "step": step,
-                            "seconds": seconds / sweep.runs,
-                            "loss": float(loss),
-                            "metric": float(metric),
+                            "step": sweep.steps[t],
+                            "seconds": float(sweep.run_seconds[t]),
+                            "loss": float(sweep.loss[r, s, t]),
+                            "metric": float(sweep.metric[r, s, t]),
+                            **stopped,
                         }
                     )
     return records

@@ -21,6 +21,7 @@ def results(outcome: Outcome, digits: int | None = None) -> str:
     content = {
         **{name: getattr(outcome, name) for name in head},
         "schedule": outcome.schedule,
+        "halving": outcome.halving,
         "recommendation": _advice(outcome),
         "standings": standing_records(outcome),
         "remarks": list(outcome.remarks),

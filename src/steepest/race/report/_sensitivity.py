@@ -8,7 +8,7 @@ from .._outcome import Outcome
 from .._standings import Standing
 from ._labels import Label, names
 from ._markup import tag
-from ._numbers import Number, number, rate
+from ._numbers import count, Number, number, rate
 from ._picture import Picture
 from ._plot import (
     apart,
@@ -32,15 +32,17 @@ _LANE, _ROW = 90.0, 10.0  # maximum heights of the lane of crosses and of a row 
 def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
     """Plot the final metric against the learning rate, one line for each optimizer.
 
-    Diverged runs are crosses in a lane at the bad end of the vertical axis. The axis
-    ends at the initial metric: lines of runs that got worse than that leave the plot.
+    Diverged runs are crosses in a lane at the bad end of the vertical axis, and
+    learning rates that halving has stopped are dashes there. The axis ends at the
+    initial metric: lines of runs that got worse than that leave the plot.
 
     Args:
         outcome: of a race.
         layout: its size.
     """
     rows = keyed(outcome)
-    gone = sorted((key, row) for key, row in rows if row.diverged)
+    gone = sorted((key, row) for key, row in rows if row.diverged or row.stopped)
+    lost = "no result" if outcome.halving else "diverged"
     lane = min(max(_ROW * len(gone) + 8, 30), _LANE) if gone else 0.0
     low = outcome.better == "lower"
     bottom = TOP + max(tall(layout, len(rows)), 160 + lane)
@@ -52,7 +54,7 @@ def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
         log=low,
     )
     up = y.ticks(7 if layout.gutter else 6)
-    left = room(layout, [*up, (0.0, "diverged")] if gone else up, len(rows))
+    left = room(layout, [*up, (0.0, lost)] if gone else up, len(rows))
     box = Box(layout, left.left, left.right, TOP, bottom)
     tried = sorted({r for _, row in rows for r in row.sweep.rates if r is not None})
     x = logarithmic(tried, box.left + 8, box.right - 8)
@@ -60,7 +62,7 @@ def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
     parts = [
         axes(box, _rates(tried, x), [(y(v), name) for v, name in up], titles),
         target(outcome.target, box, y),
-        _lane(gone, box, lane, low, x),
+        _lane(gone, lost, box, lane, low, x),
     ]
     for key, row in reversed(rows):
         parts.append(cut(box, _line(key, row, x, y, box)))
@@ -81,17 +83,11 @@ def sensitivity(outcome: Outcome, layout: PlotLayout) -> Picture:
     )
 
 
-def _ends(row: Standing) -> np.ndarray:
-    """(rates, seeds), the final metric; NaN where a run diverged."""
-    metric = np.asarray(row.sweep.metric[..., -1], np.float64)
-    return np.where(row.sweep.diverged, np.nan, metric)
-
-
 def _shown(rows: Sequence[tuple[int, Standing]], low: bool) -> list[float]:
     """The final metrics that are no worse than at the start, and all best ones."""
     begin = [float(row.sweep.metric[..., 0].mean()) for _, row in rows]
     known = [v for v in (*begin, *(row.metric for _, row in rows)) if np.isfinite(v)]
-    ends = [float(v) for _, row in rows for v in _ends(row).flat]
+    ends = [float(v) for _, row in rows for v in row.sweep.ends.flat]
     if not known:
         return ends
     limit = max(known) if low else min(known)
@@ -105,9 +101,17 @@ def _rates(tried: Sequence[Number], x: Scale) -> list[tuple[Number, str]]:
 
 
 def _lane(
-    gone: Sequence[tuple[int, Standing]], box: Box, lane: Number, low: bool, x: Scale
+    gone: Sequence[tuple[int, Standing]],
+    lost: str,
+    box: Box,
+    lane: Number,
+    low: bool,
+    x: Scale,
 ) -> str:
-    """Crosses for diverged runs, a row per optimizer; small if only some diverged."""
+    """Crosses for diverged runs, a row per optimizer; small if only some diverged.
+
+    Dashes for learning rates that were stopped.
+    """
     if not gone:
         return ""
     top = box.top if low else box.bottom - lane
@@ -115,24 +119,34 @@ def _lane(
     where = {"text_anchor": "end", "class_": "soft up"}
     parts = [
         tag("rect", class_="lane", **area),
-        text("diverged", box.left - 8, top + lane / 2 + 4, **where),
+        text(lost, box.left - 8, top + lane / 2 + 4, **where),
     ]
     row_height = min(_ROW, (lane - 8) / len(gone))
     first = top + (lane - row_height * (len(gone) - 1)) / 2
     for k, (key, row) in enumerate(gone):
-        crosses = []
-        for r, lost in zip(row.sweep.rates, row.sweep.diverged, strict=True):
-            if lost.any():
-                tip = f"{_at(row, r)}\n{lost.sum()} of {len(lost)} runs diverged"
-                px = (box.left + box.right) / 2 if r is None else x(r)
-                size = 3.4 if lost.all() else 2.2
-                crosses.append(cross(px, first + row_height * k, size, tip))
-        parts.append(series(key, *crosses))
+        y = first + row_height * k
+        marks = [_lost(row, j, box, x, y) for j in range(len(row.sweep.rates))]
+        parts.append(series(key, *marks))
     return "".join(parts)
 
 
+def _lost(row: Standing, k: int, box: Box, x: Scale, y: Number) -> str:
+    """The mark of a learning rate without a final metric; empty if it has one."""
+    sweep, r = row.sweep, row.sweep.rates[k]
+    diverged = sweep.diverged[k]
+    px = (box.left + box.right) / 2 if r is None else x(r)
+    if diverged.any():
+        tip = f"{_at(row, r)}\n{diverged.sum()} of {len(diverged)} runs diverged"
+        return cross(px, y, 3.4 if diverged.all() else 2.2, tip)
+    if k in sweep.running:
+        return ""
+    value = number(float(sweep.latest[k].mean()))
+    tip = f"{_at(row, r)}\nstopped at step {count(sweep.stopped[k])}, at {value}"
+    return rule(px - 4, y, px + 4, y, "bar", tip)
+
+
 def _line(key: int, row: Standing, x: Scale, y: Scale, box: Box) -> str:
-    ends, rates = _ends(row), [r for r in row.sweep.rates if r is not None]
+    ends, rates = row.sweep.ends, [r for r in row.sweep.rates if r is not None]
     xs = np.array([x(r) for r in rates])
     if not rates:  # no learning rate: a horizontal line
         ends, xs = np.repeat(ends, 2, axis=0), np.array([box.left, box.right])
@@ -151,7 +165,7 @@ def _line(key: int, row: Standing, x: Scale, y: Scale, box: Box) -> str:
 
 def _marks(key: int, row: Standing, x: Scale, y: Scale, measure: str) -> str:
     marks = []
-    for k, (r, ends) in enumerate(zip(row.sweep.rates, _ends(row), strict=True)):
+    for k, (r, ends) in enumerate(zip(row.sweep.rates, row.sweep.ends, strict=True)):
         middle = float(ends.mean())
         if r is not None and min(y.low, y.high) <= middle <= max(y.low, y.high):
             spread = float(ends.std(ddof=1)) if len(ends) > 1 else None

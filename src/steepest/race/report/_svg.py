@@ -58,7 +58,9 @@ def band(xs: np.ndarray, lows: np.ndarray, highs: np.ndarray) -> str:
     return tag("path", class_="band", d="".join(areas)) if areas else ""
 
 
-def rule(x1: Number, y1: Number, x2: Number, y2: Number, class_: str) -> str:
+def rule(
+    x1: Number, y1: Number, x2: Number, y2: Number, class_: str, tip: str = ""
+) -> str:
     """A straight line.
 
     Args:
@@ -67,9 +69,10 @@ def rule(x1: Number, y1: Number, x2: Number, y2: Number, class_: str) -> str:
         x2: its end, from the left.
         y2: its end, from the top.
         class_: CSS class.
+        tip: the tooltip.
     """
     d = f"M{coordinate(x1)} {coordinate(y1)}L{coordinate(x2)} {coordinate(y2)}"
-    return tag("path", class_=class_, d=d)
+    return tag("path", _tip(tip), class_=class_, d=d)
 
 
 def mark(
@@ -111,15 +114,27 @@ def cross(x: Number, y: Number, size: Number = 4.0, tip: str = "") -> str:
     return tag("path", _tip(tip), class_="cross", d=f"M{a} {c}L{b} {d}M{a} {d}L{b} {c}")
 
 
-def series(key: int, *inside: str) -> str:
-    """Group the markup of one optimizer, for its colour and for highlighting.
+def series(key: int, *inside: str, legend: bool = False) -> str:
+    """Group the markup of one optimizer, for its colour, highlighting and hiding.
 
     Args:
         key: the number of the optimizer.
         inside: markup.
+        legend: whether it is the name of the optimizer, which stays if it is hidden.
     """
-    classes = f"s s{key % COLOURS} dash{key // 4 % 3}"
+    classes = f"s s{key % COLOURS} dash{key // 4 % 3}{' legend' if legend else ''}"
     return tag("g", *inside, class_=classes, data_s=str(key))
+
+
+def moving(inside: str, x: Number | None, y: Number) -> str:
+    """Markup that the script moves when the plot is zoomed, without stretching it.
+
+    Args:
+        inside: markup.
+        x: its place, from the left; `None` if it spans the plot.
+        y: its place, from the top.
+    """
+    return tag("g", inside, data_x=x, data_y=y)
 
 
 def shortened(name: str, room: Number, size: Number) -> str:

@@ -1,20 +1,29 @@
-// Optional: the page works without scripts. This highlights optimizers in all plots (by
-// hovering, tapping or buttons), shows values under the pointer, sorts the table, copies
-// code and offers the numbers as files.
+// Optional: the page works without scripts. This hides optimizers (their buttons, or their
+// names in a plot), highlights them (hovering, or a click on a line), shows values under
+// the pointer, sorts the table, copies code and offers the numbers as files.
 (() => {
   const root = document.documentElement;
   const parts = [...document.querySelectorAll("[data-s]")];
-  const pinned = new Set();
+  const pinned = new Set(), off = new Set();
 
   const show = (keys) => {
     root.classList.toggle("picked", keys.size > 0);
     for (const part of parts) part.classList.toggle("on", keys.has(part.dataset.s));
   };
   const pin = (key) => {
-    if (key === null) pinned.clear();
-    else if (!pinned.delete(key)) pinned.add(key);
-    for (const b of buttons) b.setAttribute("aria-pressed", String(pinned.has(b.value)));
+    if (!pinned.delete(key)) pinned.add(key);
     show(pinned);
+  };
+  const hide = (...keys) => {
+    for (const key of keys) if (!off.delete(key)) off.add(key);
+    for (const b of buttons) b.setAttribute("aria-pressed", String(!off.has(b.value)));
+    for (const part of parts) part.classList.toggle("off", off.has(part.dataset.s));
+  };
+  // Hide all others; if they are hidden already, show them again.
+  const alone = (key) => {
+    const others = buttons.map((b) => b.value).filter((k) => k !== key);
+    const again = others.every((k) => off.has(k));
+    hide(...others.filter((k) => off.has(k) === again), ...(off.has(key) ? [key] : []));
   };
 
   const bar = document.querySelector(".pick");
@@ -23,9 +32,10 @@
     const name = row.querySelector("th");
     button.type = "button";
     button.value = row.dataset.s;
-    button.setAttribute("aria-pressed", "false");
+    button.setAttribute("aria-pressed", "true");
     button.append(name.querySelector("svg").cloneNode(true), name.textContent.trim());
-    button.addEventListener("click", () => pin(button.value));
+    button.addEventListener("click", () => hide(button.value));
+    button.addEventListener("dblclick", () => alone(button.value));
     return button;
   });
   if (bar) {
@@ -70,27 +80,29 @@
     const all = JSON.parse(svg.parentNode.querySelector(".wide").dataset.hover).lines;
     const at = new DOMPoint(event.clientX, event.clientY)
       .matrixTransform(svg.getScreenCTM().inverse());
-    const [low, high, start, end, log] = own.x;
-    if (at.x < start || at.x > end || at.y < own.y[0] || at.y > own.y[1]) return "";
-    const share = (at.x - start) / (end - start);
+    const [low, high, start, end, log] = own.x, [, , bottom, top] = own.y;
+    if (at.x < start || at.x > end || at.y < top || at.y > bottom) return "";
+    const [from, to] = svg.zoom || [start, end];  // see zoom.js
+    const share = (from + (at.x - start) / (end - start) * (to - from) - start) / (end - start);
     const x = log ? low * (high / low) ** share : low + share * (high - low);
     const lines = [];
     for (const [key, name, points] of all) {
-      if (!points.length || (pinned.size && !pinned.has(String(key)))) continue;
+      if (!points.length || off.has(String(key))) continue;
+      if (pinned.size && !pinned.has(String(key))) continue;
       const far = (p) => Math.abs(p[0] - x);
       const point = points.reduce((a, b) => (far(b) < far(a) ? b : a));
       if (x <= points[points.length - 1][0] * 1.01) lines.push(`${name}: ${short(point[1])}`);
     }
-    rule.setAttribute("d", `M${at.x} ${own.y[0]}V${own.y[1]}`);
+    rule.setAttribute("d", `M${at.x} ${top}V${bottom}`);
     svg.append(rule);
     return lines.length ? [`at ${short(x)}`, ...lines].join("\n") : "";
   };
   document.addEventListener("pointermove", (event) => {
-    const part = near(event, ".picture [data-s]");
-    show(part ? new Set([...pinned, part.dataset.s]) : pinned);
+    const part = near(event, ".picture [data-s], .pick button");
+    show(part ? new Set([...pinned, part.dataset.s || part.value]) : pinned);
     const told = near(event, "[data-tip]"), svg = near(event, "svg[data-hover]");
     rule.remove();
-    const text = told ? told.dataset.tip : svg ? under(svg, event) : "";
+    const text = event.buttons ? "" : told ? told.dataset.tip : svg ? under(svg, event) : "";
     tip.hidden = !text;
     if (!text) return;
     tip.textContent = text;
@@ -147,10 +159,18 @@
     files.hidden = typeof DecompressionStream === "undefined";
   }
   document.addEventListener("click", (event) => {
-    const part = near(event, ".picture [data-s]");
-    if (part) pin(part.dataset.s);
+    const name = near(event, ".legend"), part = near(event, "figure [data-s]");
+    if (name) hide(name.dataset.s);
+    else if (part) pin(part.dataset.s);
+  });
+  document.addEventListener("dblclick", (event) => {
+    const name = near(event, ".legend");
+    if (name) alone(name.dataset.s);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") pin(null);
+    if (event.key !== "Escape") return;
+    pinned.clear();
+    hide(...off);
+    show(pinned);
   });
 })();

@@ -53,6 +53,7 @@ def race(
     schedule: Line = None,
     time_budget: Time = None,
     sweep: Sweep = None,
+    halving: bool | None = None,
     at_once: Count = None,
     config: File = None,
     out: Folder = None,
@@ -80,6 +81,8 @@ def race(
         time_budget: stop after this time: `90s`, `5m` or `1h`.
         sweep: values of a second hyperparameter: `weight_decay=0,0.01,0.1`. Each
             optimizer that takes it runs once for each value.
+        halving: stop the hopeless learning rates of each optimizer after 1/4 and 1/2 of
+            the steps. The table shows how many.
         at_once: maximum number of runs in memory at once. Default: as many as fit.
         config: a TOML file with these options. The command line overrides it.
         out: folder for the report and all runs. Default: a new folder in `races`.
@@ -99,6 +102,7 @@ def race(
         "schedule": schedule,
         "time_budget": time_budget,
         "sweep": sweep,
+        "halving": halving,
         "at_once": at_once,
         "out": out,
         "resume": resume,

@@ -48,6 +48,7 @@ KEYS = {
     "sweep": Key(
         (dict, str), "a table, { weight_decay = [0, 0.1] }, or a string", options.sweep
     ),
+    "halving": Key((bool,), "true or false"),
     "at_once": Key((int,), "a whole number", options.count),
     "out": Key((str,), "a string", Path),
     "resume": Key((bool,), "true or false"),

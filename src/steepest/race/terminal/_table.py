@@ -14,6 +14,7 @@ from ..report import columns, notes, recommendation, verdict
 # Columns that a narrow terminal leaves out, in this order.
 _LEAST = (
     "state bytes/param",
+    "stopped rates",
     "diverged runs",
     "good rates",
     "time per step",
