@@ -86,6 +86,17 @@ def test_infinity_and_nan_stay_where_they_are(way):
     assert float(jnp.min(kept[2].scales)) < 0
 
 
+def test_under_vmap():
+    kept, g = arrays((8, 300))
+    two = lambda tree: jax.tree.map(lambda x: jnp.stack([x, x]), tree)
+    rates = [jnp.array([0.01, 0.02]), jnp.array([0.5, 0.5])]
+    step = partial(in_tiles, adam, interpret=True)
+    found = jax.jit(jax.vmap(step))(two(kept), two(g), rates)
+    first = jax.tree.map(lambda x: x[0], found)
+    same(first, by_hand(kept, g))
+    assert not np.allclose(found[1][0], found[1][1])
+
+
 def test_params_in_half_precision_stay_so():
     (p, mu, nu), g = arrays((8, 256))
     step = lambda kept, g, n: ((kept[0] - g.astype(kept[0].dtype), *kept[1:]), None)

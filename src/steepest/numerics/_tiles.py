@@ -72,6 +72,7 @@ def fits(kept: PyTree, given: PyTree) -> bool:
     return (
         _one_device()
         and len({x.shape for x in stored}) == 1
+        and prod(stored[0].shape) < 1 << 31  # Triton's indices have 32 bits
         and kinds
         and all(x.dtype in _DTYPES for x in stored)
         and _triton() is not None
