@@ -151,6 +151,11 @@ class Matrix(NamedTuple):
         every = None if self.every is None else self.every.formula
         return [f for f in (self.before, every, self.formula) if f is not None]
 
+    @property
+    def arrays(self) -> set[str]:
+        """The names of the arrays that these functions get."""
+        return {name for f in self.functions for name in names_of(f).arrays}
+
 
 class At(NamedTuple):
     """A schedule among the numbers of a rule that depends on another count."""
@@ -225,6 +230,29 @@ class Rule:
         return {k: x for k, x in numbers if is_schedule(x) and not isinstance(x, At)}
 
     @property
+    def stacked(self) -> tuple[str, ...]:
+        """The fields of the memory that is kept in stacks of matrices.
+
+        With `reshard`, that is what the matrix formulas use, so that it is where the
+        matrices are computed. If the rule's formula uses some of it, it is computed
+        there too, and cannot use `p`.
+        """
+        if self.matrix is None or not self.matrix.reshard:
+            return ()
+        asked = self.matrix.arrays
+        pairs = zip(self.memory, self.memory_names, strict=True)
+        fields = {name: field for field, name in pairs if name in asked}
+        mine = names_of(self.formula).arrays
+        return () if "p" in mine and fields.keys() & {*mine} else (*fields.values(),)
+
+    @property
+    def formula_is_stacked(self) -> bool:
+        """Whether the rule's formula uses memory that is kept in stacks."""
+        names = dict(zip(self.memory, self.memory_names, strict=True))
+        mine = names_of(self.formula).arrays
+        return any(names[field] in mine for field in self.stacked)
+
+    @property
     def memory_names(self) -> tuple[str, ...]:
         """The names of the memory in signatures: `last_g` for a field called `g`.
 
@@ -232,13 +260,18 @@ class Rule:
         """
         return tuple(f"last_{k}" if k in ("g", "p") else k for k in self.memory)
 
-    def begin(self, p: object) -> dict[str, PyTree]:
-        """The initial memory of a leaf, by name.
+    def begin(
+        self, p: object, fields: Collection[str] | None = None
+    ) -> dict[str, PyTree]:
+        """The initial memory of a leaf, by field.
 
         Args:
             p: the param, or its shape.
+            fields: the fields of the memory to make; by default all.
         """
-        return {k: f(p, **self.asked_by(f)) for k, f in self.memory.items()}
+        wanted = self.memory if fields is None else fields
+        rows = self.memory.items()
+        return {k: f(p, **self.asked_by(f)) for k, f in rows if k in wanted}
 
     def begin_shared(self) -> dict[str, PyTree]:
         """The initial values of what is kept for the tree, by name."""

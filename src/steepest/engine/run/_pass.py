@@ -50,17 +50,21 @@ class Pass:
         """
         memory = Memory(self.rules, states, views, leaves)
         updates = list(leaves.arrays)
-        selected = zip(*(view.on for view in views), strict=True)
-        matrices = views[-1].on if self.rules[-1].matrix is not None else None
+        last = self.rules[-1]
+        matrices = views[-1].on if last.matrix is not None else None
         # Input of a matrix formula stays in float32 until the formula has run.
         out = dtypes if matrices is None else _where_not(matrices, dtypes)
+        selected = list(zip(*(view.on for view in views), strict=True))
+        for k, (g, on) in enumerate(zip(updates, selected, strict=True)):
+            if g is not None and any(on):
+                memory.check(leaves, k, on)
+        if last.formula_is_stacked:  # then it runs where the matrices are computed
+            for k in (k for team in memory.teams for k in team):
+                selected[k] = (*selected[k][:-1], False)
         kinds: list[Any] = [
             None if g is None or not any(on) else (on, dtype, alike(g))
             for g, on, dtype in zip(updates, selected, out, strict=True)
         ]
-        for k, kind in enumerate(kinds):
-            if kind is not None:
-                memory.check(leaves, k, kind[0])
 
         jobs = list(zip(updates, params, memory.rows, strict=True))
         # Under `jit`, Python numbers are constants of the program, as in Optax.
