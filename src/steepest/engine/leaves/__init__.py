@@ -46,6 +46,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         dealt as dealt,
         Stacked as Stacked,
         StackLayout as StackLayout,
+        unstacked as unstacked,
     )
     from ._window import (
         FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,

@@ -12,6 +12,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, reshard
 from jaxtyping import Array, PyTree
 
 from ...numerics import is_coded
@@ -91,7 +93,7 @@ class StackLayout:
     def _split(self, s: int, stack: PyTree) -> list[PyTree]:
         counts, values, start = self.counts(s), [], 0
         arrays, treedef = jax.tree.flatten(decoded(stack))
-        arrays = [collected(x, self.devices, sum(counts)) for x in arrays]
+        arrays = [collected(_replicated(x), self.devices, sum(counts)) for x in arrays]
         for k, count, flags in zip(
             self.stacks[s], counts, self.viewed[s], strict=True
         ):
@@ -154,6 +156,14 @@ class Stacked:
         )
 
     @property
+    def by_path(self) -> list[tuple[Any, PyTree]]:
+        """The memory of the leaves that are in no stack, each with its path."""
+        numbers = self.layout.treedef.unflatten(range(len(self.layout.shapes)))
+        paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(numbers)]
+        pairs = zip(self.layout.whole, self.whole, strict=True)
+        return [(paths[k], x) for k, x in pairs]
+
+    @property
     def plain(self) -> PyTree:
         """The memory of each leaf, in the structure of the params."""
         split = [self.layout.split(s, x) for s, x in enumerate(self.stacks)]
@@ -171,6 +181,18 @@ class Stacked:
         return self.layout.treedef.unflatten(
             values[k] for k in range(len(self.layout.shapes))
         )
+
+
+def unstacked(tree: PyTree, *, whole: bool = False) -> PyTree:
+    """A state in which the memory of each leaf is separate.
+
+    Args:
+        tree: a state, its shapes, or a tree of the same structure.
+        whole: whether each leaf gets what its whole stack has, such as a sharding.
+    """
+    is_stacked = lambda x: isinstance(x, Stacked)
+    one = lambda x: (x.spread if whole else x.plain) if is_stacked(x) else x
+    return jax.tree.map(one, tree, is_leaf=is_stacked)
 
 
 def _pairs(
@@ -204,6 +226,17 @@ def collected(x: Array, devices: int, many: int) -> Array:
         many: the number of matrices, without copies.
     """
     return _turned(x, devices, len(x) // devices)[:many]
+
+
+def _replicated(x: Array) -> Array:
+    """`x` on every device, if its mesh has explicit axes: there JAX cannot split it."""
+    where = jax.typeof(x).sharding
+    if AxisType.Explicit not in where.mesh.axis_types:
+        return x
+    whole = PartitionSpec()
+    if isinstance(x, Tracer):
+        return reshard(x, NamedSharding(where.mesh, whole))
+    return jax.device_put(x, NamedSharding(x.sharding.mesh, whole))
 
 
 def _turned(x: Array, rows: int, columns: int) -> Array:
