@@ -9,7 +9,7 @@ import pytest
 
 from steepest.core import Every, Matrix, Rule
 from steepest.engine import lift
-from steepest.engine.run._every import _divided, Turns, Work
+from steepest.engine.run._turns import divide, Turns, Work
 from steepest.numerics import zero_count
 
 SHAPES = {"a": (3, 5), "b": (5, 3), "layers": (4, 3, 5), "square": (3, 3)}
@@ -109,7 +109,7 @@ def test_the_others_have_their_turns_in_other_steps():
 )
 def test_steps_are_divided_by_work(works, k, turns):
     works = [Work(n, n * d**3) for n, d in works]
-    assert _divided(works, k) == [Turns(first, count, k) for first, count in turns]
+    assert divide(works, k) == [Turns(first, count, k) for first, count in turns]
 
 
 @pytest.mark.parametrize("sizes", [(1,) * 60, (12, 12), (12,), (1,), (3, 2), (3, 4)])

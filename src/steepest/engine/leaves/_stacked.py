@@ -16,7 +16,6 @@ from jax.core import Tracer
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, reshard
 from jaxtyping import Array, PyTree
 
-from ...numerics import is_coded
 from ._dtypes import decoded, encoded_like
 
 Shape = tuple[int, ...]
@@ -68,9 +67,9 @@ class StackLayout:
 
         def matrices(k: int, count: int, flags: Sequence[bool], tree: PyTree) -> PyTree:
             arrays, treedef = jax.tree.flatten(decoded(tree))
-            *stack, m, n = self.folded[k] or ()
+            shape = self.folded[k] or ()
             return treedef.unflatten(
-                x.reshape(count, *((m, n) if view else x.shape[len(stack) :]))
+                x.reshape(count, *(shape[-2:] if view else x.shape[len(shape) - 2 :]))
                 for x, view in zip(arrays, flags, strict=True)
             )
 
@@ -94,10 +93,8 @@ class StackLayout:
         counts, values, start = self.counts(s), [], 0
         arrays, treedef = jax.tree.flatten(decoded(stack))
         arrays = [collected(_replicated(x), self.devices, sum(counts)) for x in arrays]
-        for k, count, flags in zip(
-            self.stacks[s], counts, self.viewed[s], strict=True
-        ):
-            *outer, _, _ = self.folded[k] or ()
+        for k, count, flags in zip(self.stacks[s], counts, self.viewed[s], strict=True):
+            outer = (self.folded[k] or ())[:-2]
             mine = [
                 x[start : start + count].reshape(
                     (self.shapes[k] or ()) if view else (*outer, *x.shape[1:])
@@ -236,7 +233,8 @@ def _replicated(x: Array) -> Array:
     whole = PartitionSpec()
     if isinstance(x, Tracer):
         return reshard(x, NamedSharding(where.mesh, whole))
-    return jax.device_put(x, NamedSharding(x.sharding.mesh, whole))
+    mesh: Any = getattr(x.sharding, "mesh", None)
+    return jax.device_put(x, NamedSharding(mesh, whole))
 
 
 def _turned(x: Array, rows: int, columns: int) -> Array:

@@ -20,21 +20,26 @@ from ...core import Every, names_of
 from ...numerics import (
     cond_in,
     members,
-    most_in_stack,
     sharded_like,
     Team,
     unknown,
-    wide_dtype,
 )
-from ..leaves import Leaf, mixing, restore, widen
-from ._formula import COMPILED, Numbers, Part, part_of, result
+from ._changes import (
+    Arrays,
+    change_some,
+    Formula,
+    formula_of,
+    joined_cells,
+    members_of,
+    new_values,
+    old_values,
+    Start,
+)
+from ._formula import COMPILED, Numbers, Part, part_of
 from ._per_step import Step
 from ._turns import divide, Places, Turns, Work
 
 Shape = tuple[int, ...]
-# The arguments of the formula, or the values it changes. Arrays have a leading axis.
-Arrays = tuple[PyTree, ...]
-Start = int | Int[Array, ""]
 
 
 class Cell(NamedTuple):
@@ -48,7 +53,7 @@ class Cell(NamedTuple):
 def run_every(
     step: Step,
     every: Every,
-    xs: dict[int, Leaf],
+    xs: dict[int, Any],
     rows: dict[int, dict[str, PyTree]],
     shapes: dict[int, Shape],
     eager: bool,
@@ -122,7 +127,7 @@ def calling(
 def _cells(
     every: Every,
     names: Sequence[str],
-    xs: dict[int, Leaf],
+    xs: dict[int, Any],
     rows: dict[int, dict[str, PyTree]],
     shapes: dict[int, Shape],
 ) -> list[Cell]:
@@ -159,7 +164,7 @@ def _struct(shape: Shape, like: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, like.dtype)
 
 
-def _arrays(cell: Cell) -> list[Array]:
+def _arrays(cell: Cell) -> list[Any]:
     return jax.tree.leaves(cell.arrays)
 
 
@@ -196,23 +201,6 @@ def _work(group: Sequence[Cell]) -> Work:
     return Work(members, members * side**3)
 
 
-class Formula(NamedTuple):
-    """A formula, and what it changes."""
-
-    part: Part
-    places: tuple[int, ...]  # the arguments that it changes
-
-
-def formula_of(part: Part, writes: Sequence[str]) -> Formula:
-    """A formula that changes some of its arguments.
-
-    Args:
-        part: the formula.
-        writes: the names of what it changes.
-    """
-    return Formula(part, tuple(part.memory.index(name) for name in writes))
-
-
 @lru_cache(maxsize=COMPILED)
 def _changing(
     part: Part,
@@ -246,23 +234,23 @@ def _changing(
         new = lambda cells, numbers: _all(formula, cells, numbers)
         if turns is not None:
             return new(cells, numbers)
-        old = lambda cells, numbers: _old(places, cells)
+        old = lambda cells, numbers: old_values(places, cells)
         return cond_in(team, when, new, old, cells, numbers)
 
     def run(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         if len(cells) > 1 and team is None:
             return change(cells, numbers, when)
-        return sharded_like(_old(places, cells), change, cells, numbers, when)
+        return sharded_like(old_values(places, cells), change, cells, numbers, when)
 
     return jax.jit(run)
 
 
 def _all(formula: Formula, cells: Sequence[Arrays], numbers: Numbers) -> list[Arrays]:
     """The new values of all matrices."""
-    new = _new_values(formula, _joined(cells), numbers)
+    new = new_values(formula, joined_cells(cells), numbers)
     sizes = [len(jax.tree.leaves(cell)[0]) for cell in cells]
     ends = np.cumsum([0, *sizes]).tolist()
-    return [_members(new, a, b) for a, b in pairwise(ends)]
+    return [members_of(new, a, b) for a, b in pairwise(ends)]
 
 
 @lru_cache(maxsize=COMPILED)
@@ -288,68 +276,10 @@ def _changing_some(
         return change_some(formula, place, order, cell, numbers, when, 0, choose)
 
     def run(cell: Arrays, numbers: Numbers, when: Array) -> Arrays:
-        (old,) = _old(formula.places, [cell])
+        (old,) = old_values(formula.places, [cell])
         return sharded_like(old, change, cell, numbers, when)
 
     return jax.jit(run)
-
-
-def change_some(
-    formula: Formula,
-    place: Places,
-    order: Sequence[Sequence[int]],
-    arrays: Arrays,
-    numbers: Numbers,
-    when: Array,
-    device: Start,
-    choose: Callable[..., Arrays],
-) -> Arrays:
-    """The new values of the matrices whose turn it is, on one device.
-
-    Args:
-        formula: the formula.
-        place: the place of all matrices of the stack among those that have turns.
-        order: for each device, the indices of its matrices; see `Places.windows`.
-        arrays: its arguments, for the matrices of this device.
-        numbers: its numbers.
-        when: the number of steps taken, or without turns, whether to change all.
-        device: the index of this device.
-        choose: a function like `cond_under_vmap`.
-    """
-    old = lambda arrays, numbers: _old(formula.places, [arrays])[0]
-    new = partial(_new_values, formula)
-    turns = place.turns
-    if turns is None:
-        return choose(when, new, old, arrays, numbers)
-    if turns.period == 1:
-        return new(arrays, numbers)
-    starts, inside = place.windows(order)
-    width = inside.shape[-1]
-    turn = (when - turns.first) % turns.period
-    which = jnp.minimum(turn, turns.count - 1)
-    start = jnp.asarray(starts.astype(np.int32))[which, device]
-    mine = jnp.asarray(inside)[which, device] & (turn < turns.count)
-
-    def window(start: Array, arrays: Arrays) -> Arrays:
-        return jax.tree.map(lambda y: members(y, start, width), arrays)
-
-    # The condition returns a few matrices. If it returned all, XLA would copy them.
-    values = choose(
-        jnp.any(mine),
-        lambda start, arrays, numbers: new(window(start, arrays), numbers),
-        lambda start, arrays, numbers: old(window(start, arrays), numbers),
-        start,
-        arrays,
-        numbers,
-    )
-
-    def put(was: Array, value: Array) -> Array:
-        before = members(was, start, width)
-        pick = mine.reshape(width, *[1] * (was.ndim - 1))
-        chosen = jnp.where(pick, value, before)
-        return jax.lax.dynamic_update_slice_in_dim(was, chosen, start, 0)
-
-    return jax.tree.map(put, old(arrays, numbers), values)
 
 
 def _in_turn(
@@ -372,22 +302,22 @@ def _in_turn(
     """
 
     def window(c: int, cells: Sequence[Arrays]) -> Arrays:
-        return _joined([_members(cells[j], a, b) for j, a, b in windows[c]])
+        return joined_cells([members_of(cells[j], a, b) for j, a, b in windows[c]])
 
     def new(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
         # Only the matrices of this turn are copied to a stack.
         branches = [partial(window, c) for c in range(len(windows))]
         stack = jax.lax.switch(turn, branches, cells)
-        return _new_values(formula, stack, numbers)
+        return new_values(formula, stack, numbers)
 
     def nothing(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
-        (unused,) = _old(formula.places, [window(0, cells)])
+        (unused,) = old_values(formula.places, [window(0, cells)])
         return jax.tree.map(jnp.zeros_like, unused)
 
     # The condition returns a few matrices. If it returned all, XLA would copy them.
     is_turn = turn < len(windows)
     values = cond_in(team, is_turn, new, nothing, turn, cells, numbers)
-    changed = _old(formula.places, cells)
+    changed = old_values(formula.places, cells)
     width = len(jax.tree.leaves(values)[0])
     starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
     for c, places_in_turn in enumerate(windows):
@@ -416,46 +346,3 @@ def _put(
     if b - a < len(old):
         new = jnp.concatenate([old[:a], new, old[b:]])
     return jax.lax.select(now, new, old)
-
-
-def _old(places: Sequence[int], cells: Sequence[Arrays]) -> list[Arrays]:
-    """The values that the formula may change."""
-    return [tuple(cell[j] for j in places) for cell in cells]
-
-
-def _joined(cells: Sequence[Arrays]) -> Arrays:
-    return jax.tree.map(lambda *ys: jnp.concatenate(ys), *cells)
-
-
-def _members(arrays: Arrays, a: int, b: int) -> Arrays:
-    return jax.tree.map(lambda y: members(y, a, b - a), arrays)
-
-
-def _new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
-    """The formula for a stack of matrices, cut into stacks of a good size."""
-    part, places = formula
-    arrays = jax.tree.leaves(stack)
-    size = max(1, *(y[0].size * y.dtype.itemsize for y in arrays))
-    many = len(arrays[0])
-    pieces = -(-many // most_in_stack(size))
-    one = jax.vmap(lambda arrays: _one(part, places, arrays, numbers))
-    if pieces == 1:
-        return one(stack)
-    cuts = [round(many * c / pieces) for c in range(pieces + 1)]
-    return _joined([one(_members(stack, a, b)) for a, b in pairwise(cuts)])
-
-
-def _one(part: Part, places: Sequence[int], arrays: Arrays, numbers: Numbers) -> Arrays:
-    """The formula for one matrix."""
-    real = wide_dtype(jax.tree.leaves(arrays))
-    wide = lambda tree: jax.tree.map(lambda x: widen(x, real), tree)
-    have = dict(zip(part.memory, wide(arrays), strict=True))
-    with mixing(jax.tree.leaves(arrays)):
-        new = result(part(have, wide(numbers)))
-    if len(new) != len(places):
-        raise TypeError(
-            f"{part.name}: {part.function.__name__} returns {len(new)} arrays, "
-            f"expected {len(places)}."
-        )
-    old = tuple(arrays[j] for j in places)
-    return jax.tree.map(lambda was, x: restore(x, was.dtype), old, new)

@@ -7,6 +7,7 @@ matrices, and the stack keeps an accelerator busy, which one small matrix would 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import prod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +78,7 @@ def run_stacks(
     if matrix.every is not None:
         # All matrices take turns, in whatever way their memory is kept.
         kept = shapes_in_stacks(memory, xs, shapes)
-        everyone = {k: alone.get(k, kept.xs.get(k)) for k in xs}
+        everyone: dict[int, Any] = {k: alone.get(k, kept.xs.get(k)) for k in xs}
         both = {**rows, **kept.rows}
         places = run_every(step, matrix.every, everyone, both, shapes, eager, team)
     part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)

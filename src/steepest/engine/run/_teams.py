@@ -34,7 +34,8 @@ from ..leaves import (
     wide_dtype_of,
     widen,
 )
-from ._every import calling, change_some, formula_of
+from ._changes import change_some, formula_of
+from ._every import calling
 from ._formula import COMPILED, Numbers, one_matrix, Part, part_of
 from ._grouping import Shape
 from ._memory import Memory
@@ -42,6 +43,7 @@ from ._per_step import Step
 from ._turns import Places
 
 Named = dict[str, PyTree]
+When = Array | None  # see `calling`
 
 
 class Shapes(NamedTuple):
@@ -142,7 +144,8 @@ def run_teams(
         inner = layout.stacks[s]
         work = Work(
             tuple(first),
-            sometimes and sometimes._replace(places=_places(places, ks, layout.counts(s), sides)),
+            sometimes
+            and sometimes._replace(places=_places(places, ks, layout.counts(s), sides)),
             last,
             tuple(layout.folded[j] or () for j in inner),
             tuple(dtypes[k] for k in ks),
@@ -158,9 +161,7 @@ def run_teams(
             memory.stacks[fields[name]] = replace(old, stacks=stacks)
 
 
-def _call(
-    step: Step, f: Callable[..., object], eager: bool
-) -> tuple[Part, tuple[Numbers, ...]]:
+def _call(step: Step, f: Callable[..., object], eager: bool) -> tuple[Part, Numbers]:
     """A formula with the memory in stacks that it uses, and its numbers."""
     rule = step.rule
     part, numbers = part_of(rule, f, step.numbers, operands=eager)
@@ -216,7 +217,7 @@ def _working(work: Work) -> Callable[..., tuple[list[Array | None], Named]]:
     matrix = work.shapes[0][-2:]
 
     def all_at_once(
-        xs: Sequence[Array | None], kept: Named, numbers: Sequence[Numbers], when: Array
+        xs: Sequence[Array | None], kept: Named, numbers: Sequence[Numbers], when: When
     ) -> tuple[list[Array | None], Named]:
         dtype = wide_dtype_of(xs)
         there = [x for x in xs if x is not None]
@@ -243,7 +244,7 @@ def _working(work: Work) -> Callable[..., tuple[list[Array | None], Named]]:
         return results, new
 
     def run(
-        xs: Sequence[Array | None], kept: Named, numbers: Sequence[Numbers], when: Array
+        xs: Sequence[Array | None], kept: Named, numbers: Sequence[Numbers], when: When
     ) -> tuple[list[Array | None], Named]:
         us, new = sharded_like(
             (list(xs), kept), all_at_once, list(xs), kept, numbers, when
@@ -261,7 +262,7 @@ def _where(on: Bool[Array, " n"], new: Array, old: Array) -> Array:
 
 
 def _on_one_device(
-    work: Work, x: Array, kept: Named, numbers: Sequence[Numbers], when: Array
+    work: Work, x: Array, kept: Named, numbers: Sequence[Numbers], when: When
 ) -> tuple[Array, Named]:
     """The step for the matrices of one device."""
     memory = decoded(kept)
@@ -273,9 +274,9 @@ def _on_one_device(
         memory = _sometimes(work, work.sometimes, x, memory, numbers[-1], when)
     part, mine = last
     x, memory = _applied(part, x, memory, mine)
-    dtypes = set(work.dtypes)
-    if len(dtypes) == 1 and None not in dtypes:  # less is sent back
-        x = restore(x, dtypes.pop())
+    dtype, *others = set(work.dtypes)
+    if dtype is not None and not others:  # less is sent back
+        x = restore(x, dtype)
     return x, encoded_like(kept, memory)
 
 
@@ -298,7 +299,7 @@ def _applied(
 
 
 def _sometimes(
-    work: Work, these: Sometimes, x: Array, memory: Named, numbers: Numbers, when: Array
+    work: Work, these: Sometimes, x: Array, memory: Named, numbers: Numbers, when: When
 ) -> Named:
     """The memory after the changes of this step."""
     formula = formula_of(these.part, these.writes)
@@ -307,8 +308,9 @@ def _sometimes(
     memory = dict(memory)
     for side, places in these.places:
         have = {"g": x, **memory}
-        pick = lambda name: have[name] if side is None else have[name][side]
-        arrays = jax.lax.stop_gradient(tuple(pick(name) for name in these.part.memory))
+        whole = [have[name] for name in these.part.memory]
+        arrays = tuple(y if side is None else y[side] for y in whole)
+        arrays = jax.lax.stop_gradient(arrays)
         new = change_some(
             formula, places, order, arrays, numbers, when, device, cond_under_vmap
         )

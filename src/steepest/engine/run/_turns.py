@@ -1,4 +1,4 @@
-"""In which steps the matrices of a stack change what is too expensive for every step."""
+"""The steps in which matrices change what is too expensive for every step."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -107,5 +107,3 @@ def divide(works: Sequence[Work], k: int | None) -> list[Turns | None]:
         turns.append(Turns(first % k, count, k))
         first += count
     return turns
-
-

@@ -189,7 +189,6 @@ def repack(like: PyTree, tree: PyTree) -> PyTree:
             f"of `unpack(like)`: {error}"
         ) from None
 
-
     def one(x: Any, part: PyTree) -> PyTree:
         if isinstance(x, Stacked):
             same = isinstance(part, Stacked)
