@@ -66,7 +66,7 @@ class StackLayout:
         counts = self.counts(s)
 
         def matrices(k: int, count: int, flags: Sequence[bool], tree: PyTree) -> PyTree:
-            arrays, treedef = jax.tree.flatten(decoded(tree))
+            arrays, treedef = jax.tree.flatten(_ready(tree))
             shape = self.folded[k] or ()
             return treedef.unflatten(
                 x.reshape(count, *(shape[-2:] if view else x.shape[len(shape) - 2 :]))
@@ -91,7 +91,7 @@ class StackLayout:
 
     def _split(self, s: int, stack: PyTree) -> list[PyTree]:
         counts, values, start = self.counts(s), [], 0
-        arrays, treedef = jax.tree.flatten(decoded(stack))
+        arrays, treedef = jax.tree.flatten(_ready(stack))
         arrays = [collected(_replicated(x), self.devices, sum(counts)) for x in arrays]
         for k, count, flags in zip(self.stacks[s], counts, self.viewed[s], strict=True):
             outer = (self.folded[k] or ())[:-2]
@@ -223,6 +223,11 @@ def collected(x: Array, devices: int, many: int) -> Array:
         many: the number of matrices, without copies.
     """
     return _turned(x, devices, len(x) // devices)[:many]
+
+
+def _ready(tree: PyTree) -> PyTree:
+    """Memory as arrays of JAX, and decoded, if it is stored in few bits."""
+    return decoded(jax.tree.map(jnp.asarray, tree))
 
 
 def _replicated(x: Array) -> Array:
