@@ -10,7 +10,7 @@ from jaxtyping import PyTree
 
 from ...core import AnyTransformation, as_inner, OptState, Params
 from ...numerics import encode, is_coded, is_inexact
-from ...tree import first_difference, leaf_paths
+from ...tree import first_difference
 from ..leaves import restore
 from ..storage import is_joined, layouts_in, repack, unpack_but
 from ._init import place
@@ -61,7 +61,9 @@ def restore_as(state: OptState, tx: AnyTransformation, params: Params) -> OptSta
         names = "state", "state that `tx` makes"
         difference = first_difference(before, after, names)
         raise ValueError(f"restore_as: {difference}. {_ADVICE}")
-    rows = zip(leaf_paths(after), have, wanted, strict=True)
+    paths = jax.tree_util.tree_leaves_with_path(after)  # without `None`
+    names = (jax.tree_util.keystr(path) or "(the tree itself)" for path, _ in paths)
+    rows = zip(names, have, wanted, strict=True)
     plain = treedef.unflatten([_converted(*row) for row in rows])
     state = _with_zero(like, repack(bare, plain))
     return place(state, shardings(tx, params)) if _is_placed(state, params) else state
