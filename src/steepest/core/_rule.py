@@ -21,10 +21,8 @@ order; without memory it returns only the result. The engine applies a rule to a
 and dtype: neither appears in the rule.
 """
 
-import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, get_args, Literal, NamedTuple, TypeVar
 
 import jax
@@ -32,6 +30,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ._mesh import MeshAxes
+from ._signature import names_of
 from ._static import Static
 from ._transformation import EmptyState
 from ._types import Param, Real, ScalarOrSchedule, Schedule
@@ -39,45 +38,6 @@ from ._types import Param, Real, ScalarOrSchedule, Schedule
 T = TypeVar("T")
 
 Kind = Literal["elementwise", "whole", "final"]
-
-
-class Names(NamedTuple):
-    """The names of the arguments of a function."""
-
-    arrays: tuple[str, ...]  # its positional arguments
-    numbers: tuple[str, ...]  # its keyword-only arguments
-    optional: frozenset[str]  # of both, those that have a default
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Arrays and numbers."""
-        return self.arrays + self.numbers
-
-
-@lru_cache(maxsize=1024)
-def names_of(f: Callable[..., object]) -> Names:
-    """The names of the arguments of `f`.
-
-    Args:
-        f: a formula, or another function of a rule.
-    """
-    parameters = inspect.signature(f).parameters.values()
-    arrays = tuple(x.name for x in parameters if x.kind is not x.KEYWORD_ONLY)
-    numbers = tuple(x.name for x in parameters if x.kind is x.KEYWORD_ONLY)
-    optional = frozenset(x.name for x in parameters if x.default is not x.empty)
-    return Names(arrays, numbers, optional)
-
-
-def call_by_name(f: Callable[..., T], have: Mapping[str, object]) -> T:
-    """Call `f` with the values that its signature names.
-
-    Args:
-        f: a function of a rule.
-        have: all available values, by name.
-    """
-    arrays, numbers, optional = names_of(f)
-    given = {k: have[k] for k in numbers if k in have or k not in optional}
-    return f(*(have[k] for k in arrays if k in have or k not in optional), **given)
 
 
 class PerStep(NamedTuple):

@@ -55,14 +55,15 @@ def test_a_matrix_alone_has_its_turns_with_the_others():
     """Seven sides of 16: five of a stack, and two of matrices with other shapes."""
     shapes = {"a": (16, 64)} | {f"w{k}": (16, 32) for k in range(5)} | {"z": (48, 16)}
     soap = steepest.scale_by_soap(frequency=3, one_sided=True)
-    make = lambda **k: steepest.keeping(soap, **k)
-    state, plain = _check(make, _params(shapes), steps=5, rtol=1e-3, atol=1e-3)
+    small = steepest.chain(soap, steepest.scale(-1e-3))
+    make = lambda **k: steepest.keeping(small, **k)
+    _check(make, _params(shapes), steps=5)
     turned = lambda x: not np.allclose(x, np.eye(16))
     for steps in range(5):
         grads = _grads(_params(shapes), steps)
         _, some = _run(make(reshard="data"), _params(shapes), grads, _mesh())
         _, want = _run(make(), _params(shapes), grads)
-        bases = [x.bases for x in (steepest.unpack(some), want)]
+        bases = [x[0].bases for x in (steepest.unpack(some), want)]
         sides = [
             {k: turned(jax.tree.leaves(x)[0]) for k, x in b.items()} for b in bases
         ]

@@ -42,23 +42,22 @@ class Memory:
             if not rule.is_elementwise
         }
         self._selected = [_selected_leaves(view, leaves) for view in views]
-        columns = []
-        # The stacks of the last rule by field. Only that can have a matrix formula.
-        self.stacks: dict[str, Stacked] = {}
+        columns, stacks = [], {}
         for rule, state, view, selected in zip(
             rules, states, views, self._selected, strict=True
         ):
-            self.stacks = _stacks(rule, state, selected)
+            if rule.matrix is not None:
+                stacks = _stacks(rule, state, selected)
             for column in _columns(rule, state, selected):
                 rest = iter(column)
                 columns.append([next(rest) if on else None for on in view.on])
         size = len(leaves.arrays)
+        # The stacks of the last rule by field. Only that can have a matrix formula.
+        self.stacks: dict[str, Stacked] = stacks
         # For each stack, the numbers of its leaves.
-        self.teams: list[list[int]] = []
-        if self.stacks:
-            shown = [k for k in range(size) if views[-1].on[k]]
-            layout = next(iter(self.stacks.values())).layout
-            self.teams = [[shown[j] for j in stack] for stack in layout.stacks]
+        shown = [k for k in range(size) if views[-1].on[k]]
+        groups = [x.layout.stacks for x in stacks.values()]  # all the same
+        self.teams = [[shown[j] for j in stack] for stack in (groups or [()])[0]]
         self._in_teams = {k for team in self.teams for k in team}
         self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
 

@@ -58,7 +58,9 @@ class Pass:
         for k, (g, on) in enumerate(zip(updates, selected, strict=True)):
             if g is not None and any(on):
                 memory.check(leaves, k, on)
-        if last.formula_is_stacked:  # then it runs where the matrices are computed
+        if (
+            memory.teams and last.formula_is_stacked
+        ):  # then it runs where the matrices are computed
             for k in (k for team in memory.teams for k in team):
                 selected[k] = (*selected[k][:-1], False)
         kinds: list[Any] = [

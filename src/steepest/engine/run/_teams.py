@@ -270,7 +270,7 @@ def _on_one_device(
     *before, last = zip((*work.first, work.last), numbers, strict=False)
     for part, mine in before:
         x, memory = _applied(part, x, memory, mine)
-    if work.sometimes is not None:
+    if work.sometimes is not None and when is not None:
         memory = _sometimes(work, work.sometimes, x, memory, numbers[-1], when)
     part, mine = last
     x, memory = _applied(part, x, memory, mine)
@@ -299,7 +299,7 @@ def _applied(
 
 
 def _sometimes(
-    work: Work, these: Sometimes, x: Array, memory: Named, numbers: Numbers, when: When
+    work: Work, these: Sometimes, x: Array, memory: Named, numbers: Numbers, when: Array
 ) -> Named:
     """The memory after the changes of this step."""
     formula = formula_of(these.part, these.writes)
