@@ -95,7 +95,6 @@ VARIANTS = {
     "fresh_kl_soap": ("soap", {"factors": "kl", "fresh": True}),
     "kl_shampoo": ("shampoo", {"factors": "kl"}),
     "rolled_kron": ("kron", {"rolled": True, "frequency": 2}),
-    "whitened_gradient": ("psgd", {"whiten": "gradient", "rolled": False}),
     "short_side": ("soap", {"one_sided": True, "frequency": 2}),
 }
 ONCE = {"all-to-all": 2}  # the gradients there, and the updates back
@@ -140,7 +139,7 @@ def test_every_matrix_optimizer_is_tested():
         (8, (32, 64), BOTH, (EXPLICIT, EXPLICIT), 4),
     ],
 )
-@pytest.mark.parametrize("name", ["muon", "psgd", "short_side"])
+@pytest.mark.parametrize("name", ["muon", "short_side"])
 def test_layouts(name, many, shape, spec, kinds, exchanges):
     mesh = _mesh(*kinds)
     params = _params(mesh, spec, many, shape)
