@@ -20,9 +20,11 @@ from ...core import Every, names_of
 from ...numerics import (
     cond_in,
     divided,
+    inlined,
     members,
     most_in_stack,
     sharded_like,
+    short_programs,
     Team,
     unknown,
     wide_dtype,
@@ -30,6 +32,7 @@ from ...numerics import (
 from ..leaves import Leaf, mixing, restore, widen
 from ._formula import COMPILED, Numbers, Part, part_of, result
 from ._per_step import Step
+from ._turns import in_proportion, Turns, Work
 
 Shape = tuple[int, ...]
 # The arguments of the formula, or the values it changes. Arrays have a leading axis.
@@ -77,7 +80,7 @@ def run_every(
     for cell in cells:
         groups.setdefault(_kind(cell, team), []).append(cell)
     shares = [_work(group) for group in groups.values()]
-    for group, turns in zip(groups.values(), _divided(shares, k), strict=True):
+    for group, turns in zip(groups.values(), in_proportion(shares, k), strict=True):
         sizes = tuple(len(_arrays(cell)[0]) for cell in group)
         change = _changing(part, every.writes, sizes, turns, team)
         new = change([cell.arrays for cell in group], tuple(numbers), when)
@@ -138,72 +141,11 @@ def _write(
             row[name] = type(row[name])(parts)
 
 
-class Turns(NamedTuple):
-    """The steps in which the matrices of one stack have their turns."""
-
-    first: int  # the step of the first turn
-    count: int  # the number of turns, in successive steps
-    period: int  # the number of steps until all have had a turn
-
-    def windows(self, sizes: Sequence[int]) -> list[list[tuple[int, int, int]]]:
-        """For each turn: (cell, its first and last member) of each cell in it.
-
-        All turns have the same number of matrices. If they cannot, the last ones have a
-        matrix in common.
-
-        Args:
-            sizes: the number of matrices in each cell.
-        """
-        total = sum(sizes)
-        width = -(-total // self.count)
-        ends = np.cumsum([0, *sizes]).tolist()
-        return [
-            [
-                (j, max(a, start) - a, min(b, start + width) - a)
-                for j, (a, b) in enumerate(pairwise(ends))
-                if max(a, start) < min(b, start + width)
-            ]
-            for start in (min(c * width, total - width) for c in range(self.count))
-        ]
-
-
-class Work(NamedTuple):
-    """The work for one stack."""
-
-    members: int  # the number of matrices
-    cost: float  # of all of them, in any unit
-
-
 def _work(group: Sequence[Cell]) -> Work:
     """The work for a group, if it takes the time of products of square matrices."""
     members = sum(len(_arrays(cell)[0]) for cell in group)
     side = max(max(y.shape[1:], default=1) for y in _arrays(group[0]))
     return Work(members, members * side**3)
-
-
-def _divided(works: Sequence[Work], k: int | None) -> list[Turns | None]:
-    """Divide `k` steps among the stacks, in proportion to their work.
-
-    So a step works on one stack, if there are fewer stacks than steps. To work on a
-    part of each stack in every step takes longer, since a factorization is a long chain
-    of small operations: SOAP on a GPT of width 96 took 111 ms a step instead of 79, on
-    two CPU cores (JAX 0.10.2).
-
-    Args:
-        works: the work for each stack.
-        k: the number of steps; `None` if there are no turns.
-    """
-    if k is None:
-        return [None] * len(works)
-    total = sum(work.cost for work in works) or 1.0
-    spare = max(k - len(works), 0)
-    turns, first = [], 0
-    for work in works:
-        # At least one turn for each stack, and the others by their work.
-        count = min(work.members, k, 1 + int(spare * work.cost / total))
-        turns.append(Turns(first % k, count, k))
-        first += count
-    return turns
 
 
 class Formula(NamedTuple):
@@ -242,6 +184,8 @@ def _changing(
         cells = jax.lax.stop_gradient(cells)
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
+            if team is None and len(cells) >= _SOME and short_programs():
+                return _in_turn_in_a_stack(formula, turns, cells, numbers, turn)
             return _in_turn(formula, turns.windows(sizes), cells, numbers, turn)
         new = lambda cells, numbers: _all(formula, cells, numbers)
         if turns is not None:
@@ -310,6 +254,62 @@ def _in_turn(
     return changed
 
 
+_SOME = 4  # fewer cells have few windows, which compile as soon
+
+
+def _in_turn_in_a_stack(
+    formula: Formula,
+    turns: Turns,
+    cells: Sequence[Arrays],
+    numbers: Numbers,
+    turn: Int[Array, ""],
+) -> list[Arrays]:
+    """The same as `_in_turn`, with all matrices in one stack.
+
+    This copies more, but compiles sooner on a CPU: a stack for each turn is a loop for
+    each of them. SOAP on 40 matrices of 96 x 96 takes as long per step, and compiles in
+    90% of the time (JAX 0.10.2). Benchmark: `python -m benchmarks.compile`.
+
+    Args:
+        formula: the formula.
+        turns: when the matrices have their turns.
+        cells: its arguments.
+        numbers: its numbers.
+        turn: which turn it is; nobody's, if it is not below `turns.count`.
+    """
+    sizes = [len(jax.tree.leaves(cell)[0]) for cell in cells]
+    width = turns.width(sum(sizes))
+    # A slice that would end after the stack begins earlier, as the last window does.
+    start = turn * width
+    window = lambda tree: jax.tree.map(
+        lambda y: jax.lax.dynamic_slice_in_dim(y, start, width), tree
+    )
+    old = _joined(_old(formula.places, cells))
+
+    def new(old: Arrays, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
+        # The other arguments are only copied if they are needed.
+        others = _joined([_without(formula.places, cell) for cell in cells])
+        rest, changing = iter(others), dict(zip(formula.places, old, strict=True))
+        names = range(len(cells[0]))
+        stack = tuple(changing[j] if j in changing else next(rest) for j in names)
+        return _new_values(formula, window(stack), numbers)
+
+    same = lambda old, cells, numbers: window(old)
+    values = jax.lax.cond(turn < turns.count, new, same, old, cells, numbers)
+    put = lambda y, x: jax.lax.dynamic_update_slice_in_dim(y, x, start, axis=0)
+    changed = jax.tree.map(put, old, values)
+    starts = np.cumsum([0, *sizes[:-1]]).tolist()
+    starts = unknown(starts, jax.tree.leaves(changed)[0])
+    return [
+        jax.tree.map(lambda y, a=a, many=many: members(y, a, many), changed)
+        for a, many in zip(starts, sizes, strict=True)
+    ]
+
+
+def _without(places: Sequence[int], cell: Arrays) -> Arrays:
+    return tuple(y for j, y in enumerate(cell) if j not in places)
+
+
 def _put(
     now: Bool[Array, ""], a: int, b: int, at: Start, old: Array, values: Array
 ) -> Array:
@@ -350,17 +350,18 @@ def _new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
     many = len(arrays[0])
     most = most_in_stack(size, 1 if team is None else team.size)
     pieces = -(-many // most)
-    one = jax.vmap(lambda arrays: _one(part, places, arrays, numbers))
+    # Traced for one matrix, then for a stack: sooner than both at once.
+    one = jax.vmap(inlined(partial(_one, part, places)), (0, None))
 
     def several(stack: Arrays) -> Arrays:
         if team is None:
-            return one(stack)
+            return one(stack, numbers)
         named = dict(zip(part.memory, stack, strict=True))
         names = [part.memory[j] for j in places]
         like = {name: named[name] for name in names}
 
         def new(stacks: dict[str, PyTree]) -> dict[str, PyTree]:
-            values = one(tuple(stacks[name] for name in part.memory))
+            values = one(tuple(stacks[name] for name in part.memory), numbers)
             return dict(zip(names, values, strict=True))
 
         results = divided(team, new, like, named)
