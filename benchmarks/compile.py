@@ -11,7 +11,7 @@ the instructions of the compiled program, and in how many computations.
 import argparse
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -81,6 +81,26 @@ def _size(hlo: str) -> tuple[int, int]:
     return len(re.findall(r"^ .* = ", hlo, re.M)), len(re.findall(r"\{$", hlo, re.M))
 
 
+def measured(
+    names: Iterable[str], tree: Tree, rounds: int, warmups: int = 0
+) -> tuple[Times, dict[str, tuple[int, int]]]:
+    """The times of some contenders and of Optax's Muon, and the sizes of the programs.
+
+    Args:
+        names: which of `CONTENDERS`.
+        tree: the params.
+        rounds: number of rounds that count.
+        warmups: number of rounds before them.
+    """
+    contenders = {
+        name: Contender(*CONTENDERS[name], tree)
+        for name in dict.fromkeys([THEIRS, *names])
+    }
+    turns = {name: contender.turn for name, contender in contenders.items()}
+    times = race(turns, rounds, warmups=warmups)
+    return times, {name: x.size for name, x in contenders.items()}
+
+
 def table(times: Times, sizes: dict[str, tuple[int, int]]) -> str:
     """One line for each contender."""
     best = lambda quantity, who: min(times[quantity][who])
@@ -113,16 +133,11 @@ def main() -> None:
     jax.config.update("jax_enable_compilation_cache", False)
     tree = (TINY if args.quick else TREES)[args.tree]
     names = list(CONTENDERS) if args.only == "all" else args.only.split(",")
-    contenders = {
-        name: Contender(*CONTENDERS[name], tree)
-        for name in dict.fromkeys([THEIRS, *names])
-    }
-    turns = {name: contender.turn for name, contender in contenders.items()}
     rounds = 1 if args.quick else args.rounds
-    times = race(turns, rounds, warmups=0 if args.quick else 1)
-    print(", ".join(machine.describe().values()))
+    print(", ".join(machine.describe().values()), flush=True)
+    times, sizes = measured(names, tree, rounds, warmups=0 if args.quick else 1)
     print(f"{tree.says}, best of {rounds}\n")
-    print(table(times, {name: x.size for name, x in contenders.items()}))
+    print(table(times, sizes))
 
 
 if __name__ == "__main__":

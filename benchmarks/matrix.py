@@ -10,8 +10,7 @@ Peers are torch's and pytorch_optimizer's optimizers of the same name, compiled 
 `PYTHONPATH` may name the folder of `pip install --target FOLDER pytorch_optimizer`. To
 measure only some of them, with at most half a minute to compile each peer:
 
-    python -m benchmarks.gpu matrix matrix-xl --only "muon,soap, every step" \
-        --patience 30
+    python -m benchmarks.gpu matrix --only "muon,soap, every step" --patience 30
 """
 
 import gc

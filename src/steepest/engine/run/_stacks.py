@@ -238,6 +238,7 @@ class _Stack:
         """
         (us, memory), parts = results, []
         starts = self._ends[:-1]
+        # Hidden behind the result: another use of an input would change its loop.
         starts = unknown(starts, us) if one_device else starts
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
 
