@@ -184,7 +184,7 @@ def _changing(
         cells = jax.lax.stop_gradient(cells)
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
-            if team is None and len(cells) >= _SOME and short_programs():
+            if team is None and _compiles_sooner_in_a_stack(cells):
                 return _in_turn_in_a_stack(formula, turns, cells, numbers, turn)
             return _in_turn(formula, turns.windows(sizes), cells, numbers, turn)
         new = lambda cells, numbers: _all(formula, cells, numbers)
@@ -255,6 +255,12 @@ def _in_turn(
 
 
 _SOME = 4  # fewer cells have few windows, which compile as soon
+
+
+def _compiles_sooner_in_a_stack(cells: Sequence[Arrays]) -> bool:
+    """Whether to use `_in_turn_in_a_stack`. With a mesh, it would send more."""
+    on_mesh = any(not jax.typeof(y).sharding.mesh.empty for y in jax.tree.leaves(cells))
+    return len(cells) >= _SOME and short_programs() and not on_mesh
 
 
 def _in_turn_in_a_stack(
