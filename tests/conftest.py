@@ -18,9 +18,9 @@ if version("jaxlib").startswith("0.10."):
     flags += ["--xla_cpu_use_fusion_emitters=false"]
     flags += ["--xla_cpu_parallel_codegen_split_count=1"]
 os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
-# The number of XLA's threads. A device that waits for the others keeps its thread. With
-# as many threads as devices, one that is late may find none for its products, and all
-# wait forever (JAX 0.10.2): SOAP with `reshard`, for 9 matrices of 64 x 128.
+# On two busy cores, a script with 8 fake devices died in a rendezvous: SOAP with
+# `reshard`, for 9 matrices of 64 x 128 (JAX 0.10.2). It passed with NPROC=32. How XLA
+# uses its threads was not traced.
 os.environ.setdefault("NPROC", "32")
 
 # Programs are many objects that live long: looking for garbage among them takes time.

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 from steepest.core import Static
-from steepest.engine.run._changes import change_some, formula_of, new_values
+from steepest.engine.run._changes import (
+    change_in_a_stack,
+    change_some,
+    formula_of,
+    new_values,
+)
 from steepest.engine.run._formula import Part
 from steepest.engine.run._turns import Places, Turns
 from steepest.numerics import cond_under_vmap
@@ -45,6 +50,24 @@ def test_only_the_matrices_whose_turn_it_is(when, first, second):
     turns = Turns(0, 3, 4)
     assert _changed(turns, when, 0) == first
     assert _changed(turns, when, 1) == second
+
+
+@pytest.mark.parametrize(
+    "turn, changed",
+    [
+        (0, [1, 1, 0, 0, 0]),
+        (1, [0, 0, 1, 1, 0]),
+        (2, [0, 0, 0, 1, 1]),  # the last two turns have a matrix in common
+        (3, [0, 0, 0, 0, 0]),
+    ],
+)
+def test_the_matrices_of_three_leaves_in_one_stack(turn, changed):
+    cells = [(jnp.ones((n, 2, 4)), jnp.zeros((n, 2))) for n in (1, 3, 1)]
+    turns = Turns(0, 3, 4)
+    change = jax.jit(lambda *xs: change_in_a_stack(FORMULA, turns, *xs))
+    new = change(cells, (1.0,), jnp.asarray(turn))
+    assert [len(n) for (n,) in new] == [1, 3, 1]
+    assert np.concatenate([n for (n,) in new])[:, 0].tolist() == changed
 
 
 def test_all_in_the_same_step():

@@ -1,5 +1,6 @@
 """Expensive changes of memory: the matrices take turns, or all change in one step."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 
 from steepest.core import Every, Matrix, Rule
 from steepest.engine import lift
+from steepest.engine.run import _every
 from steepest.numerics import zero_count
 
 SHAPES = {"a": (3, 5), "b": (5, 3), "layers": (4, 3, 5), "square": (3, 3)}
@@ -93,6 +95,19 @@ def test_the_others_have_their_turns_in_other_steps():
     """The only side of length 5."""
     ages = _ages(_run(lift(_rule(k="k")), 9, True), "b", 0)[:, 0]
     assert ages.tolist() == [0, 0, 3, 3, 3, 3, 7, 7, 7]
+
+
+@pytest.mark.parametrize("k", [2, 3, 5, 9])
+def test_a_stack_of_all_matrices_or_of_each_turn(k, monkeypatch):
+    """On a CPU all are in one stack. Eight sides do not divide into 3 or 5 turns."""
+    numbers = {"numbers": {"k": k}}
+    one = _run(lift(replace(_rule(k="k"), **numbers)), k + 2, True)
+    monkeypatch.setattr(_every, "short_programs", lambda: False)
+    _every._changing.cache_clear()
+    jax.clear_caches()
+    many = _run(lift(replace(_rule(k="k"), **numbers)), k + 2, True)
+    _every._changing.cache_clear()
+    assert jax.tree.all(jax.tree.map(jnp.array_equal, one, many))
 
 
 def test_a_wrong_number_of_results():

@@ -27,7 +27,7 @@ def test_steps_are_divided_by_work(works, k, turns):
 def test_every_matrix_is_in_a_window(sizes, count):
     count = min(count, sum(sizes))
     windows = Turns(0, count, 10).windows(sizes)
-    width = -(-sum(sizes) // count)
+    width = Turns(0, count, 10).width(sum(sizes))
     members = set()
     for window in windows:
         assert sum(b - a for _, a, b in window) == width

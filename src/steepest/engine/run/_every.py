@@ -21,11 +21,13 @@ from ...numerics import (
     cond_in,
     members,
     sharded_like,
+    short_programs,
     Team,
     unknown,
 )
 from ._changes import (
     Arrays,
+    change_in_a_stack,
     change_some,
     Formula,
     formula_of,
@@ -229,6 +231,8 @@ def _changing(
         cells = jax.lax.stop_gradient(cells)
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
+            if team is None and _compiles_sooner_in_a_stack(cells):
+                return change_in_a_stack(formula, turns, cells, numbers, turn)
             windows = turns.windows(sizes)
             return _in_turn(formula, team, windows, cells, numbers, turn)
         new = lambda cells, numbers: _all(formula, cells, numbers)
@@ -243,6 +247,15 @@ def _changing(
         return sharded_like(old_values(places, cells), change, cells, numbers, when)
 
     return jax.jit(run)
+
+
+_SOME = 4  # fewer cells have few windows, which compile as soon
+
+
+def _compiles_sooner_in_a_stack(cells: Sequence[Arrays]) -> bool:
+    """Whether to use `change_in_a_stack`. With a mesh, it would send more."""
+    on_mesh = any(not jax.typeof(y).sharding.mesh.empty for y in jax.tree.leaves(cells))
+    return len(cells) >= _SOME and short_programs() and not on_mesh
 
 
 def _all(formula: Formula, cells: Sequence[Arrays], numbers: Numbers) -> list[Arrays]:

@@ -17,6 +17,7 @@ from jaxtyping import Array, PyTree
 from ...core import names_of, Real
 from ...numerics import (
     divided,
+    inlined,
     members,
     sharded_like,
     Team,
@@ -165,7 +166,8 @@ def stacking(
         if stack.is_one_matrix:
             u, row = one(xs[0].reshape(stack.matrix), rows[0], numbers)
             return [(u.reshape(xs[0].shape), row)]
-        many = jax.vmap(one, (0, 0, None))
+        # Traced for one matrix, then for a stack: sooner than both at once.
+        many = jax.vmap(inlined(one), (0, 0, None))
         x, memory = stack.joined(xs), stack.joined_memory(rows)
         if team is None or len(x) == 1:  # one large matrix is too much for one device
             results = many(x, memory, numbers)
@@ -247,7 +249,8 @@ class _Stack:
         """
         (us, memory), parts = results, []
         starts = self._ends[:-1]
-        starts = unknown(starts, xs[0]) if one_device else starts
+        # Hidden behind the result: another use of an input would change its loop.
+        starts = unknown(starts, us) if one_device else starts
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
 
             def new(y: Array, was: Array, old: Array, k: int = k) -> Array:

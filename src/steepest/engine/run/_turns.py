@@ -14,6 +14,14 @@ class Turns(NamedTuple):
     count: int  # the number of turns, in successive steps
     period: int  # the number of steps until all have had a turn
 
+    def width(self, total: int) -> int:
+        """The number of matrices in each turn.
+
+        Args:
+            total: the number of matrices.
+        """
+        return -(-total // self.count)
+
     def windows(self, sizes: Sequence[int]) -> list[list[tuple[int, int, int]]]:
         """For each turn: (cell, its first and last member) of each cell in it.
 
@@ -39,7 +47,7 @@ class Turns(NamedTuple):
         Args:
             total: the number of matrices.
         """
-        width = -(-total // self.count)
+        width = self.width(total)
         starts = (min(c * width, total - width) for c in range(self.count))
         return [(start, start + width) for start in starts]
 
