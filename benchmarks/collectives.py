@@ -37,21 +37,12 @@ collective operations of the compiled step, and the bytes that one device receiv
 Operations of 1 KB or less are left out. `reshard`: with the axes of the mesh, see
 [many devices](guides/devices.md).
 
-With `reshard`, each matrix is sent to one device and back. That is an all-to-all for
-each array that the formula of whole matrices reads, and for each that it changes. In
-the layout `both`, arrays in the shape of a param need one for each mesh axis.
-
-- `muon`, `normuon`, `adamuon`, `scion`, `muon_h`: the gradient and the update, so 2.
-  NorMuon also sums the squares of its update over sharded rows, outside of the formula.
-- `dion2`: also the mean, in and out.
-- `psgd`, `kron`: the mean, the update, and the factors: once to use them, and in and
-  out to fit them.
-- `soap`, `shampoo`, `soap_muon`, `splus`: also mean squares, and factors and bases of
-  both sides. With 8 matrices, SOAP, Shampoo and SPlus change the long side of one
-  matrix in a step. It is computed on all devices, so its arrays are gathered.
-
-With `reshard`, factors and bases are sharded along a side: each of the 8 devices keeps
-an eighth. Work that is done every few steps is counted as if it were done now."""
+With `reshard`, each matrix is sent to one device and back: an all-to-all for the
+gradients, and one for the updates. In the layout `both`, that is one for each mesh
+axis. Memory of the formulas for whole matrices, such as factors and bases, is kept in
+stacks on the device that computes its matrix, and is not sent. Each of the 8 devices
+keeps an eighth of it. Without `reshard`, work that is done every few steps is counted
+as if it were done now."""
 FILE = Path(__file__).parent / "collectives.json"
 PAGE = Path(__file__).parent.parent / "docs" / "collectives.md"
 OURS = (

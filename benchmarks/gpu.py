@@ -10,6 +10,7 @@ compiled by `torch.compile` if that is faster.
 import argparse
 import gc
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -175,18 +176,6 @@ def of_many(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
     yield from contest(tree, "adamw, packed", both(adamw, 65536, SHORT_ROW))
 
 
-def of_small(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
-    """All optimizers of matrices."""
-    del torch
-    yield from matrix.of_matrices(tree, list(matrix.OURS))
-
-
-def of_large(tree: Tree, torch: dict[str, Maker]) -> Iterator[Row]:
-    """Those that compile soon for a model of 1.5 billion params."""
-    del torch
-    yield from matrix.of_matrices(tree, list(matrix.LARGE))
-
-
 def singular_values(tree: Tree) -> str:
     """The range of singular values of an update, and the range without rounding.
 
@@ -217,8 +206,8 @@ PARTS = {
     "xl": (of_xl, "gpt2-xl", "adamw"),
     "muon": (of_muon, "gpt2-xl", "muon"),
     "many": (of_many, "many", ""),
-    "matrix": (of_small, "gpt2", ""),
-    "matrix-xl": (of_large, "gpt2-xl", ""),
+    "matrix": (matrix.of_matrices, "gpt2", ""),
+    "matrix-xl": (matrix.of_matrices, "gpt2-xl", ""),
     "offload": (offload.of_host_memory, "gpt2-xl", ""),
     "memory": (memory.of_few_bits, "billion", "adamw"),
     "memory-muon": (memory.of_muon, "wide billion", ""),
@@ -232,6 +221,19 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=list(PARTS), help=", ".join(PARTS))
     parser.add_argument("--quick", action="store_true", help="tiny trees")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
+    parser.add_argument(
+        "--only",
+        type=_names,
+        metavar="NAMES",
+        help=f"for matrix and matrix-xl, some of: {'; '.join(matrix.OURS)}",
+    )
+    parser.add_argument(
+        "--patience",
+        type=int,
+        default=peers.PATIENCE,
+        metavar="SECONDS",
+        help="the most seconds to compile one of torch's optimizers; 0 not to compile",
+    )
     args = parser.parse_args()
     record = Record(machine.describe(), "python -m benchmarks.gpu", quick=args.quick)
     if args.json and args.json.exists():  # parts may be measured separately
@@ -239,7 +241,8 @@ def main() -> None:
     record.bars = BARS
     for part in args.parts:
         measure, name, peer = PARTS[part]
-        torch = peers.torch_turns(SHORT_ROW if part == "muon" else ROW)
+        times = SHORT_ROW if part == "muon" else ROW
+        torch = peers.torch_turns(times, args.patience)
         tree = (TINY if args.quick else TREES)[name]
         shown = matrix.hidden(tree) if part.startswith("matrix") else tree
         record.trees[shown.name] = shown.describe()
@@ -247,13 +250,26 @@ def main() -> None:
         peer_turns = {"torch": torch[peer]} if peer in torch else {}
         if part in ("offload", "peak"):  # in processes of their own
             measure = partial(measure, quick=args.quick)
-        for row in measure(tree, peer_turns):
+        if part.startswith("matrix"):
+            usual = matrix.LARGE if part == "matrix-xl" else matrix.OURS
+            measured = measure(tree, args.only or usual, args.patience)
+        else:
+            measured = measure(tree, peer_turns)
+        for row in measured:
             rows.append(row)
             new = {(x.tree, x.optimizer) for x in rows}
             old = [x for x in record.rows if (x.tree, x.optimizer) not in new]
             record.rows = [*old, *rows]
             if args.json:  # after each row: the machine may be taken away
                 record.save(args.json)
+
+
+def _names(text: str) -> list[str]:
+    """Names that may contain a comma and a space: `muon,soap, every step`."""
+    names = re.split(",(?! )", text)
+    if unknown := [name for name in names if name not in matrix.OURS]:
+        raise argparse.ArgumentTypeError(f"unknown: {'; '.join(unknown)}")
+    return names
 
 
 def _at(recipe: Callable[[Any, float], Any], lib: Any) -> Any:

@@ -6,13 +6,17 @@ rows give the median and the worst step. A step in training is a little faster, 
 is not waited for. The time of the device alone, from JAX's profiler, is in the notes.
 
 Peers are torch's and pytorch_optimizer's optimizers of the same name, compiled by
-`torch.compile` where that makes them faster, and Optax's AdamW.
+`torch.compile` where that makes them faster, and Optax's AdamW. Without a network,
+`PYTHONPATH` may name the folder of `pip install --target FOLDER pytorch_optimizer`. To
+measure only some of them, with at most half a minute to compile each peer:
+
+    python -m benchmarks.gpu matrix --only "muon,soap, every step" --patience 30
 """
 
 import gc
 import glob
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -33,7 +37,11 @@ from .rows import Row
 from .trees import Tree
 
 STEPS, SECONDS, WARMUPS = 100, 8.0, 12
-GRADIENTS = 16  # different ones: the factors of SOAP would be singular with few
+PEER = 60  # seconds: a peer whose steps take longer is left out
+# Different gradients: the factors of SOAP would be singular with few. Sixteen of a
+# large model do not fit into the memory of a GPU, and four are enough for sides that
+# are four times as long as the others.
+GRADIENTS, FEW_GRADIENTS, LARGE_MODEL = 16, 4, 500_000_000
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(RATE),
@@ -56,19 +64,22 @@ def hidden(tree: Tree) -> Tree:
     return Tree(f"{tree.name} matrices", f"{tree.says}, matrices only", shapes)
 
 
-def of_matrices(tree: Tree, names: list[str]) -> Iterator[Row]:
+def of_matrices(
+    tree: Tree, names: Iterable[str], patience: int = peers.PATIENCE
+) -> Iterator[Row]:
     """The median and the worst step of each optimizer.
 
     Args:
         tree: the model.
         names: which of `OURS`.
+        patience: the most seconds to compile one of the peers; 0 not to compile them.
     """
     tree = hidden(tree)
     adamw, _ = of_jax(optax.adamw(RATE), tree, optax.apply_updates)
     for name in names:
         tx = OURS[name]()
         ours, note = of_jax(tx, tree, steepest.apply_updates)
-        theirs, compiled = of_torch(name, tree)
+        theirs, compiled = of_torch(name, tree, patience)
         times = {"steepest": ours, "optax adamw": adamw, **theirs}
         note = ", ".join([note, *(f"{who} compiled" for who in compiled)])
         for quantity, number in (("median", median), ("worst", max)):
@@ -76,6 +87,11 @@ def of_matrices(tree: Tree, names: list[str]) -> Iterator[Row]:
             shown = {who: f"{1e3 * xs[0]:.2f} ms" for who, xs in row.items()}
             print(tree.name, name, quantity, shown, note, flush=True)
             yield Row("matrix", tree.name, name, quantity, "s", row, note)
+
+
+def gradients(tree: Tree) -> int:
+    """The number of different gradients."""
+    return FEW_GRADIENTS if tree.params > LARGE_MODEL else GRADIENTS
 
 
 def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float], str]:
@@ -92,7 +108,7 @@ def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float],
         return apply(params, updates), state
 
     params = tree.fill(0, 0.02)
-    grads = cycle([tree.fill(k + 1, 0.001) for k in range(GRADIENTS)])
+    grads = cycle([tree.fill(k + 1, 0.001) for k in range(gradients(tree))])
     state = jax.jit(tx.init)(params)
     start = perf_counter()
     lowered = jax.jit(step, donate_argnums=(0, 1)).lower(params, state, next(grads))
@@ -114,12 +130,17 @@ def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float],
     return seconds, note
 
 
-def of_torch(name: str, tree: Tree) -> tuple[dict[str, list[float]], list[str]]:
+def of_torch(
+    name: str, tree: Tree, patience: int = peers.PATIENCE
+) -> tuple[dict[str, list[float]], list[str]]:
     """The seconds of each step of the peers of the same name; which are compiled.
+
+    A peer that fails, for example for lack of memory, is left out, and that is printed.
 
     Args:
         name: one of `OURS`.
         tree: the params.
+        patience: the most seconds to compile one of them; 0 not to compile.
     """
     if find_spec("torch") is None:
         return {}, []
@@ -133,8 +154,11 @@ def of_torch(name: str, tree: Tree) -> tuple[dict[str, list[float]], list[str]]:
         makers |= _pytorch_optimizer(import_module("pytorch_optimizer"), name)
     found, compiled = {}, []
     for who, make in makers.items():
-        found[who], is_compiled = _torch_steps(torch, make, tree)
-        compiled += [who] if is_compiled else []
+        try:
+            found[who], is_compiled = _torch_steps(torch, make, tree, patience)
+            compiled += [who] if is_compiled else []
+        except Exception as error:  # the other rows are worth having
+            print(f"{who}, {name}: {peers.said(error)}", flush=True)
         torch.compiler.reset()
         gc.collect()
         peers.clear()
@@ -149,19 +173,21 @@ def _pytorch_optimizer(lib: Any, name: str) -> dict[str, Any]:
         "soap": partial(lib.SOAP, lr=RATE),
         "soap, every step": partial(lib.SOAP, lr=RATE, precondition_frequency=1),
         "psgd": partial(lib.Kron, lr=RATE),
+        "shampoo": partial(lib.Shampoo, lr=RATE, preconditioning_compute_steps=10),
     }
     return {"pytorch_optimizer": makers[name]} if name in makers else {}
 
 
 def _torch_steps(
-    torch: Any, make: Callable[[list[Any]], Any], tree: Tree
+    torch: Any, make: Callable[[list[Any]], Any], tree: Tree, patience: int
 ) -> tuple[list[float], bool]:
     cuda = torch.cuda.is_available()
     wait = torch.cuda.synchronize if cuda else lambda: None
     normal = partial(torch.randn, device="cuda" if cuda else "cpu")
     leaves = jax.tree.leaves(tree.shapes)
     params = [(0.02 * normal(x.shape)).requires_grad_() for x in leaves]
-    grads = cycle([[0.001 * normal(x.shape) for x in leaves] for _ in range(GRADIENTS)])
+    draw = lambda: [0.001 * normal(x.shape) for x in leaves]
+    grads = cycle([draw() for _ in range(gradients(tree))])
     for p in params:
         p.grad = torch.empty_like(p)
     optimizer = make(params)
@@ -172,19 +198,24 @@ def _torch_steps(
             p.grad.copy_(g)
         wait()
 
-    fast, compiled = peers.compiled_if_faster(torch, optimizer.step, wait, one)
+    fast, compiled = peers.compiled_if_faster(
+        torch, optimizer.step, wait, one, patience
+    )
 
     def step() -> None:
         fast()
         wait()
 
-    return timed(step, one), compiled
+    with peers.at_most(PEER):
+        return timed(step, one), compiled
 
 
 def timed(
     step: Callable[[], None], before: Callable[[], None] | None = None
 ) -> list[float]:
     """The seconds of each of some steps, after a few that do not count.
+
+    It ends after `SECONDS` and ten steps; if they take long, after a few.
 
     Args:
         step: makes one step, and waits for it.
@@ -199,7 +230,8 @@ def timed(
         step()
         if k >= 0 or perf_counter() - begun > SECONDS:
             seconds.append(perf_counter() - start)
-        if len(seconds) >= 10 and perf_counter() - begun > SECONDS:
+        spent = perf_counter() - begun
+        if spent > SECONDS and len(seconds) >= (10 if spent < 4 * SECONDS else 3):
             break
     return seconds
 

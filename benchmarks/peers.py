@@ -22,17 +22,24 @@ Step = Callable[[], object]
 
 # Steps before the comparison: those in which SOAP does more are compiled, too.
 WARM, TRIED = 12, 10
-PATIENCE = 120  # seconds: what takes longer to compile is not compiled
+PATIENCE = 120  # seconds: what takes longer to compile and to try is not compiled
 
 
-def torch_turns(times: int) -> dict[str, Callable[[Tree], Made]]:
-    """For each optimizer of this torch, a function to make turns of `times` steps."""
+def torch_turns(
+    times: int, patience: int = PATIENCE
+) -> dict[str, Callable[[Tree], Made]]:
+    """For each optimizer of this torch, a function to make turns of `times` steps.
+
+    Args:
+        times: number of steps in a turn.
+        patience: the most seconds to compile one of them; 0 not to compile.
+    """
     if find_spec("torch") is None:
         return {}
     torch: Any = import_module("torch")
-    found = {"adamw": partial(_turn, torch, _adamw, times)}
+    found = {"adamw": partial(_turn, torch, _adamw, times, patience)}
     if hasattr(torch.optim, "Muon"):
-        found["muon"] = partial(_turn, torch, _muon, times)
+        found["muon"] = partial(_turn, torch, _muon, times, patience)
     return found
 
 
@@ -46,7 +53,11 @@ def clear() -> None:
 
 
 def compiled_if_faster(
-    torch: Any, step: Step, wait: Step, before: Step = lambda: None
+    torch: Any,
+    step: Step,
+    wait: Step,
+    before: Step = lambda: None,
+    patience: int = PATIENCE,
 ) -> tuple[Step, bool]:
     """The step after `torch.compile`, if that makes it faster; and whether it does.
 
@@ -57,7 +68,10 @@ def compiled_if_faster(
         step: takes a step. It is called a few times.
         wait: waits for the device.
         before: called before each step, without being timed.
+        patience: the most seconds to compile and to try it; 0 not to compile.
     """
+    if not patience:
+        return step, False
 
     def seconds(step: Step) -> float:
         before()
@@ -66,21 +80,33 @@ def compiled_if_faster(
         wait()
         return perf_counter() - start
 
+    def typical(step: Step) -> float:
+        times = [seconds(step)]
+        while len(times) < TRIED and sum(times) < patience / 8:
+            times.append(seconds(step))
+        return median(times)
+
     try:
-        fast = torch.compile(step)
-        start = perf_counter()
-        with at_most(PATIENCE):
+        with at_most(patience):
+            seconds(step)  # the first step makes the state
+            plain = typical(step)
+            fast, start = torch.compile(step), perf_counter()
             for _ in range(WARM):
                 seconds(fast)
-        spent = perf_counter() - start
-        times = [median(seconds(f) for _ in range(TRIED)) for f in (step, fast)]
+            spent = perf_counter() - start
+            quick = typical(fast)
     except Exception as error:  # whatever a compiler may raise
-        text = str(error).strip().splitlines() or [""]
-        print(f"torch.compile: {type(error).__name__}: {text[0][:200]}", flush=True)
+        print(f"torch.compile: {said(error)}", flush=True)
         return step, False
-    plain, quick = (f"{1e3 * x:.2f} ms" for x in times)
-    print(f"torch: {plain}, compiled in {spent:.0f} s: {quick}", flush=True)
-    return (fast, True) if times[1] < times[0] else (step, False)
+    shown = [f"{1e3 * x:.2f} ms" for x in (plain, quick)]
+    print(f"torch: {shown[0]}, compiled in {spent:.0f} s: {shown[1]}", flush=True)
+    return (fast, True) if quick < plain else (step, False)
+
+
+def said(error: Exception) -> str:
+    """An error in one line."""
+    text = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {text[0][:200]}"
 
 
 @contextmanager
@@ -104,7 +130,11 @@ def at_most(seconds: int) -> Iterator[None]:
 
 
 def _turn(
-    torch: Any, make: Callable[[Any, list[Any], list[str]], Any], times: int, tree: Tree
+    torch: Any,
+    make: Callable[[Any, list[Any], list[str]], Any],
+    times: int,
+    patience: int,
+    tree: Tree,
 ) -> Made:
     """A turn of steps in a row, waited for at the end; the time is that of one."""
     cuda = torch.cuda.is_available()
@@ -123,7 +153,9 @@ def _turn(
             optimizer.step()
 
     # A fused AdamW is one kernel already.
-    step = one if make is _adamw else compiled_if_faster(torch, one, wait)[0]
+    step = one
+    if make is not _adamw:
+        step, _ = compiled_if_faster(torch, one, wait, patience=patience)
 
     def turn() -> dict[str, float]:
         wait()

@@ -18,6 +18,10 @@ if version("jaxlib").startswith("0.10."):
     flags += ["--xla_cpu_use_fusion_emitters=false"]
     flags += ["--xla_cpu_parallel_codegen_split_count=1"]
 os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
+# On two busy cores, a script with 8 fake devices died in a rendezvous: SOAP with
+# `reshard`, for 9 matrices of 64 x 128 (JAX 0.10.2). It passed with NPROC=32. How XLA
+# uses its threads was not traced.
+os.environ.setdefault("NPROC", "32")
 
 # Programs are many objects that live long: looking for garbage among them takes time.
 gc.set_threshold(50_000, 20, 50)

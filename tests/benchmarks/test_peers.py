@@ -34,12 +34,18 @@ def test_what_does_not_compile_goes_on(capsys):
     assert capsys.readouterr().out == "torch.compile: RuntimeError: no compiler\n"
 
 
-def test_what_compiles_too_long_is_stopped(capsys, monkeypatch):
+def test_what_compiles_too_long_is_stopped(capsys):
     def forever():
         while True:
             pass
 
-    monkeypatch.setattr(peers, "PATIENCE", 1)
-    step, compiled = peers.compiled_if_faster(_torch(lambda f: forever), _slow, _quick)
+    step, compiled = peers.compiled_if_faster(
+        _torch(lambda f: forever), _slow, _quick, patience=1
+    )
     assert step is _slow and not compiled
     assert "more than 1 s" in capsys.readouterr().out
+
+
+def test_without_patience_nothing_is_compiled():
+    found = peers.compiled_if_faster(_torch(None), _slow, _quick, patience=0)
+    assert found == (_slow, False)

@@ -173,3 +173,18 @@ def test_which_matrices_the_devices_share():
     assert found(steepest.soap, **axes) == {"up": alone, "down": alone, **several}
     assert "of 52" in found(steepest.soap, **axes, block_size=4)["up"]
     assert not any(found(steepest.muon).values())
+
+
+def test_memory_in_stacks_belongs_to_its_leaves():
+    """Without the copies that fill a stack, and with the sharding of the stack."""
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
+    where = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    shape = lambda *s: jax.ShapeDtypeStruct(s, jnp.float32, sharding=where)
+    params = {k: shape(8, 16) for k in "cde"} | {"one": shape(8, 8)}
+    tx = steepest.soap(0.1, reshard="data")
+    shared, plain = (steepest.describe(x, params) for x in (tx, steepest.soap(0.1)))
+    for line, alone in zip(shared.lines, plain.lines, strict=True):
+        assert line.bytes == alone.bytes
+    assert shared.lines[0].sharding == ("P('data', None, None)",)
+    assert shared.lines[0].reshard == "over data: one of 3"
+    assert shared.lines[3].sharding == ("P('data', None)",)

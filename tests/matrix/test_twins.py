@@ -12,11 +12,11 @@ from steepest.engine.run import _every, _stacks
 
 G = {"up": jnp.ones((4, 12)), "down": jnp.ones((12, 4))}
 # For each transformation, the number of stacks for two matrices of transposed shapes,
-# in a step. What NorMuon remembers of a row comes after its matrix formula. The matrix
-# formula of SOAP has memory for rows and columns, so its matrices are not transposed.
+# in a step. The matrix formulas of NorMuon and SOAP have memory for rows or columns, so
+# their matrices are not transposed.
 STACKS = {
     "scale_by_polar": 1,
-    "scale_by_normuon": 1,
+    "scale_by_normuon": 2,
     "scale_by_adamuon": 1,
     "scale_by_lmo": 1,
     "scale_by_soap": 2,

@@ -20,6 +20,7 @@ from ..engine import (
     resharded,
     shardings,
     unresolved,
+    unstacked,
 )
 from ..numerics import Coded, is_coded
 from ..tree import owner_of
@@ -137,7 +138,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     kept: list[list[jax.ShapeDtypeStruct | Coded]] = [[] for _ in rows]
     placed: list[list[str]] = [[] for _ in rows]
     shared = 0
-    state = jax.eval_shape(tx.init, params)
+    state = unstacked(jax.eval_shape(tx.init, params))
     flat = jax.tree_util.tree_leaves_with_path(state, is_leaf=is_coded)
     for (path, x), where in zip(flat, _specs(tx, params, len(flat)), strict=True):
         k = owner_of(path, owners)
@@ -189,7 +190,8 @@ def _specs(tx: AnyTransformation, params: Params, size: int) -> list[str]:
         return [""] * size
     if not any(isinstance(getattr(x, "sharding", None), NamedSharding) for x in leaves):
         return [""] * size
-    where = jax.tree.leaves(shardings(tx, params), is_leaf=is_coded)
+    where = unstacked(shardings(tx, params), whole=True)
+    where = jax.tree.leaves(where, is_leaf=is_coded)
     return [str((x.codes if isinstance(x, Coded) else x).spec) for x in where]
 
 

@@ -82,7 +82,9 @@ def corrections(
 ) -> tuple[dict[str, Array], Array, Array]:
     """`c1 = 1 - beta^t`, `next_c1 = 1 - beta^(t+1)`, and the polynomials."""
     t = increment(count)
-    c1, next_c1 = debias(beta, t), debias(beta, increment(t))
+    # Both at once: XLA compiles one loop.
+    both = jax.vmap(partial(debias, beta))
+    c1, next_c1 = both(jnp.stack([t, increment(t)]))
     return {"c1": c1, "next_c1": next_c1, "ns_coeffs": ns_coeffs}, t, ns_coeffs
 
 

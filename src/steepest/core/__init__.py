@@ -31,18 +31,17 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._recent import Recent as Recent
     from ._rule import (
         At as At,
-        call_by_name as call_by_name,
         Every as Every,
         gives as gives,
         is_schedule as is_schedule,
         Matrix as Matrix,
         Measure as Measure,
-        names_of as names_of,
         only_real as only_real,
         PerStep as PerStep,
         Rule as Rule,
     )
     from ._schedule import MadeSchedule as MadeSchedule, schedule as schedule
+    from ._signature import call_by_name as call_by_name, names_of as names_of
     from ._static import Static as Static
     from ._transformation import (
         AnyTransformation as AnyTransformation,

@@ -21,10 +21,8 @@ order; without memory it returns only the result. The engine applies a rule to a
 and dtype: neither appears in the rule.
 """
 
-import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, get_args, Literal, NamedTuple, TypeVar
 
 import jax
@@ -32,6 +30,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ._mesh import MeshAxes
+from ._signature import names_of
 from ._static import Static
 from ._transformation import EmptyState
 from ._types import Param, Real, ScalarOrSchedule, Schedule
@@ -39,45 +38,6 @@ from ._types import Param, Real, ScalarOrSchedule, Schedule
 T = TypeVar("T")
 
 Kind = Literal["elementwise", "whole", "final"]
-
-
-class Names(NamedTuple):
-    """The names of the arguments of a function."""
-
-    arrays: tuple[str, ...]  # its positional arguments
-    numbers: tuple[str, ...]  # its keyword-only arguments
-    optional: frozenset[str]  # of both, those that have a default
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        """Arrays and numbers."""
-        return self.arrays + self.numbers
-
-
-@lru_cache(maxsize=1024)
-def names_of(f: Callable[..., object]) -> Names:
-    """The names of the arguments of `f`.
-
-    Args:
-        f: a formula, or another function of a rule.
-    """
-    parameters = inspect.signature(f).parameters.values()
-    arrays = tuple(x.name for x in parameters if x.kind is not x.KEYWORD_ONLY)
-    numbers = tuple(x.name for x in parameters if x.kind is x.KEYWORD_ONLY)
-    optional = frozenset(x.name for x in parameters if x.default is not x.empty)
-    return Names(arrays, numbers, optional)
-
-
-def call_by_name(f: Callable[..., T], have: Mapping[str, object]) -> T:
-    """Call `f` with the values that its signature names.
-
-    Args:
-        f: a function of a rule.
-        have: all available values, by name.
-    """
-    arrays, numbers, optional = names_of(f)
-    given = {k: have[k] for k in numbers if k in have or k not in optional}
-    return f(*(have[k] for k in arrays if k in have or k not in optional), **given)
 
 
 class PerStep(NamedTuple):
@@ -150,6 +110,11 @@ class Matrix(NamedTuple):
         """The functions that run in a step, in their order."""
         every = None if self.every is None else self.every.formula
         return [f for f in (self.before, every, self.formula) if f is not None]
+
+    @property
+    def arrays(self) -> set[str]:
+        """The names of the arrays that these functions get."""
+        return {name for f in self.functions for name in names_of(f).arrays}
 
 
 class At(NamedTuple):
@@ -225,6 +190,29 @@ class Rule:
         return {k: x for k, x in numbers if is_schedule(x) and not isinstance(x, At)}
 
     @property
+    def stacked(self) -> tuple[str, ...]:
+        """The fields of the memory that is kept in stacks of matrices.
+
+        With `reshard`, that is what the matrix formulas use, so that it is where the
+        matrices are computed. If the rule's formula uses some of it, it is computed
+        there too, and cannot use `p`.
+        """
+        if self.matrix is None or not self.matrix.reshard:
+            return ()
+        asked = self.matrix.arrays
+        pairs = zip(self.memory, self.memory_names, strict=True)
+        fields = {name: field for field, name in pairs if name in asked}
+        mine = names_of(self.formula).arrays
+        return () if "p" in mine and fields.keys() & {*mine} else (*fields.values(),)
+
+    @property
+    def formula_is_stacked(self) -> bool:
+        """Whether the rule's formula uses memory that is kept in stacks."""
+        names = dict(zip(self.memory, self.memory_names, strict=True))
+        mine = names_of(self.formula).arrays
+        return any(names[field] in mine for field in self.stacked)
+
+    @property
     def memory_names(self) -> tuple[str, ...]:
         """The names of the memory in signatures: `last_g` for a field called `g`.
 
@@ -232,13 +220,18 @@ class Rule:
         """
         return tuple(f"last_{k}" if k in ("g", "p") else k for k in self.memory)
 
-    def begin(self, p: object) -> dict[str, PyTree]:
-        """The initial memory of a leaf, by name.
+    def begin(
+        self, p: object, fields: Collection[str] | None = None
+    ) -> dict[str, PyTree]:
+        """The initial memory of a leaf, by field.
 
         Args:
             p: the param, or its shape.
+            fields: the fields of the memory to make; by default all.
         """
-        return {k: f(p, **self.asked_by(f)) for k, f in self.memory.items()}
+        wanted = self.memory if fields is None else fields
+        rows = self.memory.items()
+        return {k: f(p, **self.asked_by(f)) for k, f in rows if k in wanted}
 
     def begin_shared(self) -> dict[str, PyTree]:
         """The initial values of what is kept for the tree, by name."""

@@ -30,6 +30,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         MaskOrFn as MaskOrFn,
         restore as restore,
         same_shapes as same_shapes,
+        unstacked as unstacked,
         update_dtype as update_dtype,
         wide as wide,
         widen as widen,

@@ -10,7 +10,7 @@ from jaxtyping import PyTree
 from ..core import AnyTransformation, OptState, Params, Rule
 from ..numerics import before, known_team
 from .leaves import Leaves
-from .run import Link, plan_of, stack_sizes
+from .run import layout_of, Link, plan_of, stack_sizes
 from .step import WrapperInfo
 
 T = TypeVar("T")
@@ -182,12 +182,26 @@ def _resharded(link: Link, params: Params) -> list[str]:
         if not axes or not arrays:
             return [""] * len(arrays)
         over = f"over {', '.join(axes)}: one of "
-        sizes = stack_sizes(body, arrays, known_team(axes, arrays))
-        return [f"{over}{n}" if n > 1 else _ALONE for n in sizes]
+        return [f"{over}{n}" if n > 1 else _ALONE for n in _sizes(link, body, params)]
     info = wrapper_info(body)
     if info is None:
         return [""] * len(arrays)
     return _joined(info, params, resharded(info.tx, seen_by(info, params)))
+
+
+def _sizes(link: Link, rule: Rule, params: Params) -> list[int]:
+    """For each leaf, the number of matrices that the devices share, itself included."""
+    leaves = Leaves(params)
+    if not rule.stacked:
+        axes = () if rule.matrix is None else rule.matrix.reshard
+        return stack_sizes(rule, leaves.arrays, known_team(axes, leaves.arrays))
+    layout = layout_of(rule, link.storage, leaves)
+    sizes = [1] * len(leaves.arrays)
+    if layout is not None:
+        for s, stack in enumerate(layout.stacks):
+            for k in stack:
+                sizes[k] = sum(layout.counts(s))
+    return sizes
 
 
 def _inside(link: Link, params: Params) -> list[list[str]]:

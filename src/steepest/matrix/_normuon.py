@@ -11,9 +11,9 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from .. import check
-from ..combine import chain
 from ..core import (
     GradientTransformationExtraArgs,
+    Matrix,
     Param,
     Real,
     Rule,
@@ -22,17 +22,27 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import abs_sq, Coefficients, ema, root, wide_dtype
+from ..numerics import (
+    abs_sq,
+    Coefficients,
+    ema,
+    first_moment,
+    Polynomials,
+    polynomials,
+    root,
+    wide_dtype,
+)
 from ._groups import PLAIN, Words
-from ._muon import momentum, polar_of
-from ._recipe import grouped, Rest
-from ._sizes import axes_of, fans, resized, Scale, SCALES
+from ._muon import momentum, polar_formula
+from ._recipe import folded, grouped, NotMatrix, Rest
+from ._sizes import axes_of, resized, Scale, SCALES
 
 
 class ScaleByNorMuonState(NamedTuple):
-    """The second part of NorMuon's state: a number for each output neuron."""
+    """State of NorMuon: an array per leaf, and a number for each output neuron."""
 
-    nu: Updates  # mean of |g|^2 over the inputs
+    mu: Updates  # mean of g, in `mu_dtype`
+    nu: Updates  # mean of |o|^2 over the inputs
 
 
 def neurons(p: Param, *, words: Words) -> Array:
@@ -46,23 +56,27 @@ def neurons(p: Param, *, words: Words) -> Array:
     return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axes_of(words, "in"))
 
 
-def neurons_formula(
+def normuon_formula(
     g: Array,
     nu: Array,
     *,
     b2: Real,
     eps: Real,
+    polynomials: Polynomials,
+    dtype: DTypeLike | None,
     words: Words,
     scale: str | None,
     rms: Real,
 ) -> tuple[Array, Array]:
-    """`u = g / sqrt(nu)`, with the norm of `g` or another one; see `normuon`."""
-    inputs = axes_of(words, "in")
-    fan_in, _ = fans(g.shape, words)
-    squares = jnp.sum(abs_sq(g), inputs) / max(fan_in, 1)
-    nu = ema(nu, squares, b2)
-    x = g / (root(jnp.expand_dims(nu, inputs)) + eps)
-    return resized(x, g, words=words, scale=scale, rms=rms, eps=eps), nu
+    """`u = o / sqrt(nu)`, with the norm of `o` or another one; see `normuon`."""
+    o = polar_formula(g, eps=eps, polynomials=polynomials, dtype=dtype)
+    words = words[0], words[-1]  # of the two sides
+    (inputs,) = axes_of(words, "in")
+    squares = jnp.sum(abs_sq(o), inputs) / max(g.shape[inputs], 1)
+    new = ema(nu.reshape(squares.shape), squares, b2)
+    x = o / (root(jnp.expand_dims(new, inputs)) + eps)
+    u = resized(x, o, words=words, scale=scale, rms=rms, eps=eps)
+    return u, new.reshape(nu.shape)
 
 
 @transformation
@@ -102,10 +116,9 @@ def scale_by_normuon(
         dtype: dtype of the polynomials. By default float16 on a GPU, bfloat16 on a TPU
             and float32 elsewhere; float64 and complex matrices keep their dtype.
     """
-    parts = _normuon(
+    return _normuon(
         beta, b2, eps, mu_dtype, nesterov, coefficients, steps, dtype, None, 0.0, PLAIN
     )
-    return chain(*parts)
 
 
 @optimizer
@@ -211,7 +224,7 @@ def normuon(
 
     def matrices(words: Words) -> list[GradientTransformationExtraArgs]:
         numbers = beta, b2, eps, mu_dtype, nesterov, coefficients, steps, dtype
-        return _normuon(*numbers, scale, rms, words)
+        return [_normuon(*numbers, scale, rms, words)]
 
     rest = Rest(adam_learning_rate, adam_b1, adam_b2, adam_eps, adam_weight_decay)
     return grouped(
@@ -239,35 +252,29 @@ def _normuon(
     scale: str | None,
     rms: Real,
     words: Words,
-) -> list[GradientTransformationExtraArgs]:
-    """The two rules of NorMuon: the polar factor, and the equal steps."""
+) -> GradientTransformationExtraArgs:
+    """The rule of NorMuon."""
     name = "scale_by_normuon"
-    (b2,) = check.fraction(name, b2=b2)
-    formula = momentum(name, nesterov)
-    polar = polar_of(
-        name,
-        "normuon",
-        formula,
-        beta,
-        eps,
-        mu_dtype,
-        coefficients,
-        steps,
-        dtype,
-        words,
+    beta, b2 = check.fraction(name, beta=beta, b2=b2)
+    (eps,) = check.nonnegative(name, eps=eps)
+    check.dtype(name, mu_dtype=mu_dtype, dtype=dtype)
+    return lift(
+        Rule(
+            name,
+            momentum(name, nesterov),
+            ScaleByNorMuonState,
+            memory={"mu": first_moment(mu_dtype), "nu": neurons},
+            numbers={
+                "beta": beta,
+                "b2": b2,
+                "eps": eps,
+                "polynomials": polynomials(name, coefficients, steps),
+                "dtype": None if dtype is None else jnp.dtype(dtype),
+                "words": words,
+                "scale": scale,
+                "rms": rms,
+            },
+            matrix=Matrix(normuon_formula, fold=folded),
+            check_leaf=NotMatrix(len(words), "normuon"),
+        )
     )
-    rule = Rule(
-        "normalize_neurons",
-        neurons_formula,
-        ScaleByNorMuonState,
-        memory={"nu": neurons},
-        numbers={
-            "b2": b2,
-            "eps": check.number(eps),
-            "words": words,
-            "scale": scale,
-            "rms": rms,
-        },
-        kind="whole",
-    )
-    return [polar, lift(rule)]

@@ -100,7 +100,9 @@ def orthonormal_rows(x: Square) -> Square:
     """
     if len(x) <= _BLOCK and short_programs():
         q, r = jnp.linalg.qr(x.T)  # by LAPACK
-        return (q * jnp.where(jnp.diagonal(r) < 0, -1, 1)[None, :]).T
+        # A slice compiles sooner than the gather of `jnp.diagonal`.
+        d = jax.lax.slice(r.reshape(r.size), (0,), (r.size,), (len(r) + 1,))
+        return (q * jnp.where(d < 0, -1, 1)[None, :]).T
     eps = float(jnp.finfo(x.dtype).eps)
     # The last line squares an error of `enough`: to below 0.0001 in float32.
     shift, enough = 100 * eps, eps**0.25 / 2

@@ -8,7 +8,6 @@ benchmarks.collectives`).
 """
 
 from collections.abc import Callable, Sequence
-from itertools import starmap
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,7 +26,6 @@ from ._sharding import AnyMesh, meshes_near
 from ._xla import after, short_programs
 
 T = TypeVar("T")
-Named = dict[str, PyTree]
 Spec = list[Any]  # the entries of a PartitionSpec
 
 
@@ -36,9 +34,6 @@ class Team(NamedTuple):
 
     mesh: AnyMesh
     axes: tuple[str, ...]
-    # The names of memory whose first axis after the stack is sharded over `axes`, if
-    # they divide it, as `sharded_near` does.
-    by_side: frozenset[str] = frozenset()
 
     @property
     def size(self) -> int:
@@ -46,16 +41,13 @@ class Team(NamedTuple):
         return prod(self.mesh.shape[name] for name in self.axes)
 
 
-def team_of(
-    name: str, axes: tuple[str, ...], x: Any, by_side: frozenset[str] = frozenset()
-) -> Team:
+def team_of(name: str, axes: tuple[str, ...], x: Any) -> Team:
     """The devices along these axes of the mesh that is set, or that `x` is on.
 
     Args:
         name: name used in error messages.
         axes: names of mesh axes.
         x: any of the arrays.
-        by_side: names of memory that is sharded along a side.
     """
     meshes = meshes_near(x)
     given = repr(axes[0]) if len(axes) == 1 else repr(axes)
@@ -68,7 +60,7 @@ def team_of(
                 f"{name}: reshard is {given}, but inside `jax.shard_map` each device "
                 "has arrays of its own along this axis. Call the step outside of it."
             )
-        return Team(mesh, axes, by_side)
+        return Team(mesh, axes)
     known = sorted({str(axis) for mesh in meshes for axis in mesh.axis_names})
     has = f"the mesh has the axes {known}" if known else "no mesh is set"
     raise ValueError(
@@ -98,14 +90,14 @@ def cond_in(
     no: Callable[..., T],
     *operands: PyTree,
 ) -> T:
-    """`cond_under_vmap`, for functions that call `divided`.
+    """`cond_under_vmap`, for functions of arrays that devices share.
 
     XLA on a CPU does not put exchanges in a condition into one order with the others,
     and then its devices wait for each other forever (JAX 0.10.2). So there, a team
     always computes both.
 
     Args:
-        team: the devices; `None` if the functions do not call `divided`.
+        team: the devices; `None` if they need not be considered.
         condition: whether to call `yes`.
         yes: a function of the operands.
         no: a function of the operands that returns arrays of the same shapes.
@@ -118,59 +110,38 @@ def cond_in(
 
 
 def divided(
-    team: Team, f: Callable[[Named], Named], like: Named, stacks: Named
-) -> Named:
-    """`f(stacks)`, where each device computes some members of the stacks.
+    team: Team,
+    f: Callable[[Array, PyTree], tuple[Array, PyTree]],
+    x: Array,
+    kept: PyTree = (),
+) -> tuple[Array, PyTree]:
+    """`f(x, kept)`, where each device computes some members of the stacks.
 
-    A single member goes to all devices, and each keeps its part of the result: for a
-    factor of 256 x 256 and its basis on 8 devices, one receives 512 KB. To send it to
-    one device, with padding, and back would be 768 KB.
+    The members of `x` are sent to these devices, and the results are sent back. All
+    else stays where it is.
 
     Args:
         team: the devices.
         f: a function of stacks that computes each member from the members of the same
-            index. What it returns unchanged is not sent back.
-        like: stacks in the shardings of the results, by name.
-        stacks: trees of arrays, whose first axis is that of the stack, by name.
+            index. It returns a stack of results, and new values of `kept`.
+        x: an array, whose first axis is that of the stack.
+        kept: a tree of arrays with the same first axis. It should be sharded over the
+            axes of the team along that axis, and then no exchange is needed for it.
     """
-    arrays, treedef = jax.tree.flatten(stacks)
-    route = _Route(team, many=len(arrays[0]))
-    unchanged: list[Array | None] = []  # for each result, the array it is
-
-    def mine(sent: list[Array]) -> list[Array]:
-        same = dict(zip(map(id, sent), arrays, strict=True))
-        new = jax.tree.leaves(f(treedef.unflatten(sent)))
-        unchanged[:] = [same.get(id(x)) for x in new]
-        return [x for x in new if id(x) not in same]
-
+    route = _Route(team, many=len(x))
+    spec = PartitionSpec(team.axes)
     # Each device computes alone, also where the compiler does not see that it can, as
-    # in a scatter.
-    spec = PartitionSpec(route.axes)
-    new = iter(
-        jax.shard_map(
-            mine,
-            mesh=route.mesh,
-            in_specs=spec,
-            out_specs=spec,
-            axis_names=set(team.axes),
-            check_vma=False,
-        )([*starmap(route.send, zip(arrays, _by_side(team, stacks), strict=True))])
+    # in a scatter, or where another axis could share the work.
+    alone = jax.shard_map(
+        f,
+        mesh=route.mesh,
+        in_specs=spec,
+        out_specs=spec,
+        axis_names=route.names,
+        check_vma=False,
     )
-    olds, structure = jax.tree.flatten(like)
-    rows = zip(olds, _by_side(team, like), unchanged, strict=True)
-    return structure.unflatten(
-        route.send_back(next(new), old, by_side) if same is None else same
-        for old, by_side, same in rows
-    )
-
-
-def _by_side(team: Team, stacks: Named) -> list[bool]:
-    """For each array, whether it is sharded along a side."""
-    flags = {
-        name: jax.tree.map(lambda _, name=name: name in team.by_side, tree)
-        for name, tree in stacks.items()
-    }
-    return jax.tree.leaves(flags)
+    u, new = alone(route.send(x), jax.tree.map(route.stay, kept))
+    return route.send_back(u, x), jax.tree.map(lambda y: y[: route.many], new)
 
 
 class _Route:
@@ -180,38 +151,45 @@ class _Route:
         # Not `team.mesh`, if its axes are automatic only here.
         mesh = get_abstract_mesh()
         self.mesh = team.mesh if mesh.empty else mesh
-        self.axes = () if many == 1 else team.axes
-        self._team, self._many = team, many
+        types = zip(self.mesh.axis_names, self.mesh.axis_types, strict=True)
+        self.names = {name for name, kind in types if kind != AxisType.Manual}
+        self.many = many
+        self._axes, self._size = team.axes, team.size
 
-    def send(self, x: Array, by_side: bool) -> Array:
-        more = -self._many % self._team.size if self.axes else 0
-        if more:  # copies of a member, whose results are not used
-            x = jnp.concatenate([x, jnp.broadcast_to(x[:1], (more, *x.shape[1:]))])
-        for spec in reversed(self._stops(x, by_side)):
+    def stay(self, x: Array) -> Array:
+        """A stack where its members are computed."""
+        return self._place(self._filled(x), [self._axes])
+
+    def send(self, x: Array) -> Array:
+        x = self._filled(x)
+        for spec in reversed(self._stops(x)):
             x = self._place(x, spec)
-        return self._place(x, [self.axes])
+        return self._place(x, [self._axes])
 
-    def send_back(self, x: Array, old: Array, by_side: bool) -> Array:
-        x = self._place(x, [self.axes])
-        stops = self._stops(x, by_side)
+    def send_back(self, x: Array, old: Array) -> Array:
+        x = self._place(x, [self._axes])
+        stops = self._stops(x)
         for spec in stops:
             x = self._place(x, spec)
         # A formula with the old array, so that the compiler gives both one sharding.
-        return after(x[: self._many], self._place(old, stops[-1]))
+        return after(x[: self.many], self._place(old, stops[-1]))
 
-    def _stops(self, x: Array, by_side: bool) -> list[Spec]:
+    def _filled(self, x: Array) -> Array:
+        """The same with copies of a member, whose results are not used."""
+        more = -self.many % self._size
+        if not more:
+            return x
+        return jnp.concatenate([x, jnp.broadcast_to(x[:1], (more, *x.shape[1:]))])
+
+    def _stops(self, x: Array) -> list[Spec]:
         """The shardings on the way back, after the one with whole members.
 
         From one to the next, one mesh axis changes its place, which is an all-to-all.
-        The compiler would replicate an array to change two of them at once, except if
-        both go to the same place.
+        The compiler would replicate an array to change two of them at once.
         """
-        if by_side:
-            divides = x.ndim > 1 and x.shape[1] % self._team.size == 0
-            return [[None, self._team.axes] if divides else []]
         anyhow = [PartitionSpec.UNCONSTRAINED] * (x.ndim - 1)
-        counts = reversed(range(max(1, len(self.axes))))
-        return [[self.axes[:count], *anyhow] for count in counts]
+        counts = reversed(range(len(self._axes)))
+        return [[self._axes[:count], *anyhow] for count in counts]
 
     def _place(self, x: Array, spec: Spec) -> Array:
         where = NamedSharding(self.mesh, PartitionSpec(*spec))

@@ -128,3 +128,68 @@ def test_shapes_without_a_sharding_leave_the_state_where_it_is():
     assert len(steepest.restore_as(state, CODED, shapes)[0].count.devices()) == 8
     again = jax.jit(lambda s: steepest.restore_as(s, CODED, Q))(_trained())
     assert jax.tree.structure(again) == jax.tree.structure(CODED.init(Q))
+
+
+def _matrices(devices, kind=AUTO):
+    """Five matrices of one shape, and one of another, sharded by rows."""
+    shapes = {f"w{k}": (16, 24) for k in range(5)} | {"z": (16, 32)}
+    keys = jax.random.split(jax.random.key(0), 6)
+    pairs = zip(shapes.items(), keys, strict=True)
+    params = {k: jax.random.normal(key, s) for (k, s), key in pairs}
+    if devices == 1:
+        return params
+    mesh = jax.make_mesh(
+        (devices,), ("data",), axis_types=(kind,), devices=jax.devices()[:devices]
+    )
+    return jax.device_put(params, on(mesh, "data"))
+
+
+@pytest.mark.parametrize("axes", [AUTO, EXPLICIT])
+@pytest.mark.parametrize("storage", [None, "int8"])
+def test_stacks_of_matrices(storage, axes, monkeypatch):
+    """From a plain state to stacks for 8 and for 2 devices, and back: the same bits."""
+    monkeypatch.setattr("steepest.engine.leaves._low_bits.SMALL", 16)
+    soap = steepest.scale_by_soap(one_sided=True)
+    plain = steepest.keeping(soap, memory_dtype=storage)
+    tx = steepest.keeping(plain, reshard="data")
+    params = _matrices(1)
+    _, state = plain.update(params, plain.init(params), params)
+    first = state
+    for devices in (8, 2, 1):
+        params = _matrices(devices, axes)
+        state = steepest.restore_as(state, tx, params)
+        want = steepest.init(tx, params)
+        assert jax.tree.structure(state) == jax.tree.structure(want)
+        for x, y in zip(jax.tree.leaves(state), jax.tree.leaves(want), strict=True):
+            assert x.shape == y.shape and x.dtype == y.dtype
+            assert x.sharding.is_equivalent_to(y.sharding, x.ndim)
+        equal = lambda x, y: np.testing.assert_array_equal(x, y)
+        jax.tree.map(equal, steepest.unpack(state), first)
+        if devices > 1:
+            kept = state.factors.stacks[0][0]
+            assert kept.shape == ({8: 8, 2: 6}[devices], 16, 16)
+            assert steepest.restore_as(state, tx, params).factors.stacks[0][0] is kept
+    again = steepest.restore_as(state, plain, _matrices(1))
+    jax.tree.map(equal, again, first)
+
+
+def test_a_state_of_stacks_goes_on_elsewhere():
+    """Two steps on 8 devices and one on 4 are three on one device."""
+    tx = steepest.soap(1e-3, one_sided=True, reshard="data")
+    saved, params = None, jax.device_get(_matrices(1))
+    for devices, steps in ((8, 2), (4, 1)):
+        where = jax.tree.map(lambda x: x.sharding, _matrices(devices))
+        params, grads = (jax.device_put(x, where) for x in (params, _matrices(1)))
+        state = steepest.init(tx, params)
+        if saved is not None:
+            state = steepest.restore_as(saved, tx, params)
+        with jax.set_mesh(params["z"].sharding.mesh):
+            for _ in range(steps):
+                params, state = steepest.make_step(tx)(params, state, grads)
+        saved, params = jax.device_get((state, params))
+    alone = steepest.soap(1e-3, one_sided=True)
+    want, state = _matrices(1), alone.init(_matrices(1))
+    for _ in range(3):
+        want, state = steepest.make_step(alone)(want, state, _matrices(1))
+    close = lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5, atol=2e-6)
+    jax.tree.map(close, params, jax.device_get(want))

@@ -1,5 +1,6 @@
 """Expensive changes of memory: the matrices take turns, or all change in one step."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 
 from steepest.core import Every, Matrix, Rule
 from steepest.engine import lift
-from steepest.engine.run._every import _divided, Turns, Work
+from steepest.engine.run import _every
 from steepest.numerics import zero_count
 
 SHAPES = {"a": (3, 5), "b": (5, 3), "layers": (4, 3, 5), "square": (3, 3)}
@@ -96,33 +97,17 @@ def test_the_others_have_their_turns_in_other_steps():
     assert ages.tolist() == [0, 0, 3, 3, 3, 3, 7, 7, 7]
 
 
-@pytest.mark.parametrize(
-    "works, k, turns",
-    [
-        # The sides of GPT-2: 60 of 768, 12 of 2304 and 24 of 3072.
-        ([(60, 768), (12, 2304), (24, 3072)], 10, [(0, 1), (1, 2), (3, 6)]),
-        ([(60, 768)], 10, [(0, 10)]),
-        ([(1, 768)], 10, [(0, 1)]),
-        ([(3, 8), (2, 4)], 1, [(0, 1), (0, 1)]),
-        ([(9, 8), (9, 4), (9, 2)], 2, [(0, 1), (1, 1), (0, 1)]),
-    ],
-)
-def test_steps_are_divided_by_work(works, k, turns):
-    works = [Work(n, n * d**3) for n, d in works]
-    assert _divided(works, k) == [Turns(first, count, k) for first, count in turns]
-
-
-@pytest.mark.parametrize("sizes", [(1,) * 60, (12, 12), (12,), (1,), (3, 2), (3, 4)])
-@pytest.mark.parametrize("count", [1, 3, 7])
-def test_every_matrix_is_in_a_window(sizes, count):
-    count = min(count, sum(sizes))
-    windows = Turns(0, count, 10).windows(sizes)
-    width = -(-sum(sizes) // count)
-    members = set()
-    for window in windows:
-        assert sum(b - a for _, a, b in window) == width
-        members |= {(j, i) for j, a, b in window for i in range(a, b)}
-    assert members == {(j, i) for j, size in enumerate(sizes) for i in range(size)}
+@pytest.mark.parametrize("k", [2, 3, 5, 9])
+def test_a_stack_of_all_matrices_or_of_each_turn(k, monkeypatch):
+    """On a CPU all are in one stack. Eight sides do not divide into 3 or 5 turns."""
+    numbers = {"numbers": {"k": k}}
+    one = _run(lift(replace(_rule(k="k"), **numbers)), k + 2, True)
+    monkeypatch.setattr(_every, "short_programs", lambda: False)
+    _every._changing.cache_clear()
+    jax.clear_caches()
+    many = _run(lift(replace(_rule(k="k"), **numbers)), k + 2, True)
+    _every._changing.cache_clear()
+    assert jax.tree.all(jax.tree.map(jnp.array_equal, one, many))
 
 
 def test_a_wrong_number_of_results():

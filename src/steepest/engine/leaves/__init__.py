@@ -42,6 +42,13 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         View as View,
         view_through as view_through,
     )
+    from ._stacked import (
+        collected as collected,
+        dealt as dealt,
+        Stacked as Stacked,
+        StackLayout as StackLayout,
+        unstacked as unstacked,
+    )
     from ._window import (
         FUNCTIONS_OF_PARAMS as FUNCTIONS_OF_PARAMS,
         Window as Window,

@@ -1,6 +1,6 @@
 """Which memory is stored in few bits, and which stays as it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
@@ -46,22 +46,30 @@ class LowBits:
 
     name: str  # one of KINDS
 
-    def begin(self, rule: Rule, leaves: Leaves) -> list[Stored | None]:
+    def begin(
+        self, rule: Rule, leaves: Leaves, fields: Collection[str] | None = None
+    ) -> list[Stored | None]:
         """The initial memory of each leaf.
 
         Args:
             rule: the rule.
             leaves: the leaves that its masks select, or their shapes.
+            fields: the fields of the memory to make; by default all.
         """
         paths = iter(key_paths(leaves.tree))
+        wanted = rule.memory if fields is None else fields
         return [
-            None if p is None else self._begin(rule, p, next(paths))
+            None if p is None else self._begin(rule, p, next(paths), wanted)
             for p in leaves.arrays
         ]
 
-    def _begin(self, rule: Rule, p: object, path: str) -> Stored:
+    def _begin(
+        self, rule: Rule, p: object, path: str, fields: Collection[str]
+    ) -> Stored:
         memory, reasons = {}, {}
         for name, begin in rule.memory.items():
+            if name not in fields:
+                continue
             x = begin(p, **rule.asked_by(begin))
             why = why_exact(begin) or why_wide(path, x)
             alone = len(rule.memory) == 1

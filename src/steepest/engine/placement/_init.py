@@ -1,5 +1,7 @@
 """Make a state on the devices of its params, and put a restored one there."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -18,6 +20,7 @@ from jaxtyping import Array, PyTree
 
 from ...core import AnyTransformation, as_inner, OptState, Params
 from ...tree import first_difference, leaf_paths, owner_of
+from ..leaves import Stacked
 from ..step import placed_in
 from ._shardings import memory_of, mesh_of, shardings, typed_init
 
@@ -153,7 +156,23 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
         like = _along(p, axes, x.shape)
         return x if like is None else _sharded_like(x, like)
 
-    return jax.tree_util.tree_map_with_path(leaf, state, types)
+    def part(path: Any, x: Any, type_: Any) -> Any:
+        if not isinstance(x, Stacked):
+            return leaf(path, x, type_)
+        # Its stacks are already on the mesh, if it is known, and not like a param.
+        pairs = zip(x.by_path, type_.by_path, strict=True)
+        whole = (_mapped(leaf, (*path, *own), y, t) for (own, y), (_, t) in pairs)
+        return replace(x, whole=tuple(whole))
+
+    return jax.tree_util.tree_map_with_path(
+        part, state, types, is_leaf=lambda x: isinstance(x, Stacked)
+    )
+
+
+def _mapped(f: Callable[..., Array], path: Any, x: PyTree, types: PyTree) -> PyTree:
+    """`f(path, x, type)` for each array of a tree that is at this path."""
+    one = lambda more, y, type_: f((*path, *more), y, type_)
+    return jax.tree_util.tree_map_with_path(one, x, types)
 
 
 def _along(p: Array, axes: list[int | None], shape: tuple[int, ...]) -> Array | None:

@@ -1,5 +1,6 @@
 """Continue a run with another storage of its memory, or on other devices."""
 
+from collections.abc import Collection, Hashable
 from typing import Any
 
 import jax
@@ -9,9 +10,9 @@ from jaxtyping import PyTree
 
 from ...core import AnyTransformation, as_inner, OptState, Params
 from ...numerics import encode, is_coded, is_inexact
-from ...tree import first_difference, leaf_paths
+from ...tree import first_difference
 from ..leaves import restore
-from ..storage import Packed, repack, unpack
+from ..storage import is_joined, layouts_in, repack, unpack_but
 from ._init import place
 from ._shardings import shardings
 from ._zero import ZeroState
@@ -26,6 +27,7 @@ def restore_as(state: OptState, tx: AnyTransformation, params: Params) -> OptSta
     these may differ, in either direction:
 
     - `memory_dtype`. Numbers that `tx` stores in few bits are rounded.
+    - `reshard`, and the number of devices that share the matrices.
     - `zero`, `packed` and `offload`, around the same optimizer.
     - the mesh, the shardings, and the number of devices and processes.
 
@@ -49,26 +51,32 @@ def restore_as(state: OptState, tx: AnyTransformation, params: Params) -> OptSta
     """
     tx = as_inner("restore_as", "tx", tx)
     like = jax.eval_shape(tx.init, params)
-    bare = _without_zero(like)
-    have, its = jax.tree.flatten(_plain(state), is_leaf=is_coded)
-    wanted, treedef = jax.tree.flatten(unpack(bare), is_leaf=is_coded)
+    state, bare = _without_zero(state), _without_zero(like)
+    same = layouts_in(state) & layouts_in(bare)
+    have, its = jax.tree.flatten(_plain(state, same), is_leaf=is_coded)
+    wanted, treedef = jax.tree.flatten(unpack_but(same, bare), is_leaf=is_coded)
     before = its.unflatten([_shape(x) for x in have])
     after = treedef.unflatten([_shape(x) for x in wanted])
     if jax.tree.structure(before) != jax.tree.structure(after):
         names = "state", "state that `tx` makes"
         difference = first_difference(before, after, names)
         raise ValueError(f"restore_as: {difference}. {_ADVICE}")
-    rows = zip(leaf_paths(after), have, wanted, strict=True)
+    paths = jax.tree_util.tree_leaves_with_path(after)  # without `None`
+    names = (jax.tree_util.keystr(path) or "(the tree itself)" for path, _ in paths)
+    rows = zip(names, have, wanted, strict=True)
     plain = treedef.unflatten([_converted(*row) for row in rows])
     state = _with_zero(like, repack(bare, plain))
     return place(state, shardings(tx, params)) if _is_placed(state, params) else state
 
 
-def _plain(state: OptState) -> OptState:
-    """A state without `zero` and `packed`. Memory in few bits stays so."""
-    is_packed = lambda x: isinstance(x, Packed)
-    ready = lambda x: _on_device(x) if is_packed(x) else x
-    return unpack(jax.tree.map(ready, _without_zero(state), is_leaf=is_packed))
+def _plain(state: OptState, kept: Collection[Hashable]) -> OptState:
+    """A state without `packed` and stacks, except in some layouts.
+
+    Memory in few bits stays so.
+    """
+    moves = lambda x: is_joined(x) and x.layout not in kept
+    ready = lambda x: _on_device(x) if moves(x) else x
+    return unpack_but(kept, jax.tree.map(ready, state, is_leaf=is_joined))
 
 
 def _on_device(tree: PyTree) -> PyTree:

@@ -37,8 +37,9 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     Memory in the shape of a param has its sharding. Memory of another shape that is
     made from a param, such as the mean of each row, is sharded along the axes that it
     shares with the param. Everything else is replicated: counts, keys, factors. With
-    `reshard`, factors and bases are sharded along a side. If the params are on one
-    device, so is the state. No array is made.
+    `reshard`, stacks of memory are sharded over the devices that compute their
+    matrices, and factors and bases of a single matrix along a side. If the params are
+    on one device, so is the state. No array is made.
 
     Use it as the target of a restore, as `out_shardings`, and for `place`.
 

@@ -5,6 +5,9 @@ import typing as _typing
 from ...core import lazy as _lazy
 
 if _typing.TYPE_CHECKING or not _lazy(globals()):
+    from ._first_memory import (
+        layout_of as layout_of,
+    )
     from ._formula import Landed as Landed
     from ._grouping import (
         stack_sizes as stack_sizes,

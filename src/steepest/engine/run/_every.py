@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,22 +19,29 @@ from jaxtyping import Array, Bool, Int, PyTree
 from ...core import Every, names_of
 from ...numerics import (
     cond_in,
-    divided,
     members,
-    most_in_stack,
     sharded_like,
+    short_programs,
     Team,
     unknown,
-    wide_dtype,
 )
-from ..leaves import Leaf, mixing, restore, widen
-from ._formula import COMPILED, Numbers, Part, part_of, result
+from ._changes import (
+    Arrays,
+    change_in_a_stack,
+    change_some,
+    Formula,
+    formula_of,
+    joined_cells,
+    members_of,
+    new_values,
+    old_values,
+    Start,
+)
+from ._formula import COMPILED, Numbers, Part, part_of
 from ._per_step import Step
+from ._turns import divide, Places, Turns, Work
 
 Shape = tuple[int, ...]
-# The arguments of the formula, or the values it changes. Arrays have a leading axis.
-Arrays = tuple[PyTree, ...]
-Start = int | Int[Array, ""]
 
 
 class Cell(NamedTuple):
@@ -48,47 +55,81 @@ class Cell(NamedTuple):
 def run_every(
     step: Step,
     every: Every,
-    xs: dict[int, Leaf],
+    xs: dict[int, Any],
     rows: dict[int, dict[str, PyTree]],
     shapes: dict[int, Shape],
     eager: bool,
     team: Team | None = None,
-) -> None:
+) -> dict[tuple[int, int | None], Places]:
     """Change the memory of the matrices whose turn it is, in place.
+
+    Leaves whose memory is kept in stacks have turns as well, but are not changed here.
+    Returned are their places among all matrices, by leaf and side.
 
     Args:
         step: the rule, with its numbers.
         every: what it does only in some steps.
-        xs: the leaves.
-        rows: for each leaf, its memory by name.
+        xs: the leaves. Those that are not changed here are shapes.
+        rows: for each leaf, its memory by name, or the shapes of it.
         shapes: the shape of each leaf as a stack of matrices.
         eager: whether Python numbers that only multiply are arguments.
-        team: the devices that share each stack; by default the compiler decides.
+        team: the devices that share the stacks, if there are any.
     """
-    part, numbers = part_of(step.rule, every.formula, step.numbers, operands=eager)
-    names = names_of(every.formula).arrays
-    part = part._replace(memory=names)
-    k, when = None, step.numbers.get(every.due or "")
-    if every.k is not None:
-        k, when = step.numbers[every.k], step.begun["count"]
-        assert isinstance(k, int)  # how many matrices have a turn is a static number
-    cells = _cells(every, names, xs, rows, shapes)
+    part, numbers, k, when = calling(step, every, eager)
+    cells = _cells(every, part.memory, xs, rows, shapes)
     groups: dict[Hashable, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(_kind(cell, team), []).append(cell)
     shares = [_work(group) for group in groups.values()]
-    for group, turns in zip(groups.values(), _divided(shares, k), strict=True):
+    places: dict[tuple[int, int | None], Places] = {}
+    for group, turns in zip(groups.values(), divide(shares, k), strict=True):
         sizes = tuple(len(_arrays(cell)[0]) for cell in group)
-        change = _changing(part, every.writes, sizes, turns, team)
-        new = change([cell.arrays for cell in group], tuple(numbers), when)
-        for cell, values in zip(group, new, strict=True):
+        ends = np.cumsum([0, *sizes]).tolist()
+        mine = {
+            (cell.leaf, cell.side): Places(turns, tuple(range(*span)), sum(sizes))
+            for cell, span in zip(group, pairwise(ends), strict=True)
+        }
+        here = [cell for cell in group if not _is_shape(_arrays(cell)[0])]
+        if len(here) == len(group):
+            change = _changing(part, every.writes, sizes, turns, team)
+            new = change([cell.arrays for cell in group], numbers, when)
+        else:  # the others are changed in stacks, in the same steps
+            places |= mine
+            new = []
+            for cell in here:
+                place = mine[cell.leaf, cell.side]
+                change = _changing_some(part, every.writes, place, team)
+                new.append(change(cell.arrays, numbers, when))
+        for cell, values in zip(here, new, strict=True):
             _write(rows[cell.leaf], cell.side, every.writes, values)
+    return places
+
+
+def calling(
+    step: Step, every: Every, eager: bool
+) -> tuple[Part, Numbers, int | None, Any]:
+    """The formula, its numbers, the number of steps between turns, and the count.
+
+    Without turns, the third is `None`, and the last tells whether all matrices change.
+
+    Args:
+        step: the rule, with its numbers.
+        every: what it does only in some steps.
+        eager: whether Python numbers that only multiply are arguments.
+    """
+    part, numbers = part_of(step.rule, every.formula, step.numbers, operands=eager)
+    part = part._replace(memory=names_of(every.formula).arrays)
+    if every.k is None:
+        return part, tuple(numbers), None, step.numbers.get(every.due or "")
+    k = step.numbers[every.k]
+    assert isinstance(k, int)  # how many matrices have a turn is a static number
+    return part, tuple(numbers), k, step.begun["count"]
 
 
 def _cells(
     every: Every,
     names: Sequence[str],
-    xs: dict[int, Leaf],
+    xs: dict[int, Any],
     rows: dict[int, dict[str, PyTree]],
     shapes: dict[int, Shape],
 ) -> list[Cell]:
@@ -97,7 +138,9 @@ def _cells(
     for leaf, x in xs.items():
         *stack, m, n = shapes[leaf]
         for side in (0, 1) if every.sides else (None,):
-            have = {"g": x.reshape(*stack, m, n), **rows[leaf]}
+            shape = *stack, m, n
+            g = _struct(shape, x) if _is_shape(x) else x.reshape(shape)
+            have = {"g": g, **rows[leaf]}
             whole = [have[name] if side is None else have[name][side] for name in names]
             if any(y is None for y in whole):
                 continue
@@ -107,21 +150,36 @@ def _cells(
 
 def _flat(axes: int, tree: PyTree) -> PyTree:
     """The arrays with one leading axis in place of several, or of none."""
-    join = lambda y: jax.lax.reshape(y, (prod(y.shape[:axes]), *y.shape[axes:]))
+
+    def join(y: Any) -> Any:
+        shape = prod(y.shape[:axes]), *y.shape[axes:]
+        return _struct(shape, y) if _is_shape(y) else jax.lax.reshape(y, shape)
+
     return jax.tree.map(join, tree)
 
 
-def _arrays(cell: Cell) -> list[Array]:
+def _is_shape(x: object) -> bool:
+    return isinstance(x, jax.ShapeDtypeStruct)
+
+
+def _struct(shape: Shape, like: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, like.dtype)
+
+
+def _arrays(cell: Cell) -> list[Any]:
     return jax.tree.leaves(cell.arrays)
 
 
 def _kind(cell: Cell, team: Team | None) -> Hashable:
     """What two cells must have in common to share a stack."""
     arrays = [(y.shape[1:], y.dtype) for y in _arrays(cell)]
-    mesh = jax.typeof(_arrays(cell)[-1]).sharding.mesh
-    alone = team is None and AxisType.Explicit in mesh.axis_types
+    alone = team is None and _is_explicit(_arrays(cell)[-1])
     place = (cell.leaf, cell.side) if alone else None
     return tuple(arrays), jax.tree.structure(cell.arrays), place
+
+
+def _is_explicit(x: Array) -> bool:
+    return AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
 
 
 def _write(
@@ -138,80 +196,11 @@ def _write(
             row[name] = type(row[name])(parts)
 
 
-class Turns(NamedTuple):
-    """The steps in which the matrices of one stack have their turns."""
-
-    first: int  # the step of the first turn
-    count: int  # the number of turns, in successive steps
-    period: int  # the number of steps until all have had a turn
-
-    def windows(self, sizes: Sequence[int]) -> list[list[tuple[int, int, int]]]:
-        """For each turn: (cell, its first and last member) of each cell in it.
-
-        All turns have the same number of matrices. If they cannot, the last ones have a
-        matrix in common.
-
-        Args:
-            sizes: the number of matrices in each cell.
-        """
-        total = sum(sizes)
-        width = -(-total // self.count)
-        ends = np.cumsum([0, *sizes]).tolist()
-        return [
-            [
-                (j, max(a, start) - a, min(b, start + width) - a)
-                for j, (a, b) in enumerate(pairwise(ends))
-                if max(a, start) < min(b, start + width)
-            ]
-            for start in (min(c * width, total - width) for c in range(self.count))
-        ]
-
-
-class Work(NamedTuple):
-    """The work for one stack."""
-
-    members: int  # the number of matrices
-    cost: float  # of all of them, in any unit
-
-
 def _work(group: Sequence[Cell]) -> Work:
     """The work for a group, if it takes the time of products of square matrices."""
     members = sum(len(_arrays(cell)[0]) for cell in group)
     side = max(max(y.shape[1:], default=1) for y in _arrays(group[0]))
     return Work(members, members * side**3)
-
-
-def _divided(works: Sequence[Work], k: int | None) -> list[Turns | None]:
-    """Divide `k` steps among the stacks, in proportion to their work.
-
-    So a step works on one stack, if there are fewer stacks than steps. To work on a
-    part of each stack in every step takes longer, since a factorization is a long chain
-    of small operations: SOAP on a GPT of width 96 took 111 ms a step instead of 79, on
-    two CPU cores (JAX 0.10.2).
-
-    Args:
-        works: the work for each stack.
-        k: the number of steps; `None` if there are no turns.
-    """
-    if k is None:
-        return [None] * len(works)
-    total = sum(work.cost for work in works) or 1.0
-    spare = max(k - len(works), 0)
-    turns, first = [], 0
-    for work in works:
-        # At least one turn for each stack, and the others by their work.
-        count = min(work.members, k, 1 + int(spare * work.cost / total))
-        turns.append(Turns(first % k, count, k))
-        first += count
-    return turns
-
-
-class Formula(NamedTuple):
-    """A formula, and how it runs."""
-
-    part: Part
-    places: tuple[int, ...]  # the arguments that it changes
-    team: Team | None  # the devices that share each stack
 
 
 @lru_cache(maxsize=COMPILED)
@@ -233,40 +222,82 @@ def _changing(
         writes: the names of the memory that it changes.
         sizes: the number of matrices in each cell.
         turns: when the matrices have their turns.
-        team: the devices that share each stack; `None` to let the compiler decide.
+        team: the devices that share the stacks, if there are any.
     """
-    places = tuple(part.memory.index(name) for name in writes)
-    formula = Formula(part, places, team)
+    formula = formula_of(part, writes)
+    places = formula.places
 
     def change(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         cells = jax.lax.stop_gradient(cells)
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
-            return _in_turn(formula, turns.windows(sizes), cells, numbers, turn)
+            if team is None and _compiles_sooner_in_a_stack(cells):
+                return change_in_a_stack(formula, turns, cells, numbers, turn)
+            windows = turns.windows(sizes)
+            return _in_turn(formula, team, windows, cells, numbers, turn)
         new = lambda cells, numbers: _all(formula, cells, numbers)
         if turns is not None:
             return new(cells, numbers)
-        old = lambda cells, numbers: _old(places, cells)
+        old = lambda cells, numbers: old_values(places, cells)
         return cond_in(team, when, new, old, cells, numbers)
 
     def run(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         if len(cells) > 1 and team is None:
             return change(cells, numbers, when)
-        return sharded_like(_old(places, cells), change, cells, numbers, when)
+        return sharded_like(old_values(places, cells), change, cells, numbers, when)
 
     return jax.jit(run)
 
 
+_SOME = 4  # fewer cells have few windows, which compile as soon
+
+
+def _compiles_sooner_in_a_stack(cells: Sequence[Arrays]) -> bool:
+    """Whether to use `change_in_a_stack`. With a mesh, it would send more."""
+    on_mesh = any(not jax.typeof(y).sharding.mesh.empty for y in jax.tree.leaves(cells))
+    return len(cells) >= _SOME and short_programs() and not on_mesh
+
+
 def _all(formula: Formula, cells: Sequence[Arrays], numbers: Numbers) -> list[Arrays]:
     """The new values of all matrices."""
-    new = _new_values(formula, _joined(cells), numbers)
+    new = new_values(formula, joined_cells(cells), numbers)
     sizes = [len(jax.tree.leaves(cell)[0]) for cell in cells]
     ends = np.cumsum([0, *sizes]).tolist()
-    return [_members(new, a, b) for a, b in pairwise(ends)]
+    return [members_of(new, a, b) for a, b in pairwise(ends)]
+
+
+@lru_cache(maxsize=COMPILED)
+def _changing_some(
+    part: Part, writes: tuple[str, ...], place: Places, team: Team | None
+) -> Callable[..., Arrays]:
+    """A compiled function of one cell, if other cells of its group are in stacks.
+
+        (arrays, numbers, when) -> the arrays of `writes`
+
+    Args:
+        part: the formula.
+        writes: the names of the memory that it changes.
+        place: the place of the cell among all.
+        team: the devices that share the stacks.
+    """
+    formula = formula_of(part, writes)
+    order = [range(len(place.numbers))]
+    choose = partial(cond_in, team)
+
+    def change(cell: Arrays, numbers: Numbers, when: Array) -> Arrays:
+        cell = jax.lax.stop_gradient(cell)
+        return change_some(formula, place, order, cell, numbers, when, 0, choose)
+
+    def run(cell: Arrays, numbers: Numbers, when: Array) -> Arrays:
+        (old,) = old_values(formula.places, [cell])
+        return sharded_like(old, change, cell, numbers, when)
+
+    return jax.jit(run)
 
 
 def _in_turn(
     formula: Formula,
+    team: Team | None,
     windows: Sequence[Sequence[tuple[int, int, int]]],
     cells: Sequence[Arrays],
     numbers: Numbers,
@@ -276,6 +307,7 @@ def _in_turn(
 
     Args:
         formula: the formula.
+        team: the devices that share the stacks, if there are any.
         windows: the matrices in each turn.
         cells: its arguments.
         numbers: its numbers.
@@ -283,22 +315,22 @@ def _in_turn(
     """
 
     def window(c: int, cells: Sequence[Arrays]) -> Arrays:
-        return _joined([_members(cells[j], a, b) for j, a, b in windows[c]])
+        return joined_cells([members_of(cells[j], a, b) for j, a, b in windows[c]])
 
     def new(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
         # Only the matrices of this turn are copied to a stack.
         branches = [partial(window, c) for c in range(len(windows))]
         stack = jax.lax.switch(turn, branches, cells)
-        return _new_values(formula, stack, numbers)
+        return new_values(formula, stack, numbers)
 
     def nothing(turn: Array, cells: Sequence[Arrays], numbers: Numbers) -> Arrays:
-        (unused,) = _old(formula.places, [window(0, cells)])
+        (unused,) = old_values(formula.places, [window(0, cells)])
         return jax.tree.map(jnp.zeros_like, unused)
 
     # The condition returns a few matrices. If it returned all, XLA would copy them.
     is_turn = turn < len(windows)
-    values = cond_in(formula.team, is_turn, new, nothing, turn, cells, numbers)
-    changed = _old(formula.places, cells)
+    values = cond_in(team, is_turn, new, nothing, turn, cells, numbers)
+    changed = old_values(formula.places, cells)
     width = len(jax.tree.leaves(values)[0])
     starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
     for c, places_in_turn in enumerate(windows):
@@ -327,62 +359,3 @@ def _put(
     if b - a < len(old):
         new = jnp.concatenate([old[:a], new, old[b:]])
     return jax.lax.select(now, new, old)
-
-
-def _old(places: Sequence[int], cells: Sequence[Arrays]) -> list[Arrays]:
-    """The values that the formula may change."""
-    return [tuple(cell[j] for j in places) for cell in cells]
-
-
-def _joined(cells: Sequence[Arrays]) -> Arrays:
-    return jax.tree.map(lambda *ys: jnp.concatenate(ys), *cells)
-
-
-def _members(arrays: Arrays, a: int, b: int) -> Arrays:
-    return jax.tree.map(lambda y: members(y, a, b - a), arrays)
-
-
-def _new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
-    """The formula for a stack of matrices, cut into stacks of a good size."""
-    part, places, team = formula
-    arrays = jax.tree.leaves(stack)
-    size = max(1, *(y[0].size * y.dtype.itemsize for y in arrays))
-    many = len(arrays[0])
-    most = most_in_stack(size, 1 if team is None else team.size)
-    pieces = -(-many // most)
-    one = jax.vmap(lambda arrays: _one(part, places, arrays, numbers))
-
-    def several(stack: Arrays) -> Arrays:
-        if team is None:
-            return one(stack)
-        named = dict(zip(part.memory, stack, strict=True))
-        names = [part.memory[j] for j in places]
-        like = {name: named[name] for name in names}
-
-        def new(stacks: dict[str, PyTree]) -> dict[str, PyTree]:
-            values = one(tuple(stacks[name] for name in part.memory))
-            return dict(zip(names, values, strict=True))
-
-        results = divided(team, new, like, named)
-        return tuple(results[name] for name in names)
-
-    if pieces == 1:
-        return several(stack)
-    cuts = [round(many * c / pieces) for c in range(pieces + 1)]
-    return _joined([several(_members(stack, a, b)) for a, b in pairwise(cuts)])
-
-
-def _one(part: Part, places: Sequence[int], arrays: Arrays, numbers: Numbers) -> Arrays:
-    """The formula for one matrix."""
-    real = wide_dtype(jax.tree.leaves(arrays))
-    wide = lambda tree: jax.tree.map(lambda x: widen(x, real), tree)
-    have = dict(zip(part.memory, wide(arrays), strict=True))
-    with mixing(jax.tree.leaves(arrays)):
-        new = result(part(have, wide(numbers)))
-    if len(new) != len(places):
-        raise TypeError(
-            f"{part.name}: {part.function.__name__} returns {len(new)} arrays, "
-            f"expected {len(places)}."
-        )
-    old = tuple(arrays[j] for j in places)
-    return jax.tree.map(lambda was, x: restore(x, was.dtype), old, new)

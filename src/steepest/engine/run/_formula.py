@@ -244,6 +244,23 @@ def summed(measurements: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *xs: sum(xs[1:], xs[0]), *measurements)
 
 
+def one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array, Row]:
+    """The matrix formula for one matrix.
+
+    Args:
+        part: the matrix formula.
+        x: the matrix.
+        row: its memory.
+        numbers: the arguments of `part`.
+    """
+    real = wide_dtype_of((x, row))
+    wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
+    old = dict(zip(part.memory, row, strict=True))
+    with mixing([x]):
+        u, *new = result(part({"g": x, **wide(old)}, wide(numbers)))
+    return u, tuple(part.renewed(old, new).values())
+
+
 def result(returned: PyTree) -> tuple[PyTree, ...]:
     """The return value of a function of a rule, as a tuple."""
     return returned if isinstance(returned, tuple) else (returned,)

@@ -1,6 +1,7 @@
 """The memory of all rules of a pass: read from their states, and written back."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ from jaxtyping import PyTree
 from ... import check
 from ...core import OptState, Rule, Static
 from ...numerics import is_coded
-from ..leaves import Leaves, View
+from ..leaves import Leaves, Stacked, View
 from ._formula import Row
 
 T = TypeVar("T")
@@ -20,7 +21,8 @@ T = TypeVar("T")
 class Memory:
     """A table with a row for each leaf and a column for each memory field of a rule.
 
-    If a mask hides a leaf from a rule, the rule's columns hold `None` for it.
+    If a mask hides a leaf from a rule, the rule's columns hold `None` for it. So do
+    columns of memory that is kept in stacks, for the leaves in them.
     """
 
     def __init__(
@@ -30,7 +32,7 @@ class Memory:
         views: Sequence[View],
         leaves: Leaves,
     ):
-        self._rules = rules
+        self.rules = rules
         self._views = views
         # The numbers that the initial memory depends on, computed once for all leaves.
         self._numbers = {
@@ -40,14 +42,23 @@ class Memory:
             if not rule.is_elementwise
         }
         self._selected = [_selected_leaves(view, leaves) for view in views]
-        columns = []
+        columns, stacks = [], {}
         for rule, state, view, selected in zip(
             rules, states, views, self._selected, strict=True
         ):
+            if rule.matrix is not None:
+                stacks = _stacks(rule, state, selected)
             for column in _columns(rule, state, selected):
                 rest = iter(column)
                 columns.append([next(rest) if on else None for on in view.on])
         size = len(leaves.arrays)
+        # The stacks of the last rule by field. Only that can have a matrix formula.
+        self.stacks: dict[str, Stacked] = stacks
+        # For each stack, the numbers of its leaves.
+        shown = [k for k in range(size) if views[-1].on[k]]
+        groups = [x.layout.stacks for x in stacks.values()]  # all the same
+        self.teams = [[shown[j] for j in stack] for stack in (groups or [()])[0]]
+        self._in_teams = {k for team in self.teams for k in team}
         self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
 
     def states(self, shared: Sequence[dict[str, PyTree]]) -> list[OptState]:
@@ -55,20 +66,26 @@ class Memory:
         column = 0
         states = []
         for rule, view, selected, tree in zip(
-            self._rules, self._views, self._selected, shared, strict=True
+            self.rules, self._views, self._selected, shared, strict=True
         ):
             memory = {}
             for name in rule.memory:
                 pairs = zip(self.rows, view.on, strict=True)
-                memory[name] = selected.like([row[column] for row, on in pairs if on])
+                values = [row[column] for row, on in pairs if on]
                 column += 1
+                stacked = self.stacks.get(name) if rule is self.rules[-1] else None
+                if stacked is None:
+                    memory[name] = selected.like(values)
+                else:
+                    whole = tuple(values[k] for k in stacked.layout.whole)
+                    memory[name] = replace(stacked, whole=whole)
             states.append(rule.State(**tree, **memory))
         return states
 
     def check(self, leaves: Leaves, k: int, on: Sequence[bool]) -> None:
         """Check that the rules accept leaf `k`, and that its memory has its shape."""
-        column = 0
-        for place, (rule, selected) in enumerate(zip(self._rules, on, strict=True)):
+        column, last = 0, len(self.rules) - 1
+        for place, (rule, selected) in enumerate(zip(self.rules, on, strict=True)):
             if selected and rule.check_leaf is not None:
                 wrong = rule.check_leaf(leaves.arrays[k])
                 if wrong is not None:
@@ -76,7 +93,8 @@ class Memory:
             for name, begin in rule.memory.items():
                 kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
-                if not selected:
+                stacked = place == last and name in self.stacks
+                if not selected or (stacked and k in self._in_teams):
                     continue
                 wanted = [g.shape]
                 if not rule.is_elementwise:
@@ -134,9 +152,37 @@ def _columns(rule: Rule, state: OptState, selected: Leaves) -> list[list[PyTree]
             f"{rule.State.__name__}. {advice}"
         )
     deep = not rule.is_elementwise
-    return [
-        selected.match(
-            rule.name, getattr(state, x), f"state's `{x}`", advice, deep=deep
-        )
-        for x in rule.memory
-    ]
+
+    def column(name: str) -> list[PyTree]:
+        tree = getattr(state, name)
+        if not isinstance(tree, Stacked):
+            title = f"state's `{name}`"
+            return selected.match(rule.name, tree, title, advice, deep=deep)
+        values: list[PyTree] = [None] * len(tree.layout.shapes)
+        for k, x in zip(tree.layout.whole, tree.whole, strict=True):
+            values[k] = x
+        return values
+
+    return [column(name) for name in rule.memory]
+
+
+def _stacks(rule: Rule, state: OptState, selected: Leaves) -> dict[str, Stacked]:
+    """The memory of `rule` that is kept in stacks, by field."""
+    fields = {name: getattr(state, name, None) for name in rule.memory}
+    stacks = {name: x for name, x in fields.items() if isinstance(x, Stacked)}
+    for name, x in stacks.items():
+        pairs = zip(selected.arrays, x.layout.shapes, strict=False)
+        fits = all(g is None or g.shape == shape for g, shape in pairs)
+        if x.layout.treedef != selected.treedef or not fits:
+            raise ValueError(
+                f"{rule.name}: the state's `{name}` has stacks of matrices for other "
+                "leaves than those of the updates. Pass a state made by `tx.init` of "
+                "the params the updates are for."
+            )
+        if set(stacks) != set(rule.stacked):
+            raise ValueError(
+                f"{rule.name}: the state keeps {', '.join(stacks)} in stacks of "
+                f"matrices, expected {', '.join(rule.stacked) or 'no stacks'}. Convert "
+                "it: `steepest.restore_as(state, tx, params)`."
+            )
+    return stacks

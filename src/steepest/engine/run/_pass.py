@@ -63,22 +63,28 @@ class Pass:
         """
         memory = Memory(self.rules, states, views, leaves)
         updates = list(leaves.arrays)
-        selected = zip(*(view.on for view in views), strict=True)
-        matrices = views[-1].on if self.rules[-1].matrix is not None else None
+        last = self.rules[-1]
+        matrices = views[-1].on if last.matrix is not None else None
         # Input of a matrix formula stays in float32 until the formula has run.
         out = dtypes if matrices is None else _where_not(matrices, dtypes)
+        selected = list(zip(*(view.on for view in views), strict=True))
+        for k, (g, on) in enumerate(zip(updates, selected, strict=True)):
+            if g is not None and any(on):
+                memory.check(leaves, k, on)
+        if memory.teams and last.formula_is_stacked:
+            # Then it runs where the matrices are computed.
+            for k in (k for team in memory.teams for k in team):
+                selected[k] = (*selected[k][:-1], False)
         kinds: list[Any] = [
             None if g is None or not any(on) else (on, dtype, alike(g))
             for g, on, dtype in zip(updates, selected, out, strict=True)
         ]
         jobs = list(zip(updates, params, memory.rows, strict=True))
         ways = [
-            None if kind is None else self._way(kind[0], job, lands)
+            # What goes on to a matrix formula has no dtype yet.
+            kind and self._way(kind[0], job, lands and kind[1] is not None)
             for kind, job in zip(kinds, jobs, strict=True)
         ]
-        for k, kind in enumerate(kinds):
-            if kind is not None:
-                memory.check(leaves, k, kind[0])
 
         # Under `jit`, Python numbers are constants of the program, as in Optax.
         eager = not any(isinstance(x, Tracer) for x in updates)
@@ -113,8 +119,7 @@ class Pass:
             return "plain"
         if any(rule.kind == "whole" for rule in rules) or not fits(row, (g, p)):
             return "twice"
-        to_matrix = rules[-1].matrix is not None
-        return "landing" if lands and p is not None and not to_matrix else "kernel"
+        return "landing" if lands and p is not None else "kernel"
 
     def _total(
         self,

@@ -19,6 +19,7 @@ from ...core import (
     Updates,
 )
 from ..leaves import Leaves, LowBits, Mask, update_dtype, View, view_through, Window
+from ._first_memory import first_memory
 from ._pass import Pass
 
 _ADVICE = "Pass the params the updates are for."
@@ -57,15 +58,7 @@ class Link:
         selected = Leaves(tree, params.name)
         if self.body.memory:
             selected.check(self.body.name)
-        if self.storage is None:
-            rows = [None if p is None else self.body.begin(p) for p in selected.arrays]
-        else:
-            stored = self.storage.begin(self.body, selected)
-            rows = [x and x.memory for x in stored]
-        memory = {
-            name: selected.like([row and row[name] for row in rows])
-            for name in self.body.memory
-        }
+        memory = first_memory(self.body, self.storage, selected)
         return self.body.State(**self.body.begin_shared(), **memory)
 
 

@@ -7,6 +7,7 @@ matrices, and the stack keeps an accelerator busy, which one small matrix would 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from math import prod
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,19 +17,21 @@ from jaxtyping import Array, PyTree
 from ...core import names_of, Real
 from ...numerics import (
     divided,
+    inlined,
     members,
     sharded_like,
     Team,
     team_of,
     unknown,
-    wide_dtype,
 )
-from ..leaves import decoded, encoded_like, Leaf, mixing, restore, widen
+from ..leaves import decoded, encoded_like, Leaf, restore
 from ._every import run_every
-from ._formula import COMPILED, Numbers, Part, part_of, result, Row
+from ._formula import COMPILED, Numbers, one_matrix, Part, part_of, Row
 from ._grouping import folded_shape, memory_kind, Shape, stacks, wide_shape
 from ._memory import Memory
 from ._per_step import Step
+from ._teams import run_teams, shapes_in_stacks
+from ._turns import Places
 
 
 def run_stacks(
@@ -53,33 +56,41 @@ def run_stacks(
     assert matrix is not None
     pairs = enumerate(zip(updates, on, strict=True))
     xs = {k: x for k, (x, selected) in pairs if selected and x is not None}
-    shapes = {k: folded_shape(rule, x.shape) for k, x in xs.items()}
     team = None
     if matrix.reshard and xs:
-        pairs = zip(rule.memory_names, rule.memory.values(), strict=True)
-        sides = (k for k, begin in pairs if "reshard" in names_of(begin).numbers)
-        x = next(iter(xs.values()))
-        team = team_of(rule.name, matrix.reshard, x, frozenset(sides))
+        team = team_of(rule.name, matrix.reshard, next(iter(xs.values())))
+    # The matrices of a rule without such memory are stacked only in a step.
+    sharing = None if rule.stacked else team
+    stacked = {k for ks in memory.teams for k in ks}
+    shapes = {k: folded_shape(rule, x.shape) for k, x in xs.items()}
+    alone = {k: x for k, x in xs.items() if k not in stacked}
     names = rule.memory_names
     start = len(memory.rows[0]) - len(names) if memory.rows else 0
-    stored = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in xs}
-    used = {name for f in matrix.functions for name in names_of(f).arrays}
+    stored = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in alone}
     # Memory in few bits is decoded here, if a matrix formula uses it.
     rows = {
-        k: {name: decoded(x) if name in used else x for name, x in row.items()}
+        k: {name: decoded(x) if name in matrix.arrays else x for name, x in row.items()}
         for k, row in stored.items()
     }
     if matrix.before is not None:
         part, numbers = part_of(rule, matrix.before, step.numbers, operands=eager)
-        _apply(part, numbers, xs, rows, shapes, dict.fromkeys(xs), team)
+        _apply(part, numbers, alone, rows, shapes, dict.fromkeys(alone), sharing)
+    places: dict[tuple[int, int | None], Places] = {}
     if matrix.every is not None:
-        run_every(step, matrix.every, xs, rows, shapes, eager, team)
+        # All matrices take turns, in whatever way their memory is kept.
+        kept = shapes_in_stacks(memory, xs, shapes)
+        everyone: dict[int, Any] = {k: alone.get(k, kept.xs.get(k)) for k in xs}
+        both = {**rows, **kept.rows}
+        places = run_every(step, matrix.every, everyone, both, shapes, eager, team)
     part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
-    _apply(part, numbers, xs, rows, shapes, {k: dtypes[k] for k in xs}, team)
-    for k, x in xs.items():
+    wanted = {k: dtypes[k] for k in alone}
+    _apply(part, numbers, alone, rows, shapes, wanted, sharing)
+    for k, x in alone.items():
         updates[k] = x
         new = (encoded_like(stored[k][name], x) for name, x in rows[k].items())
         memory.rows[k] = (*memory.rows[k][:start], *new)
+    if memory.teams and team is not None:
+        run_teams(step, updates, memory, dtypes, places, eager, team)
 
 
 def _apply(
@@ -147,7 +158,7 @@ def stacking(
         dtype: the dtype of the results; `None` to leave them in float32 or wider.
         team: the devices that share the stack; `None` to let the compiler decide.
     """
-    one, stack = partial(_one_matrix, part), _Stack(shapes)
+    one, stack = partial(one_matrix, part), _Stack(shapes)
 
     def all_at_once(
         xs: Sequence[Array], rows: Sequence[Row], numbers: Numbers
@@ -155,12 +166,14 @@ def stacking(
         if stack.is_one_matrix:
             u, row = one(xs[0].reshape(stack.matrix), rows[0], numbers)
             return [(u.reshape(xs[0].shape), row)]
-        many = jax.vmap(one, (0, 0, None))
+        # Traced for one matrix, then for a stack: sooner than both at once.
+        many = jax.vmap(inlined(one), (0, 0, None))
         x, memory = stack.joined(xs), stack.joined_memory(rows)
         if team is None or len(x) == 1:  # one large matrix is too much for one device
             results = many(x, memory, numbers)
         else:
-            results = _in_team(part, many, team, x, memory, numbers)
+            assert not part.memory  # else it is kept in stacks
+            results = divided(team, lambda x, _: many(x, (), numbers), x)
         return stack.split(results, xs, rows, memory, one_device=team is None)
 
     def run(
@@ -236,7 +249,8 @@ class _Stack:
         """
         (us, memory), parts = results, []
         starts = self._ends[:-1]
-        starts = unknown(starts, xs[0]) if one_device else starts
+        # Hidden behind the result: another use of an input would change its loop.
+        starts = unknown(starts, us) if one_device else starts
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
 
             def new(y: Array, was: Array, old: Array, k: int = k) -> Array:
@@ -253,39 +267,3 @@ class _Stack:
 
     def _turned(self, x: Array, shape: Shape) -> Array:
         return x if shape[-2:] == self.matrix else x.mT
-
-
-def _in_team(
-    part: Part,
-    many: Callable[..., tuple[Array, Row]],
-    team: Team,
-    x: Array,
-    memory: Row,
-    numbers: Numbers,
-) -> tuple[Array, Row]:
-    """`many(x, memory, numbers)`, where each device computes some of the matrices."""
-    stacks = {"g": x, **dict(zip(part.memory, memory, strict=True))}
-
-    def each(stacks: dict[str, PyTree]) -> dict[str, PyTree]:
-        u, new = many(stacks["g"], tuple(stacks[k] for k in part.memory), numbers)
-        return {"g": u, **dict(zip(part.memory, new, strict=True))}
-
-    new = divided(team, each, stacks, stacks)
-    return new["g"], tuple(new[name] for name in part.memory)
-
-
-def _one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array, Row]:
-    """The matrix formula for one matrix.
-
-    Args:
-        part: the matrix formula.
-        x: the matrix.
-        row: its memory.
-        numbers: the arguments of `part`.
-    """
-    real = wide_dtype(jax.tree.leaves((x, row)))
-    wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
-    old = dict(zip(part.memory, row, strict=True))
-    with mixing([x]):
-        u, *new = result(part({"g": x, **wide(old)}, wide(numbers)))
-    return u, tuple(part.renewed(old, new).values())

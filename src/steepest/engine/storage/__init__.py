@@ -10,9 +10,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         optimizer as optimizer,
     )
     from ._layout import (
+        is_joined as is_joined,
+        layouts_in as layouts_in,
         Packed as Packed,
         repack as repack,
         unpack as unpack,
+        unpack_but as unpack_but,
     )
     from ._packed import (
         pack as pack,

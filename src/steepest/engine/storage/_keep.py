@@ -62,10 +62,13 @@ def keeping(
         reshard: names of mesh axes, for formulas of whole matrices, such as Muon's. The
             devices along these axes share the matrices of each shape: every matrix is
             sent to one device and back, once in a step. By default the compiler
-            shards each product, with an exchange for every one. A shape that occurs
-            once is left to the compiler, too; `describe` shows which. Factors and bases
-            are sharded over these axes along a side, if they divide it. Use it with
-            `jax.set_mesh(mesh)`, and make the state with `steepest.init`.
+            shards each product, with an exchange for every one. Memory of these
+            formulas, such as factors and bases, is kept where its matrix is computed,
+            in stacks that are sharded over these axes; `unpack` turns them into memory
+            of each matrix. A shape that occurs once is left to the compiler; `describe`
+            shows which. Its factors and bases are sharded over these axes along a side,
+            if they divide it. Use it with `jax.set_mesh(mesh)`, and make the state with
+            `steepest.init`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lion(1e-4, memory_dtype=jnp.bfloat16)

@@ -4,7 +4,7 @@ On a GPU, launching a kernel for ten numbers takes as long as adding a million. 
 that share a vector share the launch.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -16,7 +16,7 @@ from jaxtyping import PyTree
 
 from ...core import Params
 from ...numerics import wide_dtype
-from ..leaves import Leaves, MaskedNode
+from ..leaves import Leaves, MaskedNode, Stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,16 +136,40 @@ def unpack(tree: PyTree) -> PyTree:
     """Undo `pack`, everywhere in a tree.
 
     Use it on packed params in the loss, and on a packed state to inspect it, or to save
-    it in the form it has without packing.
+    it in the form it has without packing. Memory that `reshard` keeps in stacks of
+    matrices becomes that of each matrix.
 
     Args:
         tree: packed params, a state, or any other tree, which is returned unchanged.
     """
-    return jax.tree.map(
-        lambda x: x.layout.unpack(x) if isinstance(x, Packed) else x,
-        tree,
-        is_leaf=_is_packed,
-    )
+
+    return unpack_but(frozenset(), tree)
+
+
+def unpack_but(kept: Collection[Hashable], tree: PyTree) -> PyTree:
+    """`unpack`, except that memory in some layouts stays as it is.
+
+    Args:
+        kept: the layouts.
+        tree: a state, or any other tree.
+    """
+
+    def one(x: Any) -> PyTree:
+        if not is_joined(x) or x.layout in kept:
+            return x
+        return x.plain if isinstance(x, Stacked) else x.layout.unpack(x)
+
+    return jax.tree.map(one, tree, is_leaf=is_joined)
+
+
+def layouts_in(tree: PyTree) -> set[Hashable]:
+    """The layouts of all parts of a state that keep several leaves in one array.
+
+    Args:
+        tree: a state.
+    """
+    parts = jax.tree.leaves(tree, is_leaf=is_joined)
+    return {x.layout for x in parts if is_joined(x)}
 
 
 def repack(like: PyTree, tree: PyTree) -> PyTree:
@@ -156,7 +180,7 @@ def repack(like: PyTree, tree: PyTree) -> PyTree:
             is used.
         tree: the same without packing, from `unpack` or from a file.
     """
-    flat, treedef = jax.tree.flatten(like, is_leaf=_is_packed)
+    flat, treedef = jax.tree.flatten(like, is_leaf=is_joined)
     try:
         parts = treedef.flatten_up_to(tree)
     except (KeyError, TypeError, ValueError) as error:
@@ -164,14 +188,19 @@ def repack(like: PyTree, tree: PyTree) -> PyTree:
             "repack: `tree` has another structure than `like`, expected the structure "
             f"of `unpack(like)`: {error}"
         ) from None
-    return treedef.unflatten(
-        x.layout.pack("repack", part, "tree") if isinstance(x, Packed) else part
-        for x, part in zip(flat, parts, strict=True)
-    )
+
+    def one(x: Any, part: PyTree) -> PyTree:
+        if isinstance(x, Stacked):
+            same = isinstance(part, Stacked)
+            return part if same else Stacked.of(x.layout, part)
+        return x.layout.pack("repack", part, "tree") if isinstance(x, Packed) else part
+
+    return treedef.unflatten(one(*row) for row in zip(flat, parts, strict=True))
 
 
-def _is_packed(x: object) -> bool:
-    return isinstance(x, Packed)
+def is_joined(x: object) -> bool:
+    """Whether `x` is a part of a state that keeps several leaves in one array."""
+    return isinstance(x, Packed | Stacked)
 
 
 def _joined(arrays: Sequence[PyTree]) -> PyTree:

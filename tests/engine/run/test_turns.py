@@ -1,0 +1,57 @@
+"""The steps in which matrices have their turns."""
+
+import numpy as np
+import pytest
+
+from steepest.engine.run._turns import divide, Places, Turns, Work
+
+
+@pytest.mark.parametrize(
+    "works, k, turns",
+    [
+        # The sides of GPT-2: 60 of 768, 12 of 2304 and 24 of 3072.
+        ([(60, 768), (12, 2304), (24, 3072)], 10, [(0, 1), (1, 2), (3, 6)]),
+        ([(60, 768)], 10, [(0, 10)]),
+        ([(1, 768)], 10, [(0, 1)]),
+        ([(3, 8), (2, 4)], 1, [(0, 1), (0, 1)]),
+        ([(9, 8), (9, 4), (9, 2)], 2, [(0, 1), (1, 1), (0, 1)]),
+    ],
+)
+def test_steps_are_divided_by_work(works, k, turns):
+    works = [Work(n, n * d**3) for n, d in works]
+    assert divide(works, k) == [Turns(first, count, k) for first, count in turns]
+
+
+@pytest.mark.parametrize("sizes", [(1,) * 60, (12, 12), (12,), (1,), (3, 2), (3, 4)])
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_every_matrix_is_in_a_window(sizes, count):
+    count = min(count, sum(sizes))
+    windows = Turns(0, count, 10).windows(sizes)
+    width = Turns(0, count, 10).width(sum(sizes))
+    members = set()
+    for window in windows:
+        assert sum(b - a for _, a, b in window) == width
+        members |= {(j, i) for j, a, b in window for i in range(a, b)}
+    assert members == {(j, i) for j, size in enumerate(sizes) for i in range(size)}
+
+
+def test_on_each_device_the_same_matrices_have_the_same_turns():
+    """Ten matrices, of which three devices have those with the numbers 2 to 8."""
+    turns = Turns(0, 4, 10)  # of 3 matrices each, the last two with 2 in common
+    places = Places(turns, (2, 3, 4, 5, 6, 7, 8), 10)
+    order = [[0, 3, 6], [1, 4, -1], [2, 5, -1]]
+    starts, inside = places.windows(order)
+    assert starts.shape == (4, 3) and inside.shape == (4, 3, 1)
+    for c, (a, b) in enumerate(turns.spans(10)):
+        found = [
+            places.numbers[order[d][starts[c, d] + w]]
+            for d in range(3)
+            for w in np.flatnonzero(inside[c, d])
+        ]
+        assert sorted(found) == [n for n in range(a, b) if 2 <= n <= 8]
+
+
+def test_a_stack_without_a_turn_in_some_steps():
+    starts, inside = Places(Turns(0, 2, 2), (2, 3), 4).windows([[0, 1]])
+    assert starts.shape == (2, 1)
+    assert inside.tolist() == [[[False, False]], [[True, True]]]
