@@ -153,6 +153,8 @@ class Members:
         self.arm, self._size, self._data = arm, size, data
         began = time.perf_counter()
         axes = 0, 0, 0, None, None, None, None
+        # Not over several CPU devices, as in `race`: programs with LAPACK calls inside
+        # conditions, as those of SOAP, hang there (JAX 0.10.2).
         every = jax.jit(jax.vmap(partial(one_run, arm, size), axes))
         nobody = [Member(0.0, 0.0, 0)] * size.members
         traced = every.trace(*self._arguments(nobody, Rest(0.0, 0.0), 1))

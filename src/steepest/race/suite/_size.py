@@ -79,12 +79,12 @@ SIZES = {
     # Two cores of a CPU.
     "small": Size(
         layers=2,
-        width=64,
+        width=48,
         heads=4,
         places=64,
         batch=8,
-        steps=300,
-        windows=256,
+        steps=240,
+        windows=512,
         half=False,
         warm=2.0,
     ),
