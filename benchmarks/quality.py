@@ -5,6 +5,7 @@ It needs only JAX, NumPy and jaxtyping; Optax takes part if it is installed.
     python -m benchmarks.quality calibrate --size full
     python -m benchmarks.quality run --size full --json FILE --time-budget 570
     python -m benchmarks.quality run --size full --json FILE --time-budget 570 --resume
+    python -m benchmarks.quality page        # docs/quality.md, from the saved results
 """
 
 import argparse
@@ -14,8 +15,12 @@ import time
 from functools import partial
 from pathlib import Path
 
-from steepest.race.suite import arms_named, calibrate, run_suite, SIZES
+from steepest.race.suite import arms_named, calibrate, Record, run_suite, SIZES
 
+DOCS = Path(__file__).parent.parent / "docs"
+# The size of each file in `benchmarks/results`, in the order of the page.
+RESULTS = Path(__file__).parent / "results"
+FILES = {"full": RESULTS / "quality.json", "small": RESULTS / "quality-small.json"}
 _BEGAN = time.monotonic()
 
 
@@ -23,10 +28,18 @@ def _say(line: str) -> None:
     print(f"[{time.monotonic() - _BEGAN:6.1f}] {line}", file=sys.stderr, flush=True)
 
 
+def written() -> dict[str, str]:
+    """The page and its pictures, by file name, from the saved results."""
+    from steepest.race.suite import page, pictures  # needs SciPy
+
+    records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
+    return {"quality.md": page(records), **pictures(records)}
+
+
 def main() -> None:
     """Run the suite, or time its parts."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality")
-    parser.add_argument("what", choices=["run", "calibrate"])
+    parser.add_argument("what", choices=["run", "calibrate", "page"])
     parser.add_argument("--size", choices=[*SIZES], default="full")
     for name in ("layers", "width", "heads", "places", "batch", "steps", "windows"):
         parser.add_argument(f"--{name}", type=int, help="instead of the size's")
@@ -35,16 +48,20 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
     parser.add_argument("--resume", action="store_true", help="continue the file")
     parser.add_argument("--time-budget", type=float, metavar="SECONDS")
-    many = min(6, (os.cpu_count() or 1) // 2) if (os.cpu_count() or 1) > 4 else 0
     parser.add_argument(
-        "--ahead", type=int, default=many, help="arms to compile meanwhile"
+        "--ahead", type=int, metavar="N", help="arms to compile while others run"
     )
     args = parser.parse_args()
     names = ("layers", "width", "heads", "places", "batch", "steps", "windows")
     size = SIZES[args.size].but(**{name: getattr(args, name) for name in names})
     listed = lambda text: [x.strip() for x in text.split(",") if x.strip()]
-    arms = arms_named(listed(args.optimizers) if args.optimizers else None)
+    chosen = listed(args.optimizers) if args.optimizers else None
+    arms = arms_named(chosen, size.arms)
     arms = tuple(arm for arm in arms if arm.name not in listed(args.without))
+    if args.what == "page":
+        for name, text in written().items():
+            (DOCS / name).write_text(text, "utf-8")
+        return
     if args.what == "calibrate":
         until = args.time_budget or float("inf")
         calibrate(size, arms, budget=1080, ahead=args.ahead, until=until, say=_say)

@@ -4,7 +4,7 @@ The numbers are those of the papers, except for `b2` of Adam and its relatives, 
 0.95: with 0.999 they lose on runs of a thousand steps.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -199,15 +199,16 @@ ARMS = (
 )
 
 
-def arms_named(names: list[str] | None) -> tuple[Arm, ...]:
+def arms_named(names: Sequence[str] | None, most: int | None = None) -> tuple[Arm, ...]:
     """The rows with these names and those they depend on, in the order of the table.
 
     Args:
         names: of arms; `None` for all.
+        most: without names, the number of arms; `None` for all.
     """
     known = {arm.name: arm for arm in ARMS}
     if names is None:
-        return ARMS
+        return ARMS[:most]
     wrong = [name for name in names if name not in known]
     if wrong:
         raise ValueError(

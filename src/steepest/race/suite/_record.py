@@ -1,7 +1,6 @@
 """The results of a suite as JSON, saved after every program."""
 
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 
 import steepest
 
+from .. import _disk
 from .._arrays import digest
 from .._fingerprint import differences
 from .._race import machine
@@ -136,10 +136,8 @@ class Record:
         Args:
             path: of the file.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(f"{path.name}.new")
-        beside.write_text(as_text(asdict(self)), "utf-8")
-        os.replace(beside, path)
+        _disk.make_folder(path.parent)
+        _disk.write(path, [as_text(asdict(self)).encode()])
 
     @classmethod
     def load(cls, path: Path) -> "Record":

@@ -1,5 +1,6 @@
 """Run the suite: arm after arm, while the programs of the next ones are compiled."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,7 +23,7 @@ Say = Callable[[str], None]
 _ROUNDS, _STEPS = 3, (2, 14)  # measurements of the time of a step
 _RESERVE = 0.08  # part of the time for these measurements
 _SPARE = 1.05  # a program may be slower than measured
-OUT_OF_TIME = "the time budget was used up"
+OUT_OF_TIME, STOPPED = "the time budget was used up", "the suite was stopped"
 
 
 def run_suite(
@@ -32,7 +33,8 @@ def run_suite(
     *,
     resume: bool = False,
     time_budget: float | None = None,
-    ahead: int = 0,
+    ahead: int | None = None,
+    stopped: Callable[[], bool] = lambda: False,
     say: Say = print,
 ) -> Record:
     """Run the suite, and save its results after every program.
@@ -44,10 +46,12 @@ def run_suite(
         resume: whether to continue with the results in the file.
         time_budget: in seconds. Arms that do not fit are skipped, and say so.
         ahead: number of arms to compile while others run; 0 to compile each in its
-            turn.
+            turn. By default 0 on a CPU.
+        stopped: whether to stop before the next program.
         say: called with a line about each program.
     """
     began = time.monotonic()
+    ahead = usual_ahead() if ahead is None else ahead
     data = data_of(size)
     record = new_record(size, data)
     if resume and path.exists():
@@ -73,7 +77,7 @@ def run_suite(
             record.arms.setdefault(arm.name, ArmRecord()).skipped = why
             say(f"{arm.name}: skipped: {why}")
     save()
-    suite = _Suite(size, data, record, end - reserve, reserve, save, say)
+    suite = _Suite(size, data, record, end - reserve, reserve, save, say, stopped)
     with compiling(size, arms, data, ahead, suite.needs) as programs:
         for arm, program in programs:
             suite.turn(arm, program)
@@ -125,6 +129,13 @@ def compiling(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def usual_ahead() -> int:
+    """The number of arms to compile while others run on an accelerator."""
+    if jax.default_backend() == "cpu":
+        return 0
+    return min(6, max((os.cpu_count() or 1) // 2, 1))
+
+
 def _installed(arm: Arm) -> bool:
     return not arm.needs or find_spec(arm.needs) is not None
 
@@ -141,7 +152,9 @@ class _Suite:
         reserve: float,
         save: Callable[[], None],
         say: Say,
+        stopped: Callable[[], bool],
     ) -> None:
+        self._stopped = stopped
         self._size, self._data, self._record = size, data, record
         self._end, self._reserve, self._save, self._say = end, reserve, save, say
         self._programs: dict[str, Members] = {}
@@ -153,7 +166,11 @@ class _Suite:
 
     @property
     def _left(self) -> float:
-        return self._end - time.monotonic()
+        return -inf if self._stopped() else self._end - time.monotonic()
+
+    @property
+    def _over(self) -> str:
+        return STOPPED if self._stopped() else OUT_OF_TIME
 
     def needs(self, members: Members) -> bool:
         """Whether an arm has something to run: not if it has finished, or too late.
@@ -176,7 +193,7 @@ class _Suite:
         record = self._record.arms.setdefault(arm.name, ArmRecord())
         why = missing(arm, self._entries)
         if not why and self._left <= 0:
-            why = OUT_OF_TIME
+            why = self._over
         if not why:
             try:
                 why = self._run(arm, program(), record)
@@ -211,7 +228,7 @@ class _Suite:
             f"needs {max(needed, 0):.0f} s"
         )
         if needed > self._left:
-            return f"{OUT_OF_TIME}: it needs {needed:.0f} s"
+            return f"{self._over}: it needs {needed:.0f} s"
         requests = stages(arm, self._size, self._entries)
         request, done = next(requests), 0
         while True:
@@ -220,7 +237,7 @@ class _Suite:
             else:
                 del record.ran[done:]
                 if _SPARE * step * request.steps > self._left:
-                    return OUT_OF_TIME
+                    return self._over
                 losses = self._ask(arm, members, record, request)
             done += 1
             try:
@@ -268,7 +285,7 @@ def calibrate(
     arms: Sequence[Arm],
     *,
     budget: float,
-    ahead: int = 0,
+    ahead: int | None = None,
     until: float = inf,
     say: Say = print,
 ) -> dict[str, tuple[float, float]]:
@@ -283,6 +300,7 @@ def calibrate(
         say: called with a line about each arm, and the plan.
     """
     began = time.monotonic()
+    ahead = usual_ahead() if ahead is None else ahead
     times: dict[str, tuple[float, float]] = {}
     total = 0.0
     with compiling(size, arms, data_of(size), ahead) as programs:

@@ -20,6 +20,8 @@ class Size:
         members: number of runs in one program.
         warm: the factor on the published learning rates: short runs of small models
             need larger ones.
+        arms: number of arms, most important first, unless they are named; `None` for
+            all.
     """
 
     layers: int
@@ -32,6 +34,7 @@ class Size:
     half: bool
     members: int = 6
     warm: float = 1.0
+    arms: int | None = None
 
     @property
     def short(self) -> int:
@@ -60,8 +63,8 @@ class Size:
         return replace(self, **{k: x for k, x in changes.items() if x is not None})
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
+        """What the numbers of a run depend on."""
+        return {name: x for name, x in asdict(self).items() if name != "arms"}
 
 
 SIZES = {
@@ -83,10 +86,11 @@ SIZES = {
         heads=4,
         places=64,
         batch=8,
-        steps=240,
+        steps=360,
         windows=512,
         half=False,
         warm=2.0,
+        arms=13,
     ),
     # For tests: everything runs, and nothing is learnt.
     "tiny": Size(
