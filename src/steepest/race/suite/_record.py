@@ -31,7 +31,7 @@ class Ran:
 
     stage: str
     steps: int
-    members: list[list[float]]  # rate, decay, seed
+    members: list[list[int | float]]  # rate, decay, seed
     rest: list[float]
     nats: list[float | None]  # `None` for a run that diverged
     curves: list[list[float | None]]
