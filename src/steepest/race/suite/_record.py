@@ -18,7 +18,7 @@ from .. import _disk
 from .._arrays import digest
 from .._fingerprint import differences
 from .._race import machine
-from ._members import Data, Member, Result
+from ._members import Data, Result
 from ._protocol import Entry, Request, Tuned
 from ._size import Size
 
@@ -61,12 +61,11 @@ class Ran:
         Args:
             request: what was asked for.
         """
-        asked = [Member(*map(float, x)) for x in request.members]
-        mine = [Member(*map(float, x)) for x in self.members]
+        asked = [list(member) for member in request.members]
         return (
             (self.stage, self.steps) == (request.stage, request.steps)
-            and len(asked) == len(mine)
-            and np.allclose(asked, mine, rtol=1e-9, atol=0)
+            and len(asked) == len(self.members)
+            and np.allclose(asked, self.members, rtol=1e-9, atol=0)
             and np.allclose(self.rest, request.rest, rtol=1e-9, atol=0)
         )
 

@@ -178,8 +178,8 @@ class _Suite:
         Args:
             members: its program.
         """
-        record = self._record.arms.get(members.arm.name)
-        known = record is not None and record.program == members.digest
+        record = self._record.arms.get(members.arm.name, ArmRecord())
+        known = record.program == members.digest
         done = known and record.tuned is not None and record.quiet
         return not done and self._left > 0
 
