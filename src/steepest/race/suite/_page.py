@@ -80,6 +80,8 @@ _LIMITS = """\
 
 - It says nothing about large models, long runs, other data or other batch sizes: orders
   of optimizers change with them.
+- The bars are meant for the full size. In a few hundred steps of small batches, the
+  averages of SOAP and Shampoo over many steps have no time to become good.
 - The bars for int8 are strict. An arm without any effect differs by more than one
   standard error of five pairs in 37% of all cases, so one of three may well fail by
   chance. Look at the size of the difference.
@@ -148,7 +150,7 @@ def _section(name: str, record: Record, table: Table) -> list[str]:
         f"![{alt}]({picture_name(name)})",
         results_table(table),
         *(["Without a result:\n\n" + "\n".join(missing)] if missing else []),
-        f"**Bars.** {counted(table)} If a bar fails, suspect the code first.",
+        f"{counted(table)} If a bar fails, suspect the code first, then chance.",
         bars_table(table),
     ]
 

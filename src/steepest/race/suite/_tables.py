@@ -24,7 +24,7 @@ def results_table(table: Table) -> str:
         "vs. adamw (nats)",
         "vs. muon (nats)",
         "steps of adamw",
-        "time per step",
+        "time per step (max)",
         "state bytes/param",
         "diverged",
     )
@@ -92,10 +92,14 @@ def _row(line: Line) -> tuple[str, ...]:
         _compared(line.adamw),
         _compared(line.muon),
         NOTHING if line.steps is None else f"{line.steps:.2f}x",
-        seconds(line.step_seconds),
+        _times(line),
         f"{line.bytes_per_param:.3g}",
         f"{line.diverged} of {line.runs}",
     )
+
+
+def _times(line: Line) -> str:
+    return f"{seconds(line.step_seconds)} ({seconds(line.slowest)})"
 
 
 def _bits(line: Line) -> str:
