@@ -363,7 +363,13 @@ def _all_times(rows: list[Row]) -> str:
 
 def kept() -> dict[str, Record]:
     """The runs in `benchmarks/results`, by file name."""
-    return {path.stem: Record.load(path) for path in sorted(RESULTS.glob("*.json"))}
+    return {path.stem: Record.load(path) for path in files()}
+
+
+def files() -> list[Path]:
+    """The files of these runs; those of the quality suite have a page of their own."""
+    paths = sorted(RESULTS.glob("*.json"))
+    return [path for path in paths if not path.stem.startswith("quality")]
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ STOREYS = {
     "problems": {"sklearn"},
     "": {"scipy"},
     "report": set(),
+    "suite": {"optax"},
     "terminal": {"cyclopts", "rich"},
 }
 FILES = sorted(SRC.rglob("*.py"))

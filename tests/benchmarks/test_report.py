@@ -9,7 +9,7 @@ from benchmarks.plan import BARS, cells, QUANTITIES
 from benchmarks.rows import Bar, Record, Row
 from benchmarks.trees import TREES
 
-KEPT = sorted(report.RESULTS.glob("*.json"))
+KEPT = report.files()
 
 
 def row(ours, theirs, unit="s", **names):

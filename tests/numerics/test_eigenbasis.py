@@ -29,6 +29,7 @@ def way(request, monkeypatch):
     """Small matrices on a CPU are factored by LAPACK, all others by Cholesky."""
     if request.param == "cholesky":
         monkeypatch.setattr(_eigenbasis, "short_programs", lambda: False)
+    return request.param
 
 
 def _rotation(seed, d=48, angle=None):
@@ -175,3 +176,33 @@ def test_stacks():
         for k in range(2):
             alone = follow(_float32(many[k]), _float32(starts[k]))
             np.testing.assert_allclose(together[k], alone, atol=2e-4)
+
+
+def test_lapack_gets_one_matrix_at_a_time(way):
+    """Several calls with batches would wait for each other forever on two cores."""
+    x = jnp.ones((2, 3, 8, 8))
+    program = jax.make_jaxpr(jax.vmap(jax.vmap(orthonormal)))(x)
+    inputs = [
+        eqn.invars[0].aval.shape
+        for eqn in _equations(program.jaxpr)
+        if eqn.primitive.name == "qr"
+    ]
+    assert inputs == ([(8, 8)] if way == "lapack" else [])
+
+
+def test_a_basis_by_lapack_has_a_derivative(way):
+    if way != "lapack":
+        pytest.skip("loops have no derivative in reverse")
+    x = _float32(np.random.RandomState(0).randn(2, 8, 8) + 4 * np.eye(8))
+    f = lambda x: jnp.sum(jnp.sin(jax.vmap(orthonormal)(x)))
+    along = _float32(np.random.RandomState(1).randn(2, 8, 8))
+    _, slope = jax.jvp(f, (x,), (along,))
+    np.testing.assert_allclose(jnp.vdot(jax.grad(f)(x), along), slope, rtol=1e-3)
+
+
+def _equations(jaxpr):
+    """Those of a program and of all programs inside it."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for x in jax.tree.leaves(list(eqn.params.values())):
+            yield from _equations(getattr(x, "jaxpr", x)) if hasattr(x, "eqns") else ()

@@ -9,10 +9,12 @@ Fukaya et al., Shifted Cholesky QR for computing the QR factorization of ill-con
 matrices, 2020, doi:10.1137/18M1218212
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float, Int
 
 from ._matmul import (
@@ -99,10 +101,7 @@ def orthonormal_rows(x: Square) -> Square:
         x: a matrix. Rows may be almost parallel, and have any length but zero.
     """
     if len(x) <= _BLOCK and short_programs():
-        q, r = jnp.linalg.qr(x.T)  # by LAPACK
-        # A slice compiles sooner than the gather of `jnp.diagonal`.
-        d = jax.lax.slice(r.reshape(r.size), (0,), (r.size,), (len(r) + 1,))
-        return (q * jnp.where(d < 0, -1, 1)[None, :]).T
+        return _rows_by_lapack(x)
     eps = float(jnp.finfo(x.dtype).eps)
     # The last line squares an error of `enough`: to below 0.0001 in float32.
     shift, enough = 100 * eps, eps**0.25 / 2
@@ -129,6 +128,41 @@ def orthonormal_rows(x: Square) -> Square:
     rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start).x)
     error = _eye(x) - rounded_gram(rows)
     return _normalized(rows.matrix + times_rounded(error / 2, rows))
+
+
+def _rows_of_qr(x: Square) -> Square:
+    """The same by LAPACK."""
+    q, r = jnp.linalg.qr(x.T)
+    # A slice compiles sooner than the gather of `jnp.diagonal`.
+    d = jax.lax.slice(r.reshape(r.size), (0,), (r.size,), (len(r) + 1,))
+    return (q * jnp.where(d < 0, -1, 1)[None, :]).T
+
+
+@jax.custom_jvp
+def _rows_by_lapack(x: Square) -> Square:
+    """The same by LAPACK, one matrix after the other under `vmap`.
+
+    A LAPACK call of JAX shares out a batch to the threads of XLA's pool, and waits for
+    them inside a thread of that pool. If there are as many calls at once as threads,
+    all wait forever: two stacks of different shapes are enough on two cores (JAX
+    0.10.2).
+    """
+    return _one_by_one(x)
+
+
+@_rows_by_lapack.defjvp
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return jax.jvp(_rows_of_qr, primals, tangents)  # `custom_vmap` has no transpose
+
+
+@custom_vmap
+def _one_by_one(x: Square) -> Square:
+    return _rows_of_qr(x)
+
+
+@_one_by_one.def_vmap
+def _(size: int, batched: Sequence[bool], x: Array) -> tuple[Array, bool]:
+    return jax.lax.map(_one_by_one, x), True
 
 
 # Below this side, the library's triangular solve is faster than products of blocks.

@@ -94,7 +94,7 @@ class Model:
             run: the run so far.
             data: the problem's.
         """
-        params, state = _evaluated(run), run.model_state
+        params, state = evaluated(run), run.model_state
         value = metric_of(self.problem, params, state, data)
         if value is None:
             batch, key = (
@@ -124,8 +124,12 @@ def _number(x: ArrayLike) -> Array:
     return jnp.asarray(x).astype(jnp.result_type(float))
 
 
-def _evaluated(run: Run) -> Params:
-    """The params to evaluate: slow for lookahead, averaged for schedule-free."""
+def evaluated(run: Run) -> Params:
+    """The params to evaluate: slow for lookahead, averaged for schedule-free.
+
+    Args:
+        run: the run so far.
+    """
     params, state, _ = run
     if isinstance(params, steepest.LookaheadParams):
         return params.slow

@@ -60,6 +60,8 @@ def race(
     resume: bool | None = None,
     json: File = None,
     log: Log = None,
+    suite: bool | None = None,
+    small: bool | None = None,
 ) -> int:
     """Train one model with several optimizers, each at several learning rates.
 
@@ -89,8 +91,10 @@ def race(
         resume: continue the race in `--out`, or the latest race in `races`.
         json: file for all numbers. `-` is stdout; the table then goes to stderr.
         log: also write all runs to this logger at the end.
+        suite: with the problem `bytes`: tune all optimizers with the same budget, and
+            compare them with AdamW and Muon. Minutes on a GPU.
+        small: the suite for two cores of a CPU.
     """
-    from ._run import run
 
     options = {
         "problem": problem,
@@ -110,7 +114,14 @@ def race(
         "log": log,
     }
     from_file = {} if config is None else read(config)
-    return run(**from_file | {key: x for key, x in options.items() if x is not None})
+    chosen = from_file | {key: x for key, x in options.items() if x is not None}
+    if suite or small:
+        from ._suite import suite as run_suite
+
+        return run_suite(**chosen, small=bool(small))
+    from ._run import run
+
+    return run(**chosen)
 
 
 _OTHERS = find_lr, describe, plot_schedule, optimizers, problems

@@ -1,0 +1,78 @@
+"""The quality suite without the command line: `python -m benchmarks.quality run`.
+
+It needs only JAX, NumPy and jaxtyping; Optax takes part if it is installed.
+
+    python -m benchmarks.quality calibrate --size full
+    python -m benchmarks.quality run --size full --json FILE --time-budget 570
+    python -m benchmarks.quality run --size full --json FILE --time-budget 570 --resume
+    python -m benchmarks.quality page        # docs/quality.md, from the saved results
+"""
+
+import argparse
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from steepest.race.suite import arms_named, calibrate, Record, run_suite, SIZES
+
+DOCS = Path(__file__).parent.parent / "docs"
+# The size of each file in `benchmarks/results`, in the order of the page.
+RESULTS = Path(__file__).parent / "results"
+FILES = {"full": RESULTS / "quality.json", "small": RESULTS / "quality-small.json"}
+_BEGAN = time.monotonic()
+
+
+def _say(line: str) -> None:
+    print(f"[{time.monotonic() - _BEGAN:6.1f}] {line}", file=sys.stderr, flush=True)
+
+
+def written() -> dict[str, str]:
+    """The page and its pictures, by file name, from the saved results."""
+    from steepest.race.suite import page, pictures  # needs SciPy
+
+    records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
+    return {"quality.md": page(records), **pictures(records)}
+
+
+def main() -> None:
+    """Run the suite, or time its parts."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality")
+    parser.add_argument("what", choices=["run", "calibrate", "page"])
+    parser.add_argument("--size", choices=[*SIZES], default="full")
+    for name in ("layers", "width", "heads", "places", "batch", "steps", "windows"):
+        parser.add_argument(f"--{name}", type=int, help="instead of the size's")
+    parser.add_argument("--optimizers", metavar="A,B", help="only these, and AdamW")
+    parser.add_argument("--without", metavar="A,B", default="", help="not these")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
+    parser.add_argument("--resume", action="store_true", help="continue the file")
+    parser.add_argument("--time-budget", type=float, metavar="SECONDS")
+    parser.add_argument(
+        "--ahead", type=int, metavar="N", help="arms to compile while others run"
+    )
+    args = parser.parse_args()
+    names = ("layers", "width", "heads", "places", "batch", "steps", "windows")
+    size = SIZES[args.size].but(**{name: getattr(args, name) for name in names})
+    listed = lambda text: [x.strip() for x in text.split(",") if x.strip()]
+    chosen = listed(args.optimizers) if args.optimizers else None
+    arms = arms_named(chosen, size.arms)
+    arms = tuple(arm for arm in arms if arm.name not in listed(args.without))
+    if args.what == "page":
+        for name, text in written().items():
+            (DOCS / name).write_text(text, "utf-8")
+        return
+    if args.what == "calibrate":
+        until = args.time_budget or float("inf")
+        calibrate(size, arms, budget=1080, ahead=args.ahead, until=until, say=_say)
+        return
+    if args.json is None:
+        parser.error("run needs --json FILE")
+    run = partial(run_suite, size, arms, args.json, resume=args.resume, say=_say)
+    run(time_budget=args.time_budget, ahead=args.ahead)
+    sys.stderr.flush()
+    os._exit(0)  # do not wait for programs that are still being compiled
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""What is compared: one row for each optimizer, in order of importance.
+
+The numbers are those of the papers, except for `b2` of Adam and its relatives, which is
+0.95: with 0.999 they lose on runs of a thousand steps.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from jaxtyping import Array
+
+import steepest
+from steepest import contrib
+from steepest.core import AnyTransformation, Schedule
+
+from ._transformer import NORM, STACKED
+
+ADAMW, MUON = "adamw", "muon"  # every arm is compared with these
+_B2 = 0.95
+_DECAYS = 0.03, 0.1, 0.3
+_matrices = steepest.not_matching(NORM)  # which leaves decay
+
+
+class Numbers(NamedTuple):
+    """The hyperparameters of one run: arrays, or schedules of arrays."""
+
+    rate: Schedule
+    decay: Array
+    rest_rate: Schedule  # of AdamW for the leaves that are not matrices
+    rest_decay: Array
+    heads: int
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One optimizer of the suite.
+
+    Attributes:
+        name: in tables.
+        make: makes the transformation.
+        rate: the published learning rate, which the grid lies around.
+        decays: the values of weight decay to try, in the method's own unit.
+        rest: whether AdamW updates the leaves that are not matrices, at the numbers
+            that were tuned for AdamW alone.
+        twin: the arm whose tuned numbers it uses, without tuning of its own.
+        flat: whether the learning rate stays flat after the warm-up, because the method
+            averages instead.
+        needs: a module that it needs besides JAX.
+        note: what a reader of the table should know.
+    """
+
+    name: str
+    make: Callable[[Numbers], AnyTransformation]
+    rate: float = 2e-3
+    decays: tuple[float, ...] = _DECAYS
+    rest: bool = False
+    twin: str | None = None
+    flat: bool = False
+    needs: str = ""
+    note: str = ""
+
+
+def _rest(n: Numbers) -> dict[str, Any]:
+    """The options that all optimizers of matrices share."""
+    return {
+        "weight_decay": n.decay,
+        "weight_decay_mask": _matrices,
+        "stacked": STACKED,
+        "adam_learning_rate": n.rest_rate,
+        "adam_weight_decay": n.rest_decay,
+        "adam_b1": 0.9,
+        "adam_b2": _B2,
+    }
+
+
+def _adamw(n: Numbers, **options: Any) -> AnyTransformation:
+    numbers = {"b2": _B2, "weight_decay": n.decay, "mask": _matrices}
+    return steepest.adamw(n.rate, **numbers, **options)
+
+
+def _optax_adamw(n: Numbers) -> AnyTransformation:
+    import optax
+
+    return optax.adamw(n.rate, b2=_B2, weight_decay=n.decay, mask=_matrices)
+
+
+def _lion(n: Numbers, **options: Any) -> AnyTransformation:
+    return steepest.lion(n.rate, weight_decay=n.decay, mask=_matrices, **options)
+
+
+def _muon(n: Numbers, **options: Any) -> AnyTransformation:
+    return steepest.muon(n.rate, **_rest(n), **options)
+
+
+def _soap(n: Numbers, frequency: int) -> AnyTransformation:
+    return steepest.soap(n.rate, frequency=frequency, **_rest(n))
+
+
+def _muon_h(n: Numbers) -> AnyTransformation:
+    return steepest.muon_h(
+        n.rate,
+        n.rest_rate,
+        stacked=STACKED,
+        adam_b2=_B2,
+        adam_weight_decay=n.rest_decay,
+    )
+
+
+def _adam_h(n: Numbers) -> AnyTransformation:
+    return steepest.adam_h(
+        n.rate, n.rest_rate, b2=_B2, stacked=STACKED, adam_weight_decay=n.rest_decay
+    )
+
+
+def _adafactor(n: Numbers) -> AnyTransformation:
+    return steepest.adafactor(
+        n.rate, weight_decay_rate=n.decay, weight_decay_mask=_matrices
+    )
+
+
+def _adam_mini(n: Numbers) -> AnyTransformation:
+    return steepest.adam_mini(
+        n.rate,
+        b2=_B2,
+        weight_decay=n.decay,
+        weight_decay_mask=_matrices,
+        stacked=STACKED,
+        routes={"query|key": f"in out/{n.heads}"},
+    )
+
+
+def _decayed(n: Numbers, tx: AnyTransformation) -> AnyTransformation:
+    return steepest.chain(
+        tx,
+        steepest.add_decayed_weights(n.decay, _matrices),
+        steepest.scale_by_learning_rate(n.rate),
+    )
+
+
+def _cautious(n: Numbers) -> AnyTransformation:
+    return _decayed(n, steepest.cautious(steepest.scale_by_adam(b2=_B2), descent=False))
+
+
+def _mars(n: Numbers) -> AnyTransformation:
+    return _decayed(n, steepest.mars(steepest.scale_by_adam(0.95, 0.99)))
+
+
+ARMS = (
+    Arm(ADAMW, _adamw),
+    Arm(MUON, _muon, 4e-3, rest=True),
+    Arm("optax adamw", _optax_adamw, twin=ADAMW, needs="optax"),
+    Arm("soap", lambda n: _soap(n, 10), 3e-3, rest=True, note="every 10th step"),
+    Arm(
+        "normuon",
+        lambda n: steepest.normuon(n.rate, **_rest(n)),
+        4e-3,
+        rest=True,
+    ),
+    Arm("adamw int8", lambda n: _adamw(n, memory_dtype="int8"), twin=ADAMW),
+    Arm("muon int8", lambda n: _muon(n, memory_dtype="int8"), rest=True, twin=MUON),
+    Arm("muon_h", _muon_h, 1.5e-2, (0.0,), rest=True, note="no weight decay"),
+    Arm(
+        "soap_muon",
+        lambda n: steepest.soap_muon(n.rate, **_rest(n)),
+        4e-3,
+        rest=True,
+    ),
+    Arm("lion", _lion, 4e-4, (0.3, 1.0, 3.0)),
+    Arm("lion int8", lambda n: _lion(n, memory_dtype="int8"), twin="lion"),
+    Arm(
+        "shampoo",
+        lambda n: steepest.shampoo(n.rate, **_rest(n)),
+        3e-3,
+        rest=True,
+        note="step length of Adam",
+    ),
+    Arm("psgd", lambda n: steepest.psgd(n.rate, **_rest(n)), 3e-3, rest=True),
+    Arm("soap every step", lambda n: _soap(n, 1), 3e-3, rest=True),
+    Arm("adam_h", _adam_h, 1e-2, (0.0,), rest=True, note="no weight decay"),
+    Arm("cautious adamw", _cautious),
+    Arm("mars adamw", _mars, 3e-3),
+    Arm(
+        "schedule-free adamw",
+        lambda n: contrib.schedule_free_adamw(n.rate, b2=_B2, weight_decay=n.decay),
+        5e-3,
+        (0.0, 0.03, 0.1),
+        flat=True,
+        note="averages instead of decaying the learning rate; all leaves decay",
+    ),
+    Arm("adam_mini", _adam_mini),
+    Arm(
+        "adafactor",
+        _adafactor,
+        1e-2,
+        (3e-5, 1e-4, 3e-4),
+        note="decay is not multiplied by the learning rate",
+    ),
+)
+
+
+def arms_named(names: Sequence[str] | None, most: int | None = None) -> tuple[Arm, ...]:
+    """The rows with these names and those they depend on, in the order of the table.
+
+    Args:
+        names: of arms; `None` for all.
+        most: without names, the number of arms; `None` for all.
+    """
+    known = {arm.name: arm for arm in ARMS}
+    if names is None:
+        return ARMS[:most]
+    wrong = [name for name in names if name not in known]
+    if wrong:
+        raise ValueError(
+            f"suite: there is no arm {wrong[0]!r}. Expected some of: "
+            f"{', '.join(known)}."
+        )
+    chosen = set(names)
+    for arm in reversed(ARMS):
+        if arm.name in chosen:
+            chosen |= {arm.twin} if arm.twin else set()
+            chosen |= {ADAMW} if arm.rest else set()
+    return tuple(arm for arm in ARMS if arm.name in chosen)

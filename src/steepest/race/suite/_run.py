@@ -1,0 +1,330 @@
+"""Run the suite: arm after arm, while the programs of the next ones are compiled."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from importlib.util import find_spec
+from math import inf
+from pathlib import Path
+from statistics import median
+
+import jax
+
+from ._arms import Arm
+from ._members import Data, data_of, Members, state_bytes
+from ._protocol import Entry, missing, Request, stages, work
+from ._record import ArmRecord, check_same, new_record, Ran, Record
+from ._size import Size
+
+Say = Callable[[str], None]
+_ROUNDS, _STEPS = 3, (2, 14)  # measurements of the time of a step
+_RESERVE = 0.08  # part of the time for these measurements
+_SPARE = 1.05  # a program may be slower than measured
+OUT_OF_TIME, STOPPED = "the time budget was used up", "the suite was stopped"
+
+
+def run_suite(
+    size: Size,
+    arms: Sequence[Arm],
+    path: Path,
+    *,
+    resume: bool = False,
+    time_budget: float | None = None,
+    ahead: int | None = None,
+    stopped: Callable[[], bool] = lambda: False,
+    say: Say = print,
+) -> Record:
+    """Run the suite, and save its results after every program.
+
+    Args:
+        size: of the model and of the runs.
+        arms: what to compare, in this order.
+        path: of the file for the results.
+        resume: whether to continue with the results in the file.
+        time_budget: in seconds. Arms that do not fit are skipped, and say so.
+        ahead: number of arms to compile while others run; 0 to compile each in its
+            turn. By default 0 on a CPU.
+        stopped: whether to stop before the next program.
+        say: called with a line about each program.
+    """
+    began = time.monotonic()
+    ahead = usual_ahead() if ahead is None else ahead
+    data = data_of(size)
+    record = new_record(size, data)
+    if resume and path.exists():
+        before = Record.load(path)
+        check_same(path, before.fingerprint, record.fingerprint)
+        record = before
+    elif path.exists():
+        raise FileExistsError(
+            f"suite: {path} exists. Continue it with `--resume`, or use another file."
+        )
+    spent = record.seconds
+    record.train_bytes, record.held_out_bytes = len(data["train"]), data["test"].size
+    end = inf if time_budget is None else began + time_budget
+    reserve = 0.0 if time_budget is None else _RESERVE * time_budget
+
+    def save() -> None:
+        record.seconds = round(spent + time.monotonic() - began, 1)
+        record.save(path)
+
+    for arm in arms:
+        if not _installed(arm):
+            why = f"{arm.needs} is not installed"
+            record.arms.setdefault(arm.name, ArmRecord()).skipped = why
+            say(f"{arm.name}: skipped: {why}")
+    save()
+    suite = _Suite(size, data, record, end - reserve, reserve, save, say, stopped)
+    with compiling(size, arms, data, ahead, suite.needs) as programs:
+        for arm, program in programs:
+            suite.turn(arm, program)
+    suite.measure_steps()
+    return record
+
+
+Program = Callable[[], Members]
+
+
+@contextmanager
+def compiling(
+    size: Size,
+    arms: Sequence[Arm],
+    data: Data,
+    ahead: int,
+    needs: Callable[[Members], bool] = lambda members: True,
+) -> Iterator[Iterator[tuple[Arm, Program]]]:
+    """Compile the programs of the next arms in threads.
+
+    Args:
+        size: of the suite.
+        arms: in the order of their turns.
+        data: the text.
+        ahead: number of threads, and of arms; 0 to compile in this thread.
+        needs: whether a program is needed; if not, it is only traced.
+    """
+    pool = ThreadPoolExecutor(max(ahead, 1))
+    futures: dict[str, Future[Members]] = {}
+    able = [arm for arm in arms if _installed(arm)]
+
+    def made(arm: Arm) -> Members:
+        members = Members(arm, size, data)
+        return members.compile() if needs(members) else members
+
+    def pairs() -> Iterator[tuple[Arm, Program]]:
+        for k, arm in enumerate(able):
+            for each in able[k : k + 1 + ahead] if ahead else ():
+                if each.name not in futures:
+                    futures[each.name] = pool.submit(made, each)
+            if ahead:
+                yield arm, futures[arm.name].result
+            else:
+                yield arm, partial(made, arm)
+
+    try:
+        yield pairs()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def usual_ahead() -> int:
+    """The number of arms to compile while others run on an accelerator."""
+    if jax.default_backend() == "cpu":
+        return 0
+    return min(6, max((os.cpu_count() or 1) // 2, 1))
+
+
+def _installed(arm: Arm) -> bool:
+    return not arm.needs or find_spec(arm.needs) is not None
+
+
+class _Suite:
+    """The state of a suite that runs."""
+
+    def __init__(
+        self,
+        size: Size,
+        data: Data,
+        record: Record,
+        end: float,
+        reserve: float,
+        save: Callable[[], None],
+        say: Say,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._stopped = stopped
+        self._size, self._data, self._record = size, data, record
+        self._end, self._reserve, self._save, self._say = end, reserve, save, say
+        self._programs: dict[str, Members] = {}
+
+    @property
+    def _entries(self) -> dict[str, Entry]:
+        arms = self._record.arms.items()
+        return {name: arm.tuned for name, arm in arms if arm.tuned is not None}
+
+    @property
+    def _left(self) -> float:
+        return -inf if self._stopped() else self._end - time.monotonic()
+
+    @property
+    def _over(self) -> str:
+        return STOPPED if self._stopped() else OUT_OF_TIME
+
+    def needs(self, members: Members) -> bool:
+        """Whether an arm has something to run: not if it has finished, or too late.
+
+        Args:
+            members: its program.
+        """
+        record = self._record.arms.get(members.arm.name, ArmRecord())
+        known = record.program == members.digest
+        done = known and record.tuned is not None and record.quiet
+        return not done and self._left > 0
+
+    def turn(self, arm: Arm, program: Program) -> None:
+        """Run one arm, or note why it did not run.
+
+        Args:
+            arm: the optimizer.
+            program: compiles its program, or waits for it.
+        """
+        record = self._record.arms.setdefault(arm.name, ArmRecord())
+        why = missing(arm, self._entries)
+        if not why and self._left <= 0:
+            why = self._over
+        if not why:
+            try:
+                why = self._run(arm, program(), record)
+            except (jax.errors.JaxRuntimeError, ValueError, TypeError) as error:
+                # The other arms can still run.
+                why = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        if why:
+            record.skipped = why
+            self._say(f"{arm.name}: skipped: {why}")
+        self._save()
+
+    def _run(self, arm: Arm, members: Members, record: ArmRecord) -> str:
+        """Run the stages. Returns why they stopped early, or an empty string."""
+        if record.program not in ("", members.digest):
+            self._say(f"{arm.name}: its code changed, so it begins again")
+            record = self._record.arms[arm.name] = ArmRecord()
+        record.program = members.digest
+        record.state_bytes, self._record.params = state_bytes(arm, self._size)
+        if record.tuned is not None and record.quiet:
+            self._say(f"{arm.name}: finished before")
+            return ""
+        self._programs[arm.name] = members.compile()
+        members.step_seconds(1, 2)  # the first call is slow
+        step = members.step_seconds(4, 12)
+        step = step or members.step_seconds(4, 24)
+        needed = _SPARE * step * work(arm, self._size)
+        needed -= sum(ran.seconds for ran in record.ran)
+        record.compile_seconds = round(members.compile_seconds, 2)
+        self._say(
+            f"{arm.name}: compiled in {members.compile_seconds:.1f} s, "
+            f"{1e3 * step:.1f} ms per step of {self._size.members} runs, "
+            f"needs {max(needed, 0):.0f} s"
+        )
+        if needed > self._left:
+            return f"{self._over}: it needs {needed:.0f} s"
+        requests = stages(arm, self._size, self._entries)
+        request, done = next(requests), 0
+        while True:
+            if done < len(record.ran) and record.ran[done].answers(request):
+                losses = record.ran[done].losses
+            else:
+                del record.ran[done:]
+                if _SPARE * step * request.steps > self._left:
+                    return self._over
+                losses = self._ask(arm, members, record, request)
+            done += 1
+            try:
+                request = requests.send(losses)
+            except StopIteration as stop:
+                record.finish(stop.value)
+                tuned, void = stop.value.tuned, stop.value.void
+                self._say(f"{arm.name}: {f'void: {void}' if void else tuned}")
+                return ""
+
+    def _ask(
+        self, arm: Arm, members: Members, record: ArmRecord, request: Request
+    ) -> list[float]:
+        """Run one program, and save how it ended."""
+        result = members(request.members, request.rest, request.steps)
+        record.ran.append(Ran.of(request, result))
+        self._save()
+        ends = " ".join(f"{x:.4f}" for x in result.nats)
+        self._say(
+            f"{arm.name}: {request.stage}, {request.steps} steps, "
+            f"{result.seconds:.1f} s: {ends}"
+        )
+        return record.ran[-1].losses
+
+    def measure_steps(self) -> None:
+        """Time the steps of all arms, when nothing is compiled any more."""
+        for name, members in self._programs.items():
+            record = self._record.arms[name]
+            if record.tuned is None:
+                continue
+            began = time.monotonic()
+            times = [members.step_seconds(*_STEPS)]
+            needed = (_ROUNDS - 1) * (time.monotonic() - began)
+            if needed > self._left + self._reserve:
+                continue
+            times += [members.step_seconds(*_STEPS) for _ in range(_ROUNDS - 1)]
+            record.step_seconds = [round(x, 7) for x in times]
+            record.quiet = True
+            self._say(f"{name}: {1e3 * median(times):.2f} ms per step")
+            self._save()
+
+
+def calibrate(
+    size: Size,
+    arms: Sequence[Arm],
+    *,
+    budget: float,
+    ahead: int | None = None,
+    until: float = inf,
+    say: Say = print,
+) -> dict[str, tuple[float, float]]:
+    """Compile and time every arm. Returns the seconds to compile, and of a step.
+
+    Args:
+        size: of the suite.
+        arms: what to time.
+        budget: the seconds for which to suggest a number of steps.
+        ahead: number of arms to compile at the same time.
+        until: seconds after which to stop.
+        say: called with a line about each arm, and the plan.
+    """
+    began = time.monotonic()
+    ahead = usual_ahead() if ahead is None else ahead
+    times: dict[str, tuple[float, float]] = {}
+    total = 0.0
+    with compiling(size, arms, data_of(size), ahead) as programs:
+        for arm, program in programs:
+            if time.monotonic() - began > until:
+                say(f"{arm.name}: not timed, {until:.0f} s are over")
+                continue
+            try:
+                members = program()
+                members.step_seconds(1, 2)
+                step = members.step_seconds(2, 22)
+            except (jax.errors.JaxRuntimeError, ValueError, TypeError) as error:
+                say(f"{arm.name}: {type(error).__name__}: {str(error)[:300]}")
+                continue
+            times[arm.name] = members.compile_seconds, step
+            total += step * work(arm, size)
+            say(
+                f"{arm.name:20} compile {members.compile_seconds:6.1f} s   step "
+                f"{1e3 * step:8.2f} ms   arm {step * work(arm, size):6.1f} s   "
+                f"so far {total:6.0f} s"
+            )
+    say(
+        f"{size.flops:.2g} FLOPs in a run; all arms need {total:.0f} s at {size.steps} "
+        f"steps; {budget:.0f} s are enough for "
+        f"{int(size.steps * budget / total / 1.1) if total else 0} steps"
+    )
+    return times

@@ -1,0 +1,128 @@
+"""The model: a byte-level transformer whose layers are stacked.
+
+All layers of a kind are one array, so that an optimizer has few leaves.
+"""
+
+from functools import partial
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, UInt8
+
+from steepest import losses
+
+from ._size import Size
+
+Params = dict[str, dict[str, Array]]
+
+NORM = "norm"  # in the names of all leaves that do not decay
+STACKED = "^layers/"  # a pattern for leaves whose first axis indexes layers
+_ROWS = 64  # windows of validation text at a time
+
+
+def init(size: Size, key: Key[Array, ""]) -> Params:
+    """Random params. No matrix is zero: hyperball optimizers keep their norms.
+
+    Args:
+        size: of the model.
+        key: random key.
+    """
+    n, d = size.layers, size.width
+    into = d**-0.5
+    out = into / (2 * n) ** 0.5  # keeps the sum of the layers small
+    shapes = {
+        "embed": {"bytes": (0.5, 256, d), "places": (0.5, size.places, d)},
+        "layers": {
+            "query": (into, n, d, d),
+            "key": (into, n, d, d),
+            "value": (into, n, d, d),
+            "mix": (out, n, d, d),
+            "widen": (into, n, d, 4 * d),
+            "narrow": (out / 2, n, 4 * d, d),
+        },
+        "head": {"kernel": (0.02, d, 256)},
+    }
+    is_shape = lambda x: isinstance(x, tuple)
+    known, treedef = jax.tree.flatten(shapes, is_leaf=is_shape)
+    # One draw for all leaves: the program of a draw is long.
+    ends = list(accumulate(prod(shape) for _, *shape in known))
+    parts = jnp.split(jax.random.normal(key, (ends[-1],), jnp.float32), ends[:-1])
+    leaves = [
+        scale * x.reshape(shape)
+        for x, (scale, *shape) in zip(parts, known, strict=True)
+    ]
+    params = treedef.unflatten(leaves)
+    ones = partial(jnp.ones, dtype=jnp.float32)
+    params["layers"] |= {"attend_norm": ones((n, d)), "think_norm": ones((n, d))}
+    params["head"] |= {"norm": ones(d)}
+    return params
+
+
+def nats(
+    size: Size, params: Params, text: UInt8[Array, "windows places"]
+) -> Float[Array, ""]:
+    """The mean cross-entropy of a byte, given those before it in its window.
+
+    Args:
+        size: of the model.
+        params: of the model.
+        text: windows, with one extra byte for the last target.
+    """
+    inputs, targets = text[:, :-1].astype(jnp.int32), text[:, 1:].astype(jnp.int32)
+    scores = _scores(size, params, inputs).astype(jnp.float32)
+    return jnp.mean(losses.softmax_cross_entropy_with_integer_labels(scores, targets))
+
+
+def held_out_nats(
+    size: Size, params: Params, text: UInt8[Array, "windows places"]
+) -> Float[Array, ""]:
+    """The same for many windows, a few at a time.
+
+    Args:
+        size: of the model.
+        params: of the model.
+        text: windows of equal weight.
+    """
+    many = len(text)
+    rows = next(n for n in range(min(_ROWS, many), 0, -1) if many % n == 0)
+    parts = text.reshape(many // rows, rows, -1)
+    return jnp.mean(jax.lax.map(lambda part: nats(size, params, part), parts))
+
+
+def _scores(
+    size: Size, params: Params, inputs: Int[Array, "windows places"]
+) -> Float[Array, "windows places 256"]:
+    embed, layers, head = params["embed"], params["layers"], params["head"]
+    dtype = jnp.bfloat16 if size.half else jnp.float32
+    product = lambda x, w: x.astype(dtype) @ w.astype(dtype)
+    x = embed["bytes"][inputs] + embed["places"][None]
+    for k in range(size.layers):
+        p = {name: leaf[k] for name, leaf in layers.items()}
+        x = x + _attend(size, product, p, _normal(x, p["attend_norm"]))
+        wide = jax.nn.relu(product(_normal(x, p["think_norm"]), p["widen"]))
+        x = x + product(wide, p["narrow"]).astype(x.dtype)
+    return product(_normal(x, head["norm"]), head["kernel"])
+
+
+def _attend(size: Size, product: Any, p: dict[str, Array], x: Array) -> Array:
+    """Causal self-attention."""
+    w, n, d = x.shape
+
+    def several(name: str) -> Float[Array, "windows heads places width"]:
+        return jnp.swapaxes(product(x, p[name]).reshape(w, n, size.heads, -1), 1, 2)
+
+    queries, keys, values = map(several, ("query", "key", "value"))
+    scores = queries @ jnp.swapaxes(keys, 2, 3)
+    scores = scores.astype(jnp.float32) * (d // size.heads) ** -0.5
+    seen = jnp.tril(jnp.ones((n, n), bool))[None, None]
+    share = jax.nn.softmax(jnp.where(seen, scores, -1e9), axis=-1)
+    mixed = jnp.swapaxes(share.astype(values.dtype) @ values, 1, 2).reshape(w, n, d)
+    return product(mixed, p["mix"]).astype(x.dtype)
+
+
+def _normal(x: Array, scale: Float[Array, " width"]) -> Array:
+    length = jnp.mean(x**2, axis=-1, keepdims=True)
+    return x * jax.lax.rsqrt(length + 1e-6) * scale[None, None, :]

@@ -1,0 +1,121 @@
+"""The stages of the suite: equal budgets, edges, voids, and seeds used once."""
+
+from math import inf, log2
+
+import pytest
+
+from steepest.race.suite import ARMS, arms_named, SIZES
+from steepest.race.suite._protocol import (
+    Entry,
+    EXTENSIONS,
+    missing,
+    SEEDS,
+    STAGE_1,
+    STAGE_2,
+    stages,
+    Tuned,
+    work,
+)
+
+from .suites import ARM, driven
+
+SIZE = SIZES["full"]
+TUNED = {"adamw": Entry(Tuned(3e-3, 0.1)), "muon": Entry(Tuned(5e-3, 0.3))}
+
+
+def bowl(best, decay=0.1):
+    """A loss with its least value at one learning rate and one decay."""
+
+    def loss(rate, some, seed):
+        return 1 + abs(log2(rate / best)) + abs(some - decay) + 1e-3 * seed % 7
+
+    return loss
+
+
+def test_the_best_numbers_win():
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3))
+    assert entry == Entry(Tuned(pytest.approx(4e-3), 0.1))
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3 * 2**0.5, 0.3))
+    assert entry.tuned == (pytest.approx(4e-3 * 2**0.5), 0.3)
+    assert entry.decay_at_edge and not entry.void
+
+
+def test_all_tuned_arms_have_the_same_budget():
+    """Those without weight decay get less; AdamW runs at two more lengths."""
+    budgets = {}
+    for arm in ARMS:
+        if arm.twin is None:
+            loss = bowl(arm.rate, arm.decays[0])
+            _, requests = driven(stages(arm, SIZE, TUNED), loss)
+            tuning = [x for x in requests if x.stage in ("short", "full", "final")]
+            runs = [(x.steps, len(x.members)) for x in tuning]
+            budgets[arm.name] = sum(steps * many for steps, many in runs)
+            assert sum(x.steps for x in requests) == work(arm, SIZE), arm.name
+            assert all(len(x.members) <= SIZE.members for x in requests)
+    most = max(budgets.values())
+    less = {name for name, budget in budgets.items() if budget < most}
+    assert less == {"muon_h", "adam_h"}
+
+
+def test_no_seed_is_used_in_two_stages():
+    _, requests = driven(stages(ARM["muon"], SIZE, TUNED), bowl(4e-3))
+    seeds = {}
+    for request in requests:
+        found = {member.seed for member in request.members}
+        seeds.setdefault(request.stage, set()).update(found)
+    assert seeds == {"short": {*STAGE_1}, "full": {*STAGE_2}, "final": {*SEEDS}}
+    assert not {*STAGE_1} & {*STAGE_2} and not {*STAGE_1, *STAGE_2} & {*SEEDS}
+
+
+@pytest.mark.parametrize("best", [2e-3 / 2**4, 2e-3 * 2**6])
+def test_the_grid_is_extended_at_both_edges(best):
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), bowl(best))
+    assert not entry.void and entry.extensions > 0
+    assert entry.tuned.rate == pytest.approx(best, rel=0.5)
+    rates = {x.rate for r in requests if r.stage == "short" for x in r.members}
+    assert min(rates) < best < max(rates)
+
+
+@pytest.mark.parametrize("way, side", [(1, "lowest"), (-1, "highest")])
+def test_a_best_rate_that_stays_at_the_edge_is_void(way, side):
+    loss = lambda rate, decay, seed: 2 + way * log2(rate) / 100
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    assert entry.tuned is None and side in entry.void
+    assert entry.extensions == EXTENSIONS
+    assert {x.stage for x in requests} == {"short"}
+
+
+def test_divergence_is_void_only_if_nothing_else_is_left():
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), lambda *_: inf)
+    assert entry.tuned is None and "diverged" in entry.void
+    loss = lambda rate, *rest: inf if rate > 5e-3 else bowl(4e-3)(rate, *rest)
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    assert entry.tuned.rate == pytest.approx(4e-3)
+
+
+def test_twins_and_matrices_use_numbers_of_others():
+    _, requests = driven(stages(ARM["muon int8"], SIZE, TUNED), bowl(1.0))
+    (final,) = requests
+    assert final.rest == TUNED["adamw"].tuned
+    assert {x[:2] for x in final.members} == {TUNED["muon"].tuned}
+    assert [x.seed for x in final.members] == [*SEEDS, SEEDS[0]]
+    _, requests = driven(stages(ARM["muon"], SIZE, TUNED), bowl(4e-3))
+    assert {x.rest for x in requests} == {TUNED["adamw"].tuned}
+    _, requests = driven(stages(ARM["lion"], SIZE, TUNED), bowl(4e-4))
+    assert {x.rest for x in requests} == {(0.0, 0.0)}
+
+
+def test_an_arm_says_what_it_depends_on():
+    void = {"adamw": Entry(None, "the best learning rate is the lowest one tried")}
+    assert not missing(ARM["lion"], {}) and not missing(ARM["soap"], TUNED)
+    assert "adamw" in missing(ARM["soap"], void)
+    assert "lion" in missing(ARM["lion int8"], TUNED)
+
+
+def test_arms_bring_those_they_depend_on():
+    names = lambda *some: [arm.name for arm in arms_named(some)]
+    assert names("muon int8") == ["adamw", "muon", "muon int8"]
+    assert names("lion") == ["lion"]
+    assert [arm.name for arm in arms_named(None, 2)] == ["adamw", "muon"]
+    with pytest.raises(ValueError, match=r"suite: there is no arm 'adam'\. Expected"):
+        arms_named(["adam"])
