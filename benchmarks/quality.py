@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument(
         "--ahead", type=int, metavar="N", help="arms to compile while others run"
     )
+    parser.add_argument("--note", default="", help="a sentence for the page")
     args = parser.parse_args()
     names = ("layers", "width", "heads", "places", "batch", "steps", "windows")
     size = SIZES[args.size].but(**{name: getattr(args, name) for name in names})
@@ -69,7 +70,7 @@ def main() -> None:
     if args.json is None:
         parser.error("run needs --json FILE")
     run = partial(run_suite, size, arms, args.json, resume=args.resume, say=_say)
-    run(time_budget=args.time_budget, ahead=args.ahead)
+    run(time_budget=args.time_budget, ahead=args.ahead, note=args.note)
     sys.stderr.flush()
     os._exit(0)  # do not wait for programs that are still being compiled
 

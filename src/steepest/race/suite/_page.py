@@ -50,7 +50,8 @@ _PROTOCOL = f"""\
   {RATES} learning rates, each twice the last, around the published one, times three
   values of weight decay in the method's own unit (hyperball methods have none, and get
   a third of these runs). If the best learning rate is at the edge of the grid, two more
-  are tried beyond it, up to {EXTENSIONS} times; if it still is, the entry is void.
+  are tried beyond it, up to {EXTENSIONS} times; if it still is, the entry is void. A
+  weight decay at the edge has an arrow: a better one may lie beyond.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the
   best learning rate and at those a factor of √2 below and above. *Stage 3*: full runs
   with {len(SEEDS)} new seeds at the best of these. Only they count, so a lucky seed of
@@ -176,7 +177,7 @@ def _setting(record: Record, table: Table) -> str:
         ]
     if table.slope is not None:
         parts.append(f"100 more steps gain AdamW {100 * table.slope:.4f} nats.")
-    return fill(" ".join(parts), 88)
+    return fill(" ".join([*parts, record.note]), 88)
 
 
 def _arms() -> str:

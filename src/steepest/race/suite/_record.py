@@ -126,6 +126,7 @@ class Record:
     train_bytes: int = 0
     held_out_bytes: int = 0
     seconds: float = 0.0  # of all calls together
+    note: str = ""  # a sentence for the page
     arms: dict[str, ArmRecord] = field(default_factory=dict)
     format: int = FORMAT
 

@@ -34,6 +34,7 @@ def run_suite(
     resume: bool = False,
     time_budget: float | None = None,
     ahead: int | None = None,
+    note: str = "",
     stopped: Callable[[], bool] = lambda: False,
     say: Say = print,
 ) -> Record:
@@ -47,6 +48,7 @@ def run_suite(
         time_budget: in seconds. Arms that do not fit are skipped, and say so.
         ahead: number of arms to compile while others run; 0 to compile each in its
             turn. By default 0 on a CPU.
+        note: a sentence for the page, such as what else ran on the machine.
         stopped: whether to stop before the next program.
         say: called with a line about each program.
     """
@@ -62,7 +64,7 @@ def run_suite(
         raise FileExistsError(
             f"suite: {path} exists. Continue it with `--resume`, or use another file."
         )
-    spent = record.seconds
+    spent, record.note = record.seconds, note or record.note
     record.train_bytes, record.held_out_bytes = len(data["train"]), data["test"].size
     end = inf if time_budget is None else began + time_budget
     reserve = 0.0 if time_budget is None else _RESERVE * time_budget

@@ -87,7 +87,7 @@ def _row(line: Line) -> tuple[str, ...]:
     return (
         line.name,
         NOTHING if tuned is None else rate(tuned.rate),
-        NOTHING if tuned is None or not tuned.decay else rate(tuned.decay),
+        _decay(line),
         _bits(line),
         _compared(line.adamw),
         _compared(line.muon),
@@ -96,6 +96,17 @@ def _row(line: Line) -> tuple[str, ...]:
         f"{line.bytes_per_param:.3g}",
         f"{line.diverged} of {line.runs}",
     )
+
+
+def _decay(line: Line) -> str:
+    """The weight decay, with an arrow if it is the smallest or the largest tried."""
+    tuned, tried = line.entry.tuned, line.arm.decays
+    if tuned is None or max(tried) == 0:
+        return NOTHING
+    arrow = ""
+    if line.entry.decay_at_edge:
+        arrow = " ↑" if tuned.decay == max(tried) else " ↓"
+    return f"{rate(tuned.decay)}{arrow}"
 
 
 def _times(line: Line) -> str:
