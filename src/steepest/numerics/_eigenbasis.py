@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
+from jax.sharding import AxisType
 from jaxtyping import Array, Float, Int
 
 from ._matmul import (
@@ -24,6 +25,7 @@ from ._matmul import (
     rounded_to_half,
     times_rounded,
 )
+from ._sharding import meshes_near
 from ._spectral import spectral_norm
 from ._xla import short_programs
 
@@ -162,6 +164,10 @@ def _one_by_one(x: Square) -> Square:
 
 @_one_by_one.def_vmap
 def _(size: int, batched: Sequence[bool], x: Array) -> tuple[Array, bool]:
+    kinds = [kind for mesh in meshes_near(x) for kind in mesh.axis_types]
+    if any(kind != AxisType.Manual for kind in kinds):
+        # In a loop over matrices that the compiler shards, each would be gathered.
+        return jax.vmap(_rows_of_qr)(x), True
     return jax.lax.map(_one_by_one, x), True
 
 
