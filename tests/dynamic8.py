@@ -13,11 +13,11 @@ DECADES = 7
 
 
 def level(code):
-    """The levels of codes from 1 to 255.
+    """The levels of codes from 0 to 255.
 
         10^(j - 7) (0.1 + 0.9 (r + 1/2) / 2^j)      code = 2^j - 1 + r,  0 <= r < 2^j
 
-    for j = 1 ... 7, and 1 for code 255. From decade to decade there are twice as many
+    for j = 1 ... 7, 0 for code 0, and 1 for code 255. From decade to decade there are twice as many
     levels.
     """
     k = code + 1
@@ -26,7 +26,7 @@ def level(code):
         powers = jnp.where(k >= 2**j, 10.0 ** (j - DECADES), powers)
         parts = jnp.where(k >= 2**j, 2.0**j, parts)
     found = powers * (0.1 + 0.9 * ((k - parts + 0.5) / parts))
-    return jnp.where(code >= 255, 1.0, found)
+    return jnp.where(code >= 255, 1.0, jnp.where(code > 0, found, 0.0))
 
 
 def nearest(z):

@@ -35,7 +35,7 @@ class Map(NamedTuple):
     dtype: DTypeLike  # of the codes, before `_stored`
     size: int  # of a block
     to_code: Callable[[Numbers], Codes]  # z in [0, 1] -> its code
-    to_level: Callable[[Numbers], Numbers]  # the inverse
+    to_level: Callable[[Numbers], Numbers]  # the inverse; 0 at 0
     top: float  # the code of 1
     signed: bool = True
     least: float = 1.0  # the smallest code of a number that is not zero
