@@ -17,8 +17,8 @@ def level(code):
 
         10^(j - 7) (0.1 + 0.9 (r + 1/2) / 2^j)      code = 2^j - 1 + r,  0 <= r < 2^j
 
-    for j = 1 ... 7, 0 for code 0, and 1 for code 255. From decade to decade there are twice as many
-    levels.
+    for j = 1 ... 7, 0 for code 0, and 1 for code 255. From decade to decade there are
+    twice as many levels.
     """
     k = code + 1
     powers, parts = jnp.full_like(k, 1e-6), jnp.full_like(k, 2.0)
