@@ -38,13 +38,16 @@ def offload(
 ) -> GradientTransformationExtraArgs:
     """Keep the state of `inner` in the memory of the host between steps.
 
-    A step copies the state to the device, computes there, and copies the new state
-    back. The numbers are those of `inner`, and the arrays keep their shardings.
+    A step copies each array of the state to the device when it is used, and copies the
+    new one back. Inside `jit`, and so in `make_step`, only a few arrays are on the
+    device at once. The numbers are those of `inner`, and the arrays keep their
+    shardings.
 
-    Between steps, the state takes no memory of the device: 8 bytes per param of AdamW
-    in float32. A step takes longer by the time of the copies. Use it outside all other
-    wrappers, since only `offload` moves arrays between the memories. Make the state
-    with `steepest.init`: `tx.init` makes all of it on the device before it moves it.
+    The state takes no memory of the device between steps, and little during one: AdamW
+    in float32 saves 8 bytes per param. A step takes longer by the time of the copies.
+    Use it outside all other wrappers, since only `offload` moves arrays between the
+    memories. Make the state with `steepest.init`: `tx.init` makes all of it on the
+    device before it moves it.
 
     Args:
         inner: any transformation; it receives the extra arguments.
