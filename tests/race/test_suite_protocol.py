@@ -7,8 +7,10 @@ import pytest
 from steepest.race.suite import ARMS, arms_named, SIZES
 from steepest.race.suite._protocol import (
     Entry,
-    EXTENSIONS,
     missing,
+    MORE_SEEDS,
+    PAIRED,
+    PROGRAMS,
     SEEDS,
     STAGE_1,
     STAGE_2,
@@ -23,21 +25,49 @@ SIZE = SIZES["full"]
 TUNED = {"adamw": Entry(Tuned(3e-3, 0.1)), "muon": Entry(Tuned(5e-3, 0.3))}
 
 
-def bowl(best, decay=0.1):
+def bowl(best, decay=0.3):
     """A loss with its least value at one learning rate and one decay."""
 
     def loss(rate, some, seed):
-        return 1 + abs(log2(rate / best)) + abs(some - decay) + 1e-3 * seed % 7
+        far = abs(log2(some / decay)) if some else 0
+        return 1 + abs(log2(rate / best)) + far / 2 + 1e-3 * seed % 7
 
     return loss
 
 
 def test_the_best_numbers_win():
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3))
-    assert entry == Entry(Tuned(pytest.approx(4e-3), 0.1))
-    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3 * 2**0.5, 0.3))
+    assert entry == Entry(Tuned(pytest.approx(4e-3), 0.3), programs=2)
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3 * 2**0.5))
     assert entry.tuned == (pytest.approx(4e-3 * 2**0.5), 0.3)
-    assert entry.decay_at_edge and not entry.void
+    assert not entry.edge and not entry.void
+
+
+@pytest.mark.parametrize("decay", [0.3 / 9, 0.3 * 27])
+def test_a_decay_at_the_edge_moves_the_search(decay):
+    """Until the best one lies inside."""
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3, decay))
+    assert entry.tuned == pytest.approx((4e-3, decay)) and not entry.edge
+    decays = {x.decay for r in requests if r.stage == "short" for x in r.members}
+    assert min(decays) < decay < max(decays)
+
+
+@pytest.mark.parametrize("way, arrow", [(1, "↓"), (-1, "↑")])
+def test_a_decay_that_stays_at_the_edge_has_an_arrow(way, arrow):
+    loss = lambda rate, decay, seed: bowl(4e-3)(rate, 0, seed) + way * log2(decay) / 9
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    assert entry.edge == arrow and entry.programs == PROGRAMS and not entry.void
+
+
+def test_the_search_ends_among_worse_neighbours():
+    """All eight neighbours of the best pair were tried."""
+    loss = bowl(1.6e-2, 0.9)
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    short = [x for r in requests if r.stage == "short" for x in r.members]
+    tried = {(round(log2(x.rate / 2e-3)), round(x.decay, 9)) for x in short}
+    assert len(tried) == len(short)  # no pair is tried twice
+    near = {(3 + i, round(0.3 * 3.0**j, 9)) for i in (-1, 0, 1) for j in (0, 1, 2)}
+    assert near <= tried and entry.programs < PROGRAMS
 
 
 def test_all_tuned_arms_have_the_same_budget():
@@ -45,9 +75,11 @@ def test_all_tuned_arms_have_the_same_budget():
     budgets = {}
     for arm in ARMS:
         if arm.twin is None:
-            loss = bowl(arm.rate, arm.decays[0])
+            loss = bowl(arm.rate, arm.decay or 1.0)
             _, requests = driven(stages(arm, SIZE, TUNED), loss)
             tuning = [x for x in requests if x.stage in ("short", "full", "final")]
+            more = [x for x in requests if x.stage == "more"]
+            assert len(more) == (arm.name in PAIRED)
             runs = [(x.steps, len(x.members)) for x in tuning]
             budgets[arm.name] = sum(steps * many for steps, many in runs)
             assert sum(x.steps for x in requests) == work(arm, SIZE), arm.name
@@ -63,14 +95,16 @@ def test_no_seed_is_used_in_two_stages():
     for request in requests:
         found = {member.seed for member in request.members}
         seeds.setdefault(request.stage, set()).update(found)
-    assert seeds == {"short": {*STAGE_1}, "full": {*STAGE_2}, "final": {*SEEDS}}
-    assert not {*STAGE_1} & {*STAGE_2} and not {*STAGE_1, *STAGE_2} & {*SEEDS}
+    stage_3 = {"final": {*SEEDS}, "more": {*MORE_SEEDS}}
+    assert seeds == {"short": {*STAGE_1}, "full": {*STAGE_2}} | stage_3
+    everyone = [*STAGE_1, *STAGE_2, *SEEDS, *MORE_SEEDS]
+    assert len(set(everyone)) == len(everyone)
 
 
 @pytest.mark.parametrize("best", [2e-3 / 2**4, 2e-3 * 2**6])
-def test_the_grid_is_extended_at_both_edges(best):
+def test_a_rate_at_the_edge_moves_the_search(best):
     entry, requests = driven(stages(ARM["adamw"], SIZE, {}), bowl(best))
-    assert not entry.void and entry.extensions > 0
+    assert not entry.void and entry.programs > 2
     assert entry.tuned.rate == pytest.approx(best, rel=0.5)
     rates = {x.rate for r in requests if r.stage == "short" for x in r.members}
     assert min(rates) < best < max(rates)
@@ -81,7 +115,7 @@ def test_a_best_rate_that_stays_at_the_edge_is_void(way, side):
     loss = lambda rate, decay, seed: 2 + way * log2(rate) / 100
     entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
     assert entry.tuned is None and side in entry.void
-    assert entry.extensions == EXTENSIONS
+    assert entry.programs == PROGRAMS
     assert {x.stage for x in requests} == {"short"}
 
 
@@ -95,10 +129,13 @@ def test_divergence_is_void_only_if_nothing_else_is_left():
 
 def test_twins_and_matrices_use_numbers_of_others():
     _, requests = driven(stages(ARM["muon int8"], SIZE, TUNED), bowl(1.0))
-    (final,) = requests
-    assert final.rest == TUNED["adamw"].tuned
-    assert {x[:2] for x in final.members} == {TUNED["muon"].tuned}
+    final, more = requests
+    assert final.rest == more.rest == TUNED["adamw"].tuned
+    assert {x[:2] for x in final.members + more.members} == {TUNED["muon"].tuned}
     assert [x.seed for x in final.members] == [*SEEDS, SEEDS[0]]
+    small = SIZES["small"]
+    _, requests = driven(stages(ARM["muon int8"], small, TUNED), bowl(1.0))
+    assert [x.stage for x in requests] == ["final"]
     _, requests = driven(stages(ARM["muon"], SIZE, TUNED), bowl(4e-3))
     assert {x.rest for x in requests} == {TUNED["adamw"].tuned}
     _, requests = driven(stages(ARM["lion"], SIZE, TUNED), bowl(4e-4))

@@ -7,7 +7,7 @@ from ..report._numbers import seconds
 from ._arms import ARMS
 from ._members import DECAY, WARM_UP
 from ._picture import differences
-from ._protocol import EXTENSIONS, RATES, SEEDS, STAGE_2
+from ._protocol import FACTORS, MORE_SEEDS, PROGRAMS, RATES, SEEDS, STAGE_2
 from ._record import Record
 from ._statistics import Table, table_of
 from ._tables import absent, bars_table, counted, results_table
@@ -48,12 +48,14 @@ _PROTOCOL = f"""\
   their paths. Every 20th file is held out, unless most of its lines are in other files.
   The loss is that of fixed windows of held-out text after the last step, never the best
   one on the way.
-- **Budget**, the same for all. *Stage 1*: runs of half the length with one seed:
-  {RATES} learning rates, each twice the last, around the published one, times three
-  values of weight decay in the method's own unit (hyperball methods have none, and get
-  a third of these runs). If the best learning rate is at the edge of the grid, two more
-  are tried beyond it, up to {EXTENSIONS} times; if it still is, the entry is void. A
-  weight decay at the edge has an arrow: a better one may lie beyond.
+- **Budget**, the same for all. *Stage 1*: runs of half the length with one seed, in
+  programs of {RATES}. First {RATES} learning rates, each {FACTORS[0]:.0f} times the
+  last, around the published one, at one weight decay. Then the neighbours of the best
+  pair of both: learning rates {FACTORS[0]:.0f} times lower and higher, decays
+  {FACTORS[1]:.0f} times lower and higher, in the method's own unit (hyperball methods
+  have none). The search ends when all neighbours of the best pair are worse, or after
+  {PROGRAMS} programs. If the best learning rate is the lowest or the highest one tried
+  then, the entry is void; a weight decay at the edge has an arrow.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the
   best learning rate and at those a factor of √2 below and above. *Stage 3*: full runs
   with {len(SEEDS)} new seeds at the best of these. Only they count, so a lucky seed of
@@ -65,7 +67,8 @@ _PROTOCOL = f"""\
   Optimizers of matrices use the same AdamW for embeddings, norms and the head: its
   learning rate and decay are those that were tuned for AdamW alone.
 - **Twins** are not tuned: Optax's AdamW and the int8 arms use the numbers and the seeds
-  of the arm that they are compared with.
+  of the arm that they are compared with. On a GPU, both have {len(MORE_SEEDS)} seeds
+  more.
 - **Statistics**: all arms start from the same params and see the same batches, so
   differences are paired by seed: the mean, its standard error and a t-test. p-values
   are corrected by Holm's method for all planned comparisons, which are those of every
@@ -86,12 +89,13 @@ _LIMITS = """\
 - The bars are meant for the full size. In a few hundred steps of small batches, the
   averages of SOAP and Shampoo over many steps have no time to become good.
 - The bars for int8 are strict. An arm without any effect differs by more than one
-  standard error of five pairs in 37% of all cases, so one of three may well fail by
-  chance. Look at the size of the difference.
+  standard error of five pairs in 37% of all cases, and of ten in 34%, so one of three
+  may well fail by chance. Look at the size of the difference, in nats and in sigma: the
+  standard deviation of one run of AdamW.
 - Momentum, `b2`, `eps` and the length of the warm-up are not tuned. A method that needs
   other values than its paper's is at a disadvantage.
-- Six learning rates with one seed are a coarse grid. The second stage repairs most of
-  it, but not all.
+- The search of stage 1 has one seed and coarse steps. The second stage repairs most of
+  it for the learning rate, and nothing for the decay.
 - torch's AdamW, and params in bfloat16, are compared in the tests, not here.
 """
 

@@ -20,6 +20,8 @@ class Size:
         members: number of runs in one program.
         warm: the factor on the published learning rates: short runs of small models
             need larger ones.
+        more_seeds: whether twins, and the arms that have one, run with ten seeds
+            instead of five.
         arms: number of arms, most important first, unless they are named; `None` for
             all.
     """
@@ -34,6 +36,7 @@ class Size:
     half: bool
     members: int = 6
     warm: float = 1.0
+    more_seeds: bool = False
     arms: int | None = None
 
     @property
@@ -78,6 +81,7 @@ SIZES = {
         steps=1000,
         windows=4096,
         half=True,
+        more_seeds=True,
     ),
     # Two cores of a CPU.
     "small": Size(
