@@ -10,7 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.race.suite import _members, _run, ARMS, arms_named, Record, run_suite
+from steepest.race.suite import (
+    _members,
+    _run,
+    ARMS,
+    arms_named,
+    Record,
+    run_suite,
+    table_of,
+)
 from steepest.race.suite._members import Member, Members, one_run, Rest, Result
 from steepest.race.suite._record import as_text, Ran
 from steepest.race.suite._text import is_copied, long_lines, windows, without_licence
@@ -199,6 +207,22 @@ def test_an_arm_may_begin_in_one_call_and_end_in_the_next(tmp_path, fake, monkey
     assert "time budget" in record.arms["adamw"].skipped and record.arms["adamw"].ran
     record = run_suite(TINY, arms, path, resume=True, **QUIET)
     assert not record.arms["adamw"].skipped and record.arms["adamw"].tuned
+
+
+def test_more_seeds_come_last_and_once(tmp_path, fake):
+    """When the other arms are finished."""
+    size, path = TINY.but(more_seeds=True), tmp_path / "quality.json"
+    arms = arms_named(["adamw", "adamw int8", "cautious adamw"])
+    run_suite(TINY, arms, path, **QUIET)
+    before, fake.asked[:] = len(fake.asked), []
+    record = run_suite(size, arms, path, resume=True, **QUIET)
+    assert fake.asked == [("adamw", TINY.steps), ("adamw int8", TINY.steps)]
+    assert [len(x.losses) for x in table_of(record).lines] == [10, 10, 5]
+    run_suite(size, arms, path, resume=True, **QUIET)
+    assert len(fake.asked) == 2
+    whole = run_suite(size, arms, tmp_path / "whole.json", **QUIET)
+    assert fake.asked[2 + before :] == fake.asked[:2]
+    assert table_of(whole).lines == table_of(record).lines
 
 
 def test_an_arm_that_fails_does_not_stop_the_others(tmp_path, fake, monkeypatch):

@@ -9,7 +9,7 @@ from steepest.race.suite._protocol import (
     Entry,
     missing,
     MORE_SEEDS,
-    PAIRED,
+    more_seeds,
     PROGRAMS,
     SEEDS,
     STAGE_1,
@@ -22,10 +22,10 @@ from steepest.race.suite._protocol import (
 from .suites import ARM, driven
 
 SIZE = SIZES["full"]
-TUNED = {"adamw": Entry(Tuned(3e-3, 0.1)), "muon": Entry(Tuned(5e-3, 0.3))}
+TUNED = {"adamw": Entry(Tuned(3e-3, 0.6)), "muon": Entry(Tuned(5e-3, 0.3))}
 
 
-def bowl(best, decay=0.3):
+def bowl(best, decay=0.6):
     """A loss with its least value at one learning rate and one decay."""
 
     def loss(rate, some, seed):
@@ -37,13 +37,13 @@ def bowl(best, decay=0.3):
 
 def test_the_best_numbers_win():
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3))
-    assert entry == Entry(Tuned(pytest.approx(4e-3), 0.3), programs=2)
+    assert entry == Entry(Tuned(pytest.approx(4e-3), 0.6), programs=2)
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3 * 2**0.5))
-    assert entry.tuned == (pytest.approx(4e-3 * 2**0.5), 0.3)
+    assert entry.tuned == (pytest.approx(4e-3 * 2**0.5), 0.6)
     assert not entry.edge and not entry.void
 
 
-@pytest.mark.parametrize("decay", [0.3 / 9, 0.3 * 27])
+@pytest.mark.parametrize("decay", [0.6 / 9, 0.6 * 27])
 def test_a_decay_at_the_edge_moves_the_search(decay):
     """Until the best one lies inside."""
     entry, requests = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3, decay))
@@ -61,12 +61,12 @@ def test_a_decay_that_stays_at_the_edge_has_an_arrow(way, arrow):
 
 def test_the_search_ends_among_worse_neighbours():
     """All eight neighbours of the best pair were tried."""
-    loss = bowl(1.6e-2, 0.9)
+    loss = bowl(1.6e-2, 1.8)
     entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
     short = [x for r in requests if r.stage == "short" for x in r.members]
     tried = {(round(log2(x.rate / 2e-3)), round(x.decay, 9)) for x in short}
     assert len(tried) == len(short)  # no pair is tried twice
-    near = {(3 + i, round(0.3 * 3.0**j, 9)) for i in (-1, 0, 1) for j in (0, 1, 2)}
+    near = {(3 + i, round(0.6 * 3.0**j, 9)) for i in (-1, 0, 1) for j in (0, 1, 2)}
     assert near <= tried and entry.programs < PROGRAMS
 
 
@@ -78,8 +78,6 @@ def test_all_tuned_arms_have_the_same_budget():
             loss = bowl(arm.rate, arm.decay or 1.0)
             _, requests = driven(stages(arm, SIZE, TUNED), loss)
             tuning = [x for x in requests if x.stage in ("short", "full", "final")]
-            more = [x for x in requests if x.stage == "more"]
-            assert len(more) == (arm.name in PAIRED)
             runs = [(x.steps, len(x.members)) for x in tuning]
             budgets[arm.name] = sum(steps * many for steps, many in runs)
             assert sum(x.steps for x in requests) == work(arm, SIZE), arm.name
@@ -95,8 +93,7 @@ def test_no_seed_is_used_in_two_stages():
     for request in requests:
         found = {member.seed for member in request.members}
         seeds.setdefault(request.stage, set()).update(found)
-    stage_3 = {"final": {*SEEDS}, "more": {*MORE_SEEDS}}
-    assert seeds == {"short": {*STAGE_1}, "full": {*STAGE_2}} | stage_3
+    assert seeds == {"short": {*STAGE_1}, "full": {*STAGE_2}, "final": {*SEEDS}}
     everyone = [*STAGE_1, *STAGE_2, *SEEDS, *MORE_SEEDS]
     assert len(set(everyone)) == len(everyone)
 
@@ -129,17 +126,26 @@ def test_divergence_is_void_only_if_nothing_else_is_left():
 
 def test_twins_and_matrices_use_numbers_of_others():
     _, requests = driven(stages(ARM["muon int8"], SIZE, TUNED), bowl(1.0))
-    final, more = requests
-    assert final.rest == more.rest == TUNED["adamw"].tuned
-    assert {x[:2] for x in final.members + more.members} == {TUNED["muon"].tuned}
+    (final,) = requests
+    assert final.rest == TUNED["adamw"].tuned
+    assert {x[:2] for x in final.members} == {TUNED["muon"].tuned}
     assert [x.seed for x in final.members] == [*SEEDS, SEEDS[0]]
-    small = SIZES["small"]
-    _, requests = driven(stages(ARM["muon int8"], small, TUNED), bowl(1.0))
-    assert [x.stage for x in requests] == ["final"]
     _, requests = driven(stages(ARM["muon"], SIZE, TUNED), bowl(4e-3))
     assert {x.rest for x in requests} == {TUNED["adamw"].tuned}
     _, requests = driven(stages(ARM["lion"], SIZE, TUNED), bowl(4e-4))
     assert {x.rest for x in requests} == {(0.0, 0.0)}
+
+
+def test_pairs_of_twins_have_more_seeds():
+    muon, lion, small = ARM["muon"], ARM["lion"], SIZES["small"]
+    more = more_seeds(muon, SIZE, TUNED)
+    assert [member.seed for member in more.members] == [*MORE_SEEDS]
+    assert {x[:2] for x in more.members} == {TUNED["muon"].tuned}
+    assert more.rest == TUNED["adamw"].tuned and more.steps == SIZE.steps
+    assert more_seeds(ARM["soap"], SIZE, TUNED | {"soap": TUNED["muon"]}) is None
+    assert more_seeds(lion, SIZE, TUNED) is None  # is not finished
+    assert more_seeds(lion, SIZE, TUNED | {"lion": Entry(None, "void")}) is None
+    assert more_seeds(muon, small, TUNED) is None
 
 
 def test_an_arm_says_what_it_depends_on():

@@ -66,14 +66,14 @@ _PROTOCOL = f"""\
 - **Everything else** is as published, except for `b2 = 0.95` in Adam and its relatives.
   Optimizers of matrices use the same AdamW for embeddings, norms and the head: its
   learning rate and decay are those that were tuned for AdamW alone.
-- **Twins** are not tuned: Optax's AdamW and the int8 arms use the numbers and the seeds
-  of the arm that they are compared with. On a GPU, both have {len(MORE_SEEDS)} seeds
-  more.
+- **Twins** are not tuned: Optax's AdamW, the int8 arms and SOAP that corrects its bases
+  in every step use the numbers and the seeds of the arm that they are compared with. On
+  a GPU, the first two and those arms have {len(MORE_SEEDS)} seeds more.
 - **Statistics**: all arms start from the same params and see the same batches, so
   differences are paired by seed: the mean, its standard error and a t-test. p-values
   are corrected by Holm's method for all planned comparisons, which are those of every
-  tuned arm with AdamW and with Muon. A run that ends worse than random bytes, or not
-  finite, has diverged: it counts as infinite.
+  arm with AdamW and with Muon, except arms that should equal another. A run that ends
+  worse than random bytes, or not finite, has diverged: it counts as infinite.
 - **Steps of AdamW**: how many times as many steps AdamW would need for the same loss,
   from the slope of its final loss over three lengths (2/3, 1 and 4/3). The slope
   becomes smaller with more steps, so large factors are rather too small.

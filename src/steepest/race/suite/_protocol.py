@@ -7,8 +7,8 @@
    programs. If the best rate is the lowest or highest tried then, the entry is void.
 2. Full runs of two other seeds at the best weight decay: the best rate, and the rates
    below and above it by a factor of sqrt(2).
-3. Full runs of five new seeds at the best of these. Only they count. Twins, and the
-   arms that have one, may have more seeds.
+3. Full runs of five new seeds at the best of these. Only they count. When all arms are
+   finished, twins and the arms that have one may run with five more seeds.
 
 A sixth run of stage 3 repeats its first seed: the difference is noise of the machine.
 """
@@ -28,7 +28,7 @@ FACTORS = 2.0, 3.0  # between two learning rates, and two values of weight decay
 STAGE_1, STAGE_2 = (101,), (201, 202)
 SEEDS = 1, 2, 3, 4, 5  # of all arms
 MORE_SEEDS = 6, 7, 8, 9, 10  # of twins, and of the arms that have one
-PAIRED = {x for arm in ARMS if arm.twin for x in (arm.name, arm.twin)}
+PAIRED = {x for arm in ARMS if arm.equal for x in (arm.name, arm.twin)}
 
 # For each stage, and the two additional lengths of AdamW.
 TUNING, NARROWING, FINAL, MORE, SHORTER, LONGER = (
@@ -86,11 +86,7 @@ def stages(arm: Arm, size: Size, entries: Mapping[str, Entry]) -> Stages:
         size: of the suite.
         entries: of the arms before it.
     """
-    rest = Rest(0.0, 0.0)
-    if arm.rest:
-        first = entries[ADAMW].tuned
-        assert first is not None
-        rest = Rest(*first)
+    rest = _rest(arm, entries)
     if arm.twin is None:
         entry = yield from _tuning(arm, size, rest)
     else:
@@ -99,13 +95,38 @@ def stages(arm: Arm, size: Size, entries: Mapping[str, Entry]) -> Stages:
         return entry
     members = tuple(Member(*entry.tuned, seed) for seed in (*SEEDS, SEEDS[0]))
     yield Request(FINAL, size.steps, members, rest)
-    if size.more_seeds and arm.name in PAIRED:
-        more = tuple(Member(*entry.tuned, seed) for seed in MORE_SEEDS)
-        yield Request(MORE, size.steps, more, rest)
     if arm.name == ADAMW:
         for stage, steps in zip((SHORTER, LONGER), size.lengths, strict=True):
             yield Request(stage, steps, members[: len(SEEDS)], rest)
     return entry
+
+
+def more_seeds(arm: Arm, size: Size, entries: Mapping[str, Entry]) -> Request | None:
+    """Runs of a finished arm with other seeds, if it is one of a pair of twins.
+
+    They come last: all arms should have five seeds before some have ten.
+
+    Args:
+        arm: the optimizer.
+        size: of the suite.
+        entries: of all arms that are finished.
+    """
+    entry = entries.get(arm.name)
+    if not size.more_seeds or arm.name not in PAIRED or entry is None:
+        return None
+    if entry.tuned is None:
+        return None
+    members = tuple(Member(*entry.tuned, seed) for seed in MORE_SEEDS)
+    return Request(MORE, size.steps, members, _rest(arm, entries))
+
+
+def _rest(arm: Arm, entries: Mapping[str, Entry]) -> Rest:
+    """AdamW's numbers for the leaves that are not matrices."""
+    if not arm.rest:
+        return Rest(0.0, 0.0)
+    tuned = entries[ADAMW].tuned
+    assert tuned is not None
+    return Rest(*tuned)
 
 
 def missing(arm: Arm, entries: Mapping[str, Entry]) -> str:
@@ -129,9 +150,8 @@ def work(arm: Arm, size: Size) -> int:
     """
     programs = 2 if arm.decay else 1
     tuning = 0 if arm.twin else programs * size.short + size.steps
-    more = size.steps if size.more_seeds and arm.name in PAIRED else 0
     lengths = sum(size.lengths) if arm.name == ADAMW else 0
-    return tuning + size.steps + more + lengths
+    return tuning + size.steps + lengths
 
 
 def _tuning(arm: Arm, size: Size, rest: Rest) -> Stages:

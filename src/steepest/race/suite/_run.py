@@ -15,13 +15,13 @@ import jax
 
 from ._arms import Arm
 from ._members import Data, data_of, Members, state_bytes
-from ._protocol import Entry, missing, Request, stages, work
+from ._protocol import Entry, missing, more_seeds, Request, stages, work
 from ._record import ArmRecord, check_same, new_record, Ran, Record
 from ._size import Size
 
 Say = Callable[[str], None]
 _ROUNDS, _STEPS = 3, (2, 14)  # measurements of the time of a step
-_RESERVE = 0.04  # part of the time for these measurements
+_RESERVE = 0.02  # part of the time for these measurements
 _SPARE = 1.05  # a program may be slower than measured
 OUT_OF_TIME, STOPPED = "the time budget was used up", "the suite was stopped"
 
@@ -84,8 +84,11 @@ def run_suite(
     suite = _Suite(size, data, record, save, say, stopped)
     suite.until(end - reserve, reserve, partly)
     with compiling(size, arms, data, ahead, suite.needs) as programs:
-        for arm, program in programs:
+        turns = list(programs)
+        for arm, program in turns:
             suite.turn(arm, program)
+        for arm, program in turns:
+            suite.more(arm, program)
     suite.measure_steps()
     return record
 
@@ -194,7 +197,30 @@ class _Suite:
         record = self._record.arms.get(members.arm.name, ArmRecord())
         known = record.program == members.digest
         done = known and record.tuned is not None and record.quiet
-        return not done and self._left > 0
+        return self._left > 0 and (not done or self._more(members.arm) is not None)
+
+    def _more(self, arm: Arm) -> Request | None:
+        """The runs of an arm with more seeds, unless it has none or they did run."""
+        request = more_seeds(arm, self._size, self._entries)
+        if request is None:
+            return None
+        ran = self._record.arms[arm.name].stage(request.stage)
+        return None if ran is not None and ran.answers(request) else request
+
+    def more(self, arm: Arm, program: Program) -> None:
+        """Run an arm with more seeds, if it should have them, and if there is time.
+
+        Args:
+            arm: the optimizer.
+            program: as for `turn`.
+        """
+        request = self._more(arm)
+        if request is None or self._left <= 0:
+            return
+        members, record = program().compile(), self._record.arms[arm.name]
+        final = next(ran for ran in record.ran if ran.steps == request.steps)
+        if members.digest == record.program and _SPARE * final.seconds <= self._left:
+            self._ask(arm, members, record, request)
 
     def turn(self, arm: Arm, program: Program) -> None:
         """Run one arm, or note why it did not run.

@@ -237,7 +237,7 @@ def _losses(arm: ArmRecord) -> tuple[float, ...]:
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:
     """The lines with Holm's correction over all planned comparisons."""
-    tuned = [line for line in lines if line.arm.twin is None]
+    tuned = [line for line in lines if not line.arm.equal]
     planned = [(line.name, ADAMW) for line in tuned if line.adamw is not None]
     planned += [
         (line.name, MUON)
