@@ -103,6 +103,7 @@ def compensated(
     if not isinstance(bits, int) or bits not in (8, 16):
         raise ValueError(f"{_NAME}: bits is {bits!r}, expected 8 or 16.")
     dtype = correction_dtype(bits)
+    plan: Any = getattr(tx, "info", None)
     first = key_from(_NAME, key) if bits == 8 else None
 
     def init(params: Params) -> CompensatedState:
@@ -172,7 +173,6 @@ def compensated(
         corrections = leaves.like(rests)
         return leaves.like(news), CompensatedState(inner_state, corrections, now)
 
-    plan = getattr(tx, "info", None)
     of_rules = isinstance(plan, Plan) and plan.has_only_rules
     info = WrapperInfo(
         _NAME, tx, "inner_state", widened, advance=advance if of_rules else None
