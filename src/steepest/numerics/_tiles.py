@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ._codes import Coded, is_coded, Signed8, Unsigned8
+from ._inverses import with_inverses
 from ._rows import (
     exact_codes,
     exact_sizes,
@@ -100,6 +101,7 @@ def in_tiles(
     """
     from jax.experimental import pallas as pl
 
+    function = with_inverses(function)
     old, treedef = jax.tree.flatten(kept, is_leaf=is_coded)
     read, given_def = jax.tree.flatten(given, is_leaf=is_coded)
     shape = _as_matrix(old[0].shape)

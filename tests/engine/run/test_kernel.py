@@ -108,7 +108,7 @@ def numbers(p, state):
 def close(a, b):
     for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
         if jnp.issubdtype(x.dtype, jnp.floating):
-            np.testing.assert_allclose(x, y, rtol=2e-5, atol=1e-6)
+            np.testing.assert_allclose(x, y, rtol=4e-5, atol=1e-6)  # 24 bits: 3e-5
         else:  # codes: one halfway between two goes either way
             x, y = np.asarray(x, int), np.asarray(y, int)
             assert np.abs(x - y).max(initial=0) <= 1
