@@ -133,28 +133,39 @@ def exact_sizes(
     return [jnp.maximum(a, b) for a, b in zip(sizes, now, strict=True)]
 
 
+def scales_of(old: Sequence[Stored], sizes: Sequence[Array]) -> list[Array]:
+    """The scales of leaves in few bits.
+
+    Args:
+        old: how the leaves are stored.
+        sizes: the `exact_sizes` of the row.
+    """
+    coded = [x for x in old if isinstance(x, Coded)]
+    rows = zip(coded, sizes[::2], sizes[1::2], strict=True)
+    return [scales_from(was.kind, most, special) for was, most, special in rows]
+
+
 def exact_codes(
     old: Sequence[Stored],
     news: Sequence[Array],
-    sizes: Sequence[Array],
+    scales: Sequence[Array],
     seeds: Sequence[Array],
     place: Place,
 ) -> list[Array]:
-    """The arrays to store for a piece of a row.
+    """The arrays to store for a piece of a row, except the scales.
 
     Args:
         old: how the leaves are stored.
         news: the piece of each.
-        sizes: the `exact_sizes` of the row.
+        scales: those of leaves in few bits.
         seeds: those of leaves with corrections.
         place: where the piece is.
     """
-    rest, draws = iter(sizes), iter(seeds)
+    rest, draws = iter(scales), iter(seeds)
     parts: list[Array] = []
     for was, x in zip(old, news, strict=True):
         if isinstance(was, Coded):
-            scales = scales_from(was.kind, next(rest), next(rest))
-            parts += [codes_of(was.kind, x, scales), scales]
+            parts += [codes_of(was.kind, x, next(rest))]
         elif isinstance(was, Corrected):
             noise = _noise(_seed_of(was, draws), place)
             parts += split(x, was.half.dtype, was.correction.dtype, noise)

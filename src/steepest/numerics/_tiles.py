@@ -29,6 +29,7 @@ from ._rows import (
     Ordinary,
     parts_of,
     Place,
+    scales_of,
     Stored,
     whole_of,
 )
@@ -203,8 +204,9 @@ class _Program:
         places = [self._place(k, width) for k in range(0, task.columns, width)]
         coder = Ordinary(self._seeds)
         news, others = [], []
-        for place in places:
-            rest = iter(self._loaded(place))
+        loaded = [self._loaded(place) for place in places]  # all at once
+        for place, parts in zip(places, loaded, strict=True):
+            rest = iter(parts)
             plain = [coder.decoded(x, rest) for x in (*task.old, *task.read)]
             after, other = task.formula(plain, self._numbers)
             news.append(inside_only(task.old, after, place))
@@ -239,14 +241,21 @@ class _Program:
 
         sizes = jax.lax.fori_loop(0, chunks, measure, no_sizes(task.old))
 
+        scales = scales_of(task.old, sizes)
+
         def write(k: Array, carry: Array) -> Array:
             place, news, others = computed(k)
-            parts = exact_codes(task.old, news, sizes, self._seeds, place)
-            for ref, x in zip(self._results, parts + others, strict=True):
+            parts = exact_codes(task.old, news, scales, self._seeds, place)
+            refs = [ref for ref in self._results if ref.shape[1] > 1]
+            for ref, x in zip(refs, parts + others, strict=True):
                 _store(ref, place, x, None)
             return carry
 
         jax.lax.fori_loop(0, chunks, write, jnp.int32(0))
+        # Not before: the old scales are at the same place, and decode every chunk.
+        refs = [ref for ref in self._results if ref.shape[1] == 1]
+        for ref, x in zip(refs, scales, strict=True):
+            ref[...] = x
 
     def _place(self, start: int | Array, width: int) -> Place:
         task = self._task
@@ -298,11 +307,14 @@ def _at(ref: Any, place: Place) -> tuple[Any, Array | None]:
     return ref.at[:, pl.ds(place.start, place.column.shape[1])], place.inside
 
 
+EARLY = True
+
+
 def _load(ref: Any, place: Place) -> Array:
     at, inside = _at(ref, place)
     if inside is None:
-        return at[...]
-    return _triton().load(at, mask=inside, other=0)
+        return _triton().load(at, volatile=EARLY)
+    return _triton().load(at, mask=inside, other=0, volatile=EARLY)
 
 
 def _store(ref: Any, place: Place, x: Array, wanted: Array | None) -> None:
