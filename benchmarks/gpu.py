@@ -251,8 +251,7 @@ def main() -> None:
         if part in ("offload", "peak"):  # in processes of their own
             measure = partial(measure, quick=args.quick)
         if part.startswith("matrix"):
-            usual = matrix.LARGE if part == "matrix-xl" else matrix.OURS
-            measured = measure(tree, args.only or usual, args.patience)
+            measured = measure(tree, args.only or matrix.OURS, args.patience)
         else:
             measured = measure(tree, peer_turns)
         for row in measured:

@@ -2,13 +2,14 @@
 
 Only the matrices of the layers, since the rest is AdamW's in every library. Each step
 is called and waited for, 100 times or for `SECONDS`, with gradients that change. The
-rows give the median and the worst step. A step in training is a little faster, since it
-is not waited for. The time of the device alone, from JAX's profiler, is in the notes.
+rows give the median and the worst step, and the time of the device alone, from JAX's
+profiler. A step in training is a little faster, since it is not waited for.
 
 Peers are torch's and pytorch_optimizer's optimizers of the same name, compiled by
-`torch.compile` where that makes them faster, and Optax's AdamW. Without a network,
-`PYTHONPATH` may name the folder of `pip install --target FOLDER pytorch_optimizer`. To
-measure only some of them, with at most half a minute to compile each peer:
+`torch.compile` where that makes them faster, and Optax's AdamW. Notes say which peers
+are compiled, and which are left out, and why. Without a network, `PYTHONPATH` may name
+the folder of `pip install --target FOLDER pytorch_optimizer`. To measure only some
+optimizers, with at most half a minute to compile each peer:
 
     python -m benchmarks.gpu matrix --only "muon,soap, every step" --patience 30
 """
@@ -23,7 +24,7 @@ from importlib.util import find_spec
 from itertools import cycle
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -37,7 +38,7 @@ from .rows import Row
 from .trees import Tree
 
 STEPS, SECONDS, WARMUPS = 100, 8.0, 12
-PEER = 60  # seconds: a peer whose steps take longer is left out
+PEER = 60  # seconds for the steps of a peer, if it is not compiled
 # Different gradients: the factors of SOAP would be singular with few. Sixteen of a
 # large model do not fit into the memory of a GPU, and four are enough for sides that
 # are four times as long as the others.
@@ -53,7 +54,8 @@ OURS: dict[str, Callable[[], Any]] = {
     "soap_muon": lambda: steepest.soap_muon(RATE, frequency=10),
     "shampoo": lambda: steepest.shampoo(RATE, frequency=10),
 }
-LARGE = ("muon", "normuon", "soap, one-sided")  # what compiles soon for XL
+# On XL, these peers decompose 144 sides of 4800 and 6400 from scratch.
+SLOW_ON_XL = ("soap", "soap, every step", "shampoo")
 
 
 def hidden(tree: Tree) -> Tree:
@@ -67,26 +69,48 @@ def hidden(tree: Tree) -> Tree:
 def of_matrices(
     tree: Tree, names: Iterable[str], patience: int = peers.PATIENCE
 ) -> Iterator[Row]:
-    """The median and the worst step of each optimizer.
+    """The median and the worst step of each optimizer, and what was left out.
+
+    An optimizer that fails, for example for lack of memory, has no row, and that is
+    printed.
 
     Args:
         tree: the model.
         names: which of `OURS`.
-        patience: the most seconds to compile one of the peers; 0 not to compile them.
+        patience: the most seconds to compile one of the peers, and for its steps; 0
+            not to compile them.
     """
     tree = hidden(tree)
-    adamw, _ = of_jax(optax.adamw(RATE), tree, optax.apply_updates)
+    adamw = of_jax(optax.adamw(RATE), tree, optax.apply_updates).steps
     for name in names:
-        tx = OURS[name]()
-        ours, note = of_jax(tx, tree, steepest.apply_updates)
-        theirs, compiled = of_torch(name, tree, patience)
-        times = {"steepest": ours, "optax adamw": adamw, **theirs}
-        note = ", ".join([note, *(f"{who} compiled" for who in compiled)])
-        for quantity, number in (("median", median), ("worst", max)):
-            row = {who: [number(xs)] for who, xs in times.items()}
-            shown = {who: f"{1e3 * xs[0]:.2f} ms" for who, xs in row.items()}
+        try:
+            ours = of_jax(OURS[name](), tree, steepest.apply_updates)
+        except jax.errors.JaxRuntimeError as error:
+            print(f"{tree.name}, {name}: {peers.said(error)}", flush=True)
+            continue
+        theirs, note = {}, "peer left out: it decomposes long sides from scratch"
+        if tree.params < LARGE_MODEL or name not in SLOW_ON_XL:
+            theirs, note = of_torch(name, tree, patience)
+        times = {"steepest": ours.steps, "optax adamw": adamw, **theirs}
+        one = {"compile": ours.compile, "device": ours.device}
+        numbers = {
+            "median": {who: median(xs) for who, xs in times.items()},
+            "worst": {who: max(xs) for who, xs in times.items()},
+            **{k: {"steepest": x} for k, x in one.items() if x is not None},
+        }
+        for quantity, row in numbers.items():
+            shown = {who: f"{1e3 * x:.2f} ms" for who, x in row.items()}
             print(tree.name, name, quantity, shown, note, flush=True)
-            yield Row("matrix", tree.name, name, quantity, "s", row, note)
+            xs = {who: [x] for who, x in row.items()}
+            yield Row("matrix", tree.name, name, quantity, "s", xs, note)
+
+
+class Measured(NamedTuple):
+    """Seconds of an optimizer in JAX."""
+
+    steps: list[float]
+    compile: float
+    device: float | None  # one step, the kernels alone
 
 
 def gradients(tree: Tree) -> int:
@@ -94,8 +118,8 @@ def gradients(tree: Tree) -> int:
     return FEW_GRADIENTS if tree.params > LARGE_MODEL else GRADIENTS
 
 
-def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float], str]:
-    """The seconds of each step, and a note with the time to compile and on the device.
+def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> Measured:
+    """The seconds of each step, to compile it, and on the device.
 
     Args:
         tx: the optimizer.
@@ -113,7 +137,7 @@ def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float],
     start = perf_counter()
     lowered = jax.jit(step, donate_argnums=(0, 1)).lower(params, state, next(grads))
     compiled = lowered.compile()
-    note = f"compiled in {perf_counter() - start:.0f} s"
+    spent = perf_counter() - start
     kept = [params, state]
     del params, state
 
@@ -124,26 +148,24 @@ def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float],
     seconds = timed(one)
     if not all(bool(jax.numpy.isfinite(x).all()) for x in jax.tree.leaves(kept[0])):
         raise FloatingPointError("The params are no longer finite.")
-    device = device_seconds(one)
-    if device is not None:
-        note += f", {1e3 * device:.2f} ms on the device"
-    return seconds, note
+    return Measured(seconds, spent, device_seconds(one))
 
 
 def of_torch(
     name: str, tree: Tree, patience: int = peers.PATIENCE
-) -> tuple[dict[str, list[float]], list[str]]:
-    """The seconds of each step of the peers of the same name; which are compiled.
+) -> tuple[dict[str, list[float]], str]:
+    """The seconds of each step of the peers of the same name; and a note.
 
-    A peer that fails, for example for lack of memory, is left out, and that is printed.
+    The note says which of them are compiled, and which failed and why.
 
     Args:
         name: one of `OURS`.
         tree: the params.
-        patience: the most seconds to compile one of them; 0 not to compile.
+        patience: the most seconds to compile one of them, and for its steps; 0 not to
+            compile them.
     """
     if find_spec("torch") is None:
-        return {}, []
+        return {}, ""
     torch: Any = import_module("torch")
     makers: dict[str, Callable[[list[Any]], Any]] = {}
     if name == "muon" and hasattr(torch.optim, "Muon"):
@@ -152,17 +174,17 @@ def of_torch(
         )
     if find_spec("pytorch_optimizer") is not None:
         makers |= _pytorch_optimizer(import_module("pytorch_optimizer"), name)
-    found, compiled = {}, []
+    found, notes = {}, []
     for who, make in makers.items():
         try:
-            found[who], is_compiled = _torch_steps(torch, make, tree, patience)
-            compiled += [who] if is_compiled else []
+            found[who], compiled = _torch_steps(torch, make, tree, patience)
+            notes += [f"{who} compiled"] if compiled else []
         except Exception as error:  # the other rows are worth having
-            print(f"{who}, {name}: {peers.said(error)}", flush=True)
+            notes.append(f"{who} left out: {peers.said(error)[:80]}")
         torch.compiler.reset()
         gc.collect()
         peers.clear()
-    return found, compiled
+    return found, ", ".join(notes)
 
 
 def _pytorch_optimizer(lib: Any, name: str) -> dict[str, Any]:
@@ -206,7 +228,7 @@ def _torch_steps(
         fast()
         wait()
 
-    with peers.at_most(PEER):
+    with peers.at_most(patience or PEER):
         return timed(step, one), compiled
 
 
