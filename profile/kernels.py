@@ -16,8 +16,24 @@ def pairs(n, ti, tj):
     return np.array(found, np.int32)
 
 
-def symmetric(x, y=None, g=None, row=(0.0, 0.0, 1.0), *, tall=False, ti=128, tj=128, tk=64, warps=8, stages=3,
-              out=jnp.float16, interpret=False, old=None, beta=0.9, scale=None):
+def symmetric(
+    x,
+    y=None,
+    g=None,
+    row=(0.0, 0.0, 1.0),
+    *,
+    tall=False,
+    ti=128,
+    tj=128,
+    tk=64,
+    warps=8,
+    stages=3,
+    out=jnp.float16,
+    interpret=False,
+    old=None,
+    beta=0.9,
+    scale=None,
+):
     """x y^T (or x^T y if tall), known to be symmetric; a I + b g + c (.) if g is given; or beta old + scale (.)."""
     n, k = (x.shape[1], x.shape[0]) if tall else x.shape
     table = pairs(n, ti, tj)
@@ -35,14 +51,22 @@ def symmetric(x, y=None, g=None, row=(0.0, 0.0, 1.0), *, tall=False, ti=128, tj=
         def body(step, acc):
             ks = pl.ds(step * tk, tk)
             if tall:
-                xi, yj = plgpu.load(x_ref.at[ks, pl.ds(i0, ti)]), plgpu.load(y_ref.at[ks, pl.ds(j0, tj)])
+                xi, yj = (
+                    plgpu.load(x_ref.at[ks, pl.ds(i0, ti)]),
+                    plgpu.load(y_ref.at[ks, pl.ds(j0, tj)]),
+                )
                 return acc + plgpu.dot(xi.T, yj)
-            xi, yj = plgpu.load(x_ref.at[pl.ds(i0, ti), ks]), plgpu.load(y_ref.at[pl.ds(j0, tj), ks])
+            xi, yj = (
+                plgpu.load(x_ref.at[pl.ds(i0, ti), ks]),
+                plgpu.load(y_ref.at[pl.ds(j0, tj), ks]),
+            )
             return acc + plgpu.dot(xi, yj.T)
 
         acc = jax.lax.fori_loop(0, k // tk, body, jnp.zeros((ti, tj), jnp.float32))
         if g is not None:
-            tile = plgpu.load(rest[0].at[pl.ds(i0, ti), pl.ds(j0, tj)]).astype(jnp.float32)
+            tile = plgpu.load(rest[0].at[pl.ds(i0, ti), pl.ds(j0, tj)]).astype(
+                jnp.float32
+            )
             ri = i0 + jax.lax.broadcasted_iota(jnp.int32, (ti, tj), 0)
             rj = j0 + jax.lax.broadcasted_iota(jnp.int32, (ti, tj), 1)
             acc = jnp.where(ri == rj, a, 0.0) + b * tile + c * acc
@@ -53,7 +77,9 @@ def symmetric(x, y=None, g=None, row=(0.0, 0.0, 1.0), *, tall=False, ti=128, tj=
         plgpu.store(o_ref.at[pl.ds(i0, ti), pl.ds(j0, tj)], acc)
         plgpu.store(o_ref.at[pl.ds(j0, tj), pl.ds(i0, ti)], acc.T)
 
-    more = [g] if g is not None else [] if old is None else [old, jnp.reshape(scale, (1,))]
+    more = (
+        [g] if g is not None else [] if old is None else [old, jnp.reshape(scale, (1,))]
+    )
     return pl.pallas_call(
         kernel,
         out_shape=jax.ShapeDtypeStruct((n, n), out),
@@ -64,7 +90,9 @@ def symmetric(x, y=None, g=None, row=(0.0, 0.0, 1.0), *, tall=False, ti=128, tj=
     )(jnp.asarray(table[:, 0].copy()), jnp.asarray(table[:, 1].copy()), x, y, *more)
 
 
-def lower_times(a, x, *, ti=128, tj=128, tk=64, warps=8, stages=3, out=jnp.float32, interpret=False):
+def lower_times(
+    a, x, *, ti=128, tj=128, tk=64, warps=8, stages=3, out=jnp.float32, interpret=False
+):
     """a x, where a is lower triangular: the inner loop ends at the diagonal."""
     n, m = x.shape
     ni, nj = -(-n // ti), -(-m // tj)
@@ -76,7 +104,10 @@ def lower_times(a, x, *, ti=128, tj=128, tk=64, warps=8, stages=3, out=jnp.float
 
         def body(step, acc):
             ks = pl.ds(step * tk, tk)
-            ai, xj = plgpu.load(a_ref.at[pl.ds(i0, ti), ks]), plgpu.load(x_ref.at[ks, pl.ds(j0, tj)])
+            ai, xj = (
+                plgpu.load(a_ref.at[pl.ds(i0, ti), ks]),
+                plgpu.load(x_ref.at[ks, pl.ds(j0, tj)]),
+            )
             return acc + plgpu.dot(ai, xj)
 
         end = jnp.minimum((i0 + ti + tk - 1) // tk, n // tk)
@@ -84,8 +115,12 @@ def lower_times(a, x, *, ti=128, tj=128, tk=64, warps=8, stages=3, out=jnp.float
         plgpu.store(o_ref.at[pl.ds(i0, ti), pl.ds(j0, tj)], acc.astype(out))
 
     return pl.pallas_call(
-        kernel, out_shape=jax.ShapeDtypeStruct((n, m), out), grid=(nj, ni),
-        compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=stages), interpret=interpret, name="lower_times",
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((n, m), out),
+        grid=(nj, ni),
+        compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=stages),
+        interpret=interpret,
+        name="lower_times",
     )(a, x)
 
 
@@ -112,6 +147,9 @@ def small_inverse(a, *, warps=4, interpret=False):
         o_ref[...] = t * jax.lax.rsqrt(d)[:, None]
 
     return pl.pallas_call(
-        kernel, out_shape=jax.ShapeDtypeStruct((n, n), jnp.float32),
-        compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=1), interpret=interpret, name="small_inverse",
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((n, n), jnp.float32),
+        compiler_params=plgpu.CompilerParams(num_warps=warps, num_stages=1),
+        interpret=interpret,
+        name="small_inverse",
     )(a)
