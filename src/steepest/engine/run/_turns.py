@@ -103,7 +103,7 @@ class Work(NamedTuple):
 _EVEN = 1.1  # a fuller step is as good, if it saves turns
 
 
-def divide(works: Sequence[Work], k: int | None) -> list[Turns | None]:
+def divide(works: Sequence[Work], k: int | None) -> Sequence[Turns | None]:
     """Divide `k` steps among the stacks, so that each step has about as much work.
 
     A stack has as few turns as the fullest step allows, in successive steps. To work on
