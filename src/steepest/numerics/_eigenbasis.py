@@ -22,6 +22,8 @@ from ._matmul import (
     exact_product as times,
     product_error,
     rounded_gram,
+    rounded_product,
+    rounded_times,
     rounded_to_half,
     times_rounded,
 )
@@ -54,8 +56,10 @@ def iterated_basis(a: Square, basis: Square) -> Square:
         a: symmetric and positive semidefinite.
         basis: orthogonal.
     """
-    # Transposed, so that a direction is a row: a permutation of rows is cheaper.
-    x = times(basis.T, _scaled(a))
+    # Transposed, so that a direction is a row: a permutation of rows is cheaper. It does
+    # not matter if the last basis was a slightly different one, so it is rounded: two
+    # products of float16 instead of three of bfloat16, and the result is as precise.
+    x = rounded_times(rounded_to_half(basis.T), _scaled(a))
     sizes = jnp.sum(basis.T * x, axis=1)  # about the eigenvalues
     # Directions with smaller eigenvalues than the rounding errors keep their place.
     x = x + product_error(x) * jnp.max(sizes) * basis.T
@@ -127,9 +131,10 @@ def orthonormal_rows(x: Square) -> Square:
 
     one, first = jnp.ones((), x.dtype), jnp.asarray(shift, x.dtype)
     start = _Pass(_normalized(x), one, first, jnp.zeros((), jnp.int32))
-    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start).x)
-    error = _eye(x) - rounded_gram(rows)
-    return _normalized(rows.matrix + times_rounded(error / 2, rows))
+    # The first pass is before the loop: a GPU waits for each decision of a loop.
+    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, one_pass(start)).x)
+    error = rounded_to_half(_eye(x) - rounded_gram(rows))
+    return _normalized(rows.matrix + rounded_product(error, rows) / 2)
 
 
 def _rows_of_qr(x: Square) -> Square:

@@ -115,6 +115,33 @@ def times_rounded(a: Float[Array, "k m"], x: Rounded) -> Float[Array, "k n"]:
     return scale * x.scale * both
 
 
+def rounded_times(x: Rounded, a: Float[Array, "n k"]) -> Float[Array, "m k"]:
+    """`x a` with 16 bits of precision or more. On a GPU, `a` is the sum of two halves.
+
+    Args:
+        x: a rounded matrix.
+        a: a matrix.
+    """
+    if x.values.dtype != jnp.float16:
+        return exact_product(x.values, a)
+    a, scale = _moderate(a)
+    high, low = _two_halves(a)
+    both = _half_product(x.values, high) + _half_product(x.values, low) / _LOW
+    return scale * x.scale * both
+
+
+def rounded_product(x: Rounded, y: Rounded) -> Float[Array, "m n"]:
+    """`x y` of two rounded matrices, without further rounding but in the sums.
+
+    Args:
+        x: a rounded matrix.
+        y: a rounded matrix.
+    """
+    if x.values.dtype != jnp.float16:
+        return exact_product(x.values, y.values)
+    return x.scale * y.scale * _half_product(x.values, y.values)
+
+
 def between_bases(
     left: Float[Array, "k m"] | None,
     x: Float[Array, "m n"],
