@@ -55,6 +55,7 @@ from ._sides import (
     first_bases,
     first_or_next_basis,
     LONGEST,
+    new_factors,
     next_basis,
     zero_factors,
 )
@@ -198,7 +199,8 @@ def _parts(rolled: bool, fresh: bool) -> _Parts:
     if fresh:
         matrix = Matrix(fresh_formula, folded, every, before=fresh_factors)
         return _Parts(matrix, fresh_numbers)
-    matrix = Matrix(soap_formula if rolled else paper_formula, folded, every)
+    formula = soap_formula if rolled else paper_formula
+    matrix = Matrix(formula, folded, every, beside=new_factors)
     return _Parts(matrix, bias_corrections if rolled else paper_numbers)
 
 

@@ -18,6 +18,7 @@ from jax.custom_batching import custom_vmap
 from jax.sharding import AxisType
 from jaxtyping import Array, Float, Int
 
+from ._kernels import has_kernels, on_cuda
 from ._matmul import (
     exact_product as times,
     product_error,
@@ -28,6 +29,7 @@ from ._matmul import (
     times_rounded,
 )
 from ._sharding import meshes_near
+from ._small_cholesky import SIDES, small_inverse_cholesky
 from ._spectral import spectral_norm
 from ._xla import short_programs
 
@@ -56,8 +58,8 @@ def iterated_basis(a: Square, basis: Square) -> Square:
         a: symmetric and positive semidefinite.
         basis: orthogonal.
     """
-    # Transposed, so that a direction is a row: a permutation of rows is cheaper. It does
-    # not matter if the last basis was a slightly different one, so it is rounded: two
+    # Transposed, so that a direction is a row: a permutation of rows is cheaper. A
+    # basis that differs slightly from the last one is as good, so it is rounded: two
     # products of float16 instead of three of bfloat16, and the result is as precise.
     x = rounded_times(rounded_to_half(basis.T), _scaled(a))
     sizes = jnp.sum(basis.T * x, axis=1)  # about the eigenvalues
@@ -189,16 +191,24 @@ def inverse_cholesky(a: Square) -> Square:
         a: symmetric and positive definite.
     """
     n = len(a)
-    if n <= _BLOCK:
-        c = jnp.linalg.cholesky(a)
-        return jax.scipy.linalg.solve_triangular(c, _eye(a), lower=True)
-    half = -(-n // (2 * _BLOCK)) * _BLOCK
+    kernels = a.dtype == jnp.float32 and has_kernels()
+    block = max(SIDES) if kernels else _BLOCK
+    if n <= block:
+        if kernels and n in SIDES:
+            return on_cuda(small_inverse_cholesky, _by_solving, a)
+        return _by_solving(a)
+    half = -(-n // (2 * block)) * block
     top = inverse_cholesky(a[:half, :half])
     corner = times(a[half:, :half], top.T)
     bottom = inverse_cholesky(a[half:, half:] - times(corner, corner.T))
     corner = -times(bottom, times(corner, top))
     above = jnp.zeros((half, n - half), a.dtype)
     return jnp.block([[top, above], [corner, bottom]])
+
+
+def _by_solving(a: Square) -> Square:
+    c = jnp.linalg.cholesky(a)
+    return jax.scipy.linalg.solve_triangular(c, _eye(a), lower=True)
 
 
 def rotated_basis(a: Square, basis: Square) -> Square:
