@@ -244,6 +244,8 @@ def timed(
         before: called before each step, without being timed.
     """
     seconds: list[float] = []
+    gc.collect()
+    gc.disable()  # in whose step a collection happens is chance
     begun = perf_counter()
     for k in range(-WARMUPS, STEPS):
         if before is not None:
@@ -255,6 +257,7 @@ def timed(
         spent = perf_counter() - begun
         if spent > SECONDS and len(seconds) >= (10 if spent < 4 * SECONDS else 3):
             break
+    gc.enable()
     return seconds
 
 

@@ -184,9 +184,14 @@ def between_bases(
         x = x if left is None else left @ x
         return x if right is None else x @ right
     half = lambda y: y.astype(jnp.float16)
-    # Orthogonal matrices do not change the size of `x`, so it is measured once.
+    # Orthogonal matrices do not change the size of `x`, so it is measured once. No
+    # element exceeds the norm, which float16 can hold: the root of the number of
+    # elements. So the first product needs no pass in float32.
     x, scale = _moderate(x)
-    x = x if left is None else _half_product(half(left), half(x))
+    if left is not None and right is not None:
+        x = jnp.matmul(half(left), half(x))
+    elif left is not None:
+        return scale * _half_product(half(left), half(x))
     return scale * (x if right is None else _half_product(half(x), half(right)))
 
 
