@@ -244,20 +244,26 @@ def timed(
         before: called before each step, without being timed.
     """
     seconds: list[float] = []
+
+    def run() -> None:
+        begun = perf_counter()
+        for k in range(-WARMUPS, STEPS):
+            if before is not None:
+                before()
+            start = perf_counter()
+            step()
+            if k >= 0 or perf_counter() - begun > SECONDS:
+                seconds.append(perf_counter() - start)
+            spent = perf_counter() - begun
+            if spent > SECONDS and len(seconds) >= (10 if spent < 4 * SECONDS else 3):
+                break
+
     gc.collect()
     gc.disable()  # in whose step a collection happens is chance
-    begun = perf_counter()
-    for k in range(-WARMUPS, STEPS):
-        if before is not None:
-            before()
-        start = perf_counter()
-        step()
-        if k >= 0 or perf_counter() - begun > SECONDS:
-            seconds.append(perf_counter() - start)
-        spent = perf_counter() - begun
-        if spent > SECONDS and len(seconds) >= (10 if spent < 4 * SECONDS else 3):
-            break
-    gc.enable()
+    try:
+        run()
+    finally:
+        gc.enable()
     return seconds
 
 
