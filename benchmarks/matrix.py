@@ -12,12 +12,22 @@ the folder of `pip install --target FOLDER pytorch_optimizer`. To measure only s
 optimizers, with at most half a minute to compile each peer:
 
     python -m benchmarks.gpu matrix --only "muon,soap, every step" --patience 30
+
+Most of the time goes to XLA's compiler. To compile in advance, several at once, and to
+measure our optimizers first and the peers later:
+
+    export JAX_COMPILATION_CACHE_DIR=...
+    python -m benchmarks.gpu matrix matrix-xl --compile-only
+    python -m benchmarks.gpu matrix matrix-xl --json FILE --patience -1
+    python -m benchmarks.gpu matrix matrix-xl --json FILE --peers-only
 """
 
 import gc
 import glob
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -34,10 +44,11 @@ import steepest
 
 from . import peers
 from .optimizers import RATE
-from .rows import Row
+from .rows import Record, Row
 from .trees import Tree
 
 STEPS, SECONDS, WARMUPS = 100, 8.0, 12
+ROW = 20  # steps that are called in a row: two periods of what happens every tenth step
 PEER = 60  # seconds for the steps of a peer, if it is not compiled
 # Different gradients: the factors of SOAP would be singular with few. Sixteen of a
 # large model do not fit into the memory of a GPU, and four are enough for sides that
@@ -67,7 +78,23 @@ def hidden(tree: Tree) -> Tree:
 
 
 def of_matrices(
-    tree: Tree, names: Iterable[str], patience: int = peers.PATIENCE
+    tree: Tree,
+    names: Iterable[str],
+    patience: int = peers.PATIENCE,
+    known: Iterable[Row] | None = None,
+) -> Iterator[Row]:
+    """The median and the worst step of each optimizer, as they are known.
+
+    They are also printed. See `_rows`.
+    """
+    for row in _rows(hidden(tree), names, patience, known):
+        shown = {who: f"{1e3 * xs[0]:.2f} ms" for who, xs in row.times.items()}
+        print(row.tree, row.optimizer, row.quantity, shown, row.note, flush=True)
+        yield row
+
+
+def _rows(
+    tree: Tree, names: Iterable[str], patience: int, known: Iterable[Row] | None
 ) -> Iterator[Row]:
     """The median and the worst step of each optimizer, and what was left out.
 
@@ -77,10 +104,21 @@ def of_matrices(
     Args:
         tree: the model.
         names: which of `OURS`.
-        patience: the most seconds to compile one of the peers, and for its steps; 0
-            not to compile them.
+        patience: the most seconds to compile one of the peers, and for its steps; 0 not
+            to compile them, -1 to leave them out.
+        known: rows to which the peers are added; by default they are measured.
     """
-    tree = hidden(tree)
+    if known is None:
+        yield from of_ours(tree, names, patience)
+        return
+    rows = [row for row in known if (row.section, row.tree) == ("matrix", tree.name)]
+    for name in names:
+        mine = [row for row in rows if row.optimizer == name]
+        yield from with_peers(mine, name, tree, patience) if mine else ()
+
+
+def of_ours(tree: Tree, names: Iterable[str], patience: int) -> Iterator[Row]:
+    """The rows of each optimizer, and with patience, of its peers."""
     adamw = of_jax(optax.adamw(RATE), tree, optax.apply_updates).steps
     for name in names:
         try:
@@ -88,27 +126,117 @@ def of_matrices(
         except jax.errors.JaxRuntimeError as error:
             print(f"{tree.name}, {name}: {peers.said(error)}", flush=True)
             continue
-        theirs, note = {}, "peer left out: it decomposes long sides from scratch"
-        if tree.params < LARGE_MODEL or name not in SLOW_ON_XL:
-            theirs, note = of_torch(name, tree, patience)
-        times = {"steepest": ours.steps, "optax adamw": adamw, **theirs}
-        one = {"compile": ours.compile, "device": ours.device}
+        finally:
+            gc.collect()
+        times = {"steepest": ours.steps, "optax adamw": adamw}
+        one = {
+            "in a row": ours.row,
+            "device": ours.device,
+            "compile": None if _is_cached() else ours.compile,
+        }
         numbers = {
             "median": {who: median(xs) for who, xs in times.items()},
             "worst": {who: max(xs) for who, xs in times.items()},
             **{k: {"steepest": x} for k, x in one.items() if x is not None},
         }
-        for quantity, row in numbers.items():
-            shown = {who: f"{1e3 * x:.2f} ms" for who, x in row.items()}
-            print(tree.name, name, quantity, shown, note, flush=True)
-            xs = {who: [x] for who, x in row.items()}
-            yield Row("matrix", tree.name, name, quantity, "s", xs, note)
+        rows = [
+            Row(
+                "matrix",
+                tree.name,
+                name,
+                quantity,
+                "s",
+                {k: [x] for k, x in xs.items()},
+            )
+            for quantity, xs in numbers.items()
+        ]
+        yield from rows if patience < 0 else with_peers(rows, name, tree, patience)
+
+
+def with_peers(
+    rows: Iterable[Row], name: str, tree: Tree, patience: int
+) -> Iterator[Row]:
+    """The same rows, with the peers of the same name."""
+    theirs, note = {}, "peer left out: it decomposes long sides from scratch"
+    if tree.params < LARGE_MODEL or name not in SLOW_ON_XL:
+        theirs, note = of_torch(name, tree, patience)
+    for row in rows:
+        number = {"median": median, "worst": max}.get(row.quantity)
+        more = {} if number is None else {k: [number(xs)] for k, xs in theirs.items()}
+        yield replace(row, times=row.times | more, note=note)
+
+
+def with_old_peers(row: Row, before: Record) -> Row:
+    """The row, with the peers of an earlier run, and a note that says so.
+
+    Args:
+        row: a row without peers.
+        before: the earlier run.
+    """
+    where = lambda row: (row.section, row.tree, row.optimizer, row.quantity)
+    for old in before.rows:
+        peers_then = {k: x for k, x in old.times.items() if k not in row.times}
+        if where(old) == where(row) and peers_then:
+            note = f"peers measured on {before.machine['date'][:10]}"
+            return replace(row, times=row.times | peers_then, note=note)
+    return row
+
+
+def compile_all(trees: Iterable[Tree], names: Sequence[str], threads: int = 4) -> None:
+    """Compile the steps of all optimizers into JAX's persistent cache.
+
+    A later run with the same `JAX_COMPILATION_CACHE_DIR` starts sooner.
+
+    Args:
+        trees: the models.
+        names: which of `OURS`.
+        threads: the number of programs that are compiled at once.
+    """
+
+    def one(name: str, tree: Tree) -> None:
+        start = perf_counter()
+        adamw = name == "adamw"
+        tx = optax.adamw(RATE) if adamw else OURS[name]()
+        apply = optax.apply_updates if adamw else steepest.apply_updates
+        params = jax.eval_shape(lambda: tree.fill(0, 0.02))
+        state = jax.eval_shape(tx.init, params)
+        jax.jit(tx.init).lower(params).compile()
+        try:
+            _step(tx, apply).lower(params, state, params).compile()
+        except jax.errors.JaxRuntimeError as error:
+            print(f"{tree.name}, {name}: {peers.said(error)}", flush=True)
+        print(f"{tree.name}, {name}: {perf_counter() - start:.0f} s", flush=True)
+
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [
+            pool.submit(one, name, hidden(tree))
+            for tree in trees
+            for name in ("adamw", *names)
+        ]
+        for job in jobs:
+            job.result()
+
+
+def _step(tx: Any, apply: Callable[..., Any]) -> Any:
+    """A step, not yet compiled."""
+
+    def step(params: Any, state: Any, grads: Any) -> Any:
+        updates, state = tx.update(grads, state, params)
+        return apply(params, updates), state
+
+    return jax.jit(step, donate_argnums=(0, 1))
+
+
+def _is_cached() -> bool:
+    """Whether a program may come from a cache, so that its time means nothing."""
+    return bool(jax.config.jax_compilation_cache_dir)
 
 
 class Measured(NamedTuple):
     """Seconds of an optimizer in JAX."""
 
     steps: list[float]
+    row: float  # one step, of several that are not waited for
     compile: float
     device: float | None  # one step, the kernels alone
 
@@ -126,29 +254,31 @@ def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> Measured:
         tree: the params.
         apply: adds the updates to the params.
     """
-
-    def step(params: Any, state: Any, grads: Any) -> Any:
-        updates, state = tx.update(grads, state, params)
-        return apply(params, updates), state
-
     params = tree.fill(0, 0.02)
     grads = cycle([tree.fill(k + 1, 0.001) for k in range(gradients(tree))])
     state = jax.jit(tx.init)(params)
     start = perf_counter()
-    lowered = jax.jit(step, donate_argnums=(0, 1)).lower(params, state, next(grads))
-    compiled = lowered.compile()
+    compiled = _step(tx, apply).lower(params, state, next(grads)).compile()
     spent = perf_counter() - start
     kept = [params, state]
     del params, state
 
-    def one() -> None:
+    def go_on() -> None:
         kept[:] = compiled(*kept, next(grads))
+
+    def one() -> None:
+        go_on()
         jax.block_until_ready(kept)
 
     seconds = timed(one)
+    start = perf_counter()
+    for _ in range(ROW):
+        go_on()
+    jax.block_until_ready(kept)
+    row = (perf_counter() - start) / ROW
     if not all(bool(jax.numpy.isfinite(x).all()) for x in jax.tree.leaves(kept[0])):
         raise FloatingPointError("The params are no longer finite.")
-    return Measured(seconds, spent, device_seconds(one))
+    return Measured(seconds, row, spent, device_seconds(one))
 
 
 def of_torch(

@@ -57,14 +57,15 @@ def matrix(rows: list[Row]) -> str:
     Args:
         rows: those of the section.
     """
-    head = "tree|optimizer|what|median|worst|worst / median|on the device|compile|note"
+    head = "tree|optimizer|what|median|worst|worst / median|in a row|on the device"
+    head += "|compile|note"
     lines = []
     for (tree, optimizer, who), line in _cells(rows).items():
         best = {quantity: row.best(who) for quantity, row in line.items()}
         ratio = best["worst"] / best["median"]
         shown = [_shown(best, x, "s") for x in ("median", "worst")]
-        shown += [f"{ratio:.2f}", _shown(best, "device", "s")]
-        shown += [_shown(best, "compile", "s")]
+        shown += [f"{ratio:.2f}"]
+        shown += [_shown(best, x, "s") for x in ("in a row", "device", "compile")]
         note = line["median"].note if who == OURS else ""
         lines.append([tree, optimizer, who, *shown, note])
     return markdown(head.split("|"), lines)

@@ -59,14 +59,14 @@ def test_the_peak_is_shown_with_its_parts():
 
 
 def test_optimizers_of_matrices_are_shown_with_their_worst_step():
-    numbers = {"median": 4e-3, "worst": 5e-3, "device": 3e-3}
+    numbers = {"median": 4e-3, "worst": 5e-3, "in a row": 3.5e-3, "device": 3e-3}
     rows = [
         Row("matrix", "gpt", "muon", name, "s", {"steepest": [x]}, "alone")
         for name, x in numbers.items()
     ]
     line = sections.matrix(rows).splitlines()[-1]
     assert line.count("steepest") == 1 and line.endswith("alone |")
-    assert "| 4.00 ms | 5.00 ms |           1.25 |       3.00 ms |" in line
+    assert "| 4.00 ms | 5.00 ms |           1.25 |  3.50 ms |       3.00 ms |" in line
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)

@@ -9,7 +9,6 @@ import pytest
 
 from steepest.numerics import _kernels, _symmetric as symmetric
 from steepest.numerics._symmetric import (
-    grown_gram,
     in_triangle,
     rows_gram,
     symmetric_gram,
@@ -31,9 +30,9 @@ def kernels(monkeypatch):
     interpreted = partial(in_triangle, interpret=True)
     monkeypatch.setattr(symmetric, "in_triangle", interpreted)
     monkeypatch.setattr(symmetric, "_LEAST", 32)
-    monkeypatch.setattr(symmetric, "_NARROW", SMALL)
-    monkeypatch.setattr(symmetric, "_WIDE", Tiles(32, 64, 32, 1, 1))
-    monkeypatch.setattr(symmetric, "_SQUARE", {64: SMALL, 128: SMALL})
+    monkeypatch.setattr(symmetric, "_LONG_SUMS", Tiles(32, 64, 32, 1, 1))
+    for name in ("_SHORT_SUMS", "_POLYNOMIAL", "_FLOAT32"):
+        monkeypatch.setattr(symmetric, name, SMALL)
 
 
 def _matrix(*shape, dtype="float16"):
@@ -69,15 +68,6 @@ def test_other_products(kernels):
     exact = np.asarray(x, float)
     assert rows_gram(x).dtype == jnp.float32
     _close(rows_gram(x), exact @ exact.T, 20)
-
-
-@pytest.mark.parametrize("columns", [False, True])
-def test_a_growing_gram_matrix(kernels, columns):
-    x = _matrix(64, 128)
-    exact = np.asarray(x.T if columns else x, float)
-    old = np.asarray(symmetric_gram(_matrix(len(exact), 256)), "float32")
-    grown = grown_gram(jnp.asarray(old), x, 0.5, jnp.float32(0.25), columns=columns)
-    _close(grown, 0.5 * old + 0.25 * exact @ exact.T, 20)
 
 
 def test_without_a_gpu_xla_multiplies():

@@ -93,7 +93,7 @@ class Matrix(NamedTuple):
 
     Its `g` is the result of the rule's other formula. A formula without memory must
     commute with transposition, since tall and wide matrices share a stack. In a step,
-    `before` runs first, then `every`, then `beside`, then `formula`.
+    `before` runs first, then `every`, then `formula`.
     """
 
     formula: Callable[..., object]  # (g, *memory, *, numbers) -> (u, *memory)
@@ -101,9 +101,6 @@ class Matrix(NamedTuple):
     fold: Callable[..., tuple[int, ...]] | None = None
     every: Every | None = None
     before: Callable[..., object] | None = None  # of the kind of `formula`
-    # Of the same kind; it changes memory that `formula` does not use, and returns `g`.
-    # Large matrices are not copied to stacks for it.
-    beside: Callable[..., object] | None = None
     # The mesh axes whose devices share the matrices of a stack; empty to let the
     # compiler divide the work.
     reshard: tuple[str, ...] = ()
@@ -112,8 +109,7 @@ class Matrix(NamedTuple):
     def functions(self) -> list[Callable[..., object]]:
         """The functions that run in a step, in their order."""
         every = None if self.every is None else self.every.formula
-        functions = self.before, every, self.beside, self.formula
-        return [f for f in functions if f is not None]
+        return [f for f in (self.before, every, self.formula) if f is not None]
 
     @property
     def arrays(self) -> set[str]:
@@ -287,7 +283,6 @@ class Rule:
             arrays = ("g", *self.memory_names)
             self._check_function(matrix.formula, arrays, last)
             self._check_function(matrix.before, arrays, last)
-            self._check_function(matrix.beside, arrays, last)
             self._check_function(matrix.fold, ("shape",), self.numbers)
             if matrix.every is not None:
                 self._check_every(matrix.every, last)

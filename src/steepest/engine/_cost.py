@@ -107,7 +107,7 @@ def _parts(rule: Rule, p: Shape) -> Iterator[float]:
     *stack, m, n = shape
     one = {name: _one(x, p.shape, stack, (m, n)) for name, x in leaf.items()}
     one["g"] = Shape((m, n), leaf["g"].dtype)
-    for function in (matrix.before, matrix.beside, matrix.formula):
+    for function in (matrix.before, matrix.formula):
         if function is not None:
             yield prod(stack) * _traced(function, one, numbers)
     if matrix.every is not None:

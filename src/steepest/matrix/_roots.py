@@ -8,6 +8,7 @@ Shampoo optimizer, 2023, arXiv:2309.06497
 
 from typing import Literal
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
@@ -23,7 +24,7 @@ from ..numerics import (
     norms,
     root,
 )
-from ._sides import grown_factors, PerSide, rotated, rotated_back, Sides
+from ._sides import outer_products, PerSide, rotated, rotated_back, Sides
 
 Square = Float[Array, "d d"]
 # How a root is computed.
@@ -46,7 +47,8 @@ def shampoo_factors(
 ) -> tuple[Array, Sides]:
     """Let `g` enter the factors."""
     g = limited(g)
-    return g, grown_factors(g, factors, factor_beta, factor_weight)
+    add = lambda a, x: factor_beta * a + factor_weight * x
+    return g, jax.tree.map(add, factors, outer_products(g, factors))
 
 
 def shampoo_formula(

@@ -40,46 +40,53 @@ def soap_formula(
     g: Array,
     mu: Array,
     nu: Array,
+    factors: Sides,
     bases: Sides,
     *,
     b1: Real,
     b2: Real,
     eps: Real,
+    factor_beta: Real,
     c1: Array,
     c2: Array,
-) -> tuple[Array, Array, Array, Sides]:
-    """Adam in the bases of the last steps."""
+) -> tuple[Array, Array, Array, Sides, Sides]:
+    """Adam in the bases of the last steps; then `g` enters the factors."""
     g = limited(g)
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
     u, mu, nu = adam_in_bases(g, rotated(g, bases), mu, nu, bases, **numbers)
-    return u, mu, nu, bases
+    return u, mu, nu, new_factors(g, factors, factor_beta), bases
 
 
 def paper_formula(
     g: Array,
     mu: Array,
     nu: Array,
+    factors: Sides,
     bases: Sides,
     *,
     b1: Real,
     b2: Real,
     eps: Real,
+    factor_beta: Real,
     c1: Array,
     c2: Array,
     first: Bool[Array, ""],
-) -> tuple[Array, Array, Array, Sides]:
+) -> tuple[Array, Array, Array, Sides, Sides]:
     """`soap_formula`, but the first step only begins the factors."""
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
-    u, *new, bases = soap_formula(g, mu, nu, bases, **numbers)
+    u, *new, factors, bases = soap_formula(
+        g, mu, nu, factors, bases, factor_beta=factor_beta, **numbers
+    )
     u, mu, nu = where_first(first, (jnp.zeros_like(u), mu, nu), (u, *new))
-    return u, mu, nu, bases
+    return u, mu, nu, factors, bases
 
 
 def fresh_factors(
     g: Array, factors: Sides, *, factor_beta_now: Array
 ) -> tuple[Array, Sides]:
     """Let `g` enter the factors first."""
-    return new_factors(g, factors, factor_beta=factor_beta_now)
+    g = limited(g)
+    return g, new_factors(g, factors, factor_beta_now)
 
 
 def fresh_formula(

@@ -13,13 +13,13 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from ..core import Every, Param, Real
 from ..numerics import (
-    added_gram,
     between_bases,
     cond_under_vmap,
     eigenbasis,
+    ema,
     iterated_basis,
-    limited,
     rotated_basis,
+    rounded_gram,
     rounded_to_half,
     sharded_near,
     wide_dtype,
@@ -88,24 +88,19 @@ zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
 first_bases = PerSide(jnp.eye)
 
 
-def grown_factors(g: Array, factors: Sides, keep: Real, weight: Real) -> Sides:
-    """`keep L + weight g g^T` and `keep R + weight g^T g`, for the sides that exist.
+def outer_products(g: Array, like: Sides) -> Sides:
+    """`g g^T` and `g^T g`, for the sides that `like` has.
 
     On a GPU, `g` is rounded to 11 bits first. That is far below its noise.
 
     Args:
         g: a matrix.
-        factors: `L` and `R`, or `None`.
-        keep: a factor.
-        weight: a factor.
+        like: an array for each side, or `None`.
     """
     x = rounded_to_half(g)
-    rows, columns = factors
-    add = partial(added_gram, x=x, keep=keep, weight=weight)
-    return (
-        None if rows is None else add(rows),
-        None if columns is None else add(columns, columns=True),
-    )
+    rows = None if like[0] is None else rounded_gram(x)
+    columns = None if like[1] is None else rounded_gram(x.T)
+    return rows, columns
 
 
 def rotated(x: Array, bases: Sides) -> Array:
@@ -130,10 +125,11 @@ def rotated_back(x: Array, bases: Sides) -> Array:
     return between_bases(left, x, None if right is None else right.T)
 
 
-def new_factors(g: Array, factors: Sides, *, factor_beta: Real) -> tuple[Array, Sides]:
+def new_factors(g: Array, factors: Sides, beta: Real) -> Sides:
     """Running averages of `g g^T` and `g^T g`."""
-    g = limited(g)
-    return g, grown_factors(g, factors, factor_beta, 1 - factor_beta)
+    return jax.tree.map(
+        lambda a, x: ema(a, x, beta), factors, outer_products(g, factors)
+    )
 
 
 def next_basis(factors: Array, bases: Array, *, basis: Basis) -> Array:

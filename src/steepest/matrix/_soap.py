@@ -55,7 +55,6 @@ from ._sides import (
     first_bases,
     first_or_next_basis,
     LONGEST,
-    new_factors,
     next_basis,
     zero_factors,
 )
@@ -199,8 +198,7 @@ def _parts(rolled: bool, fresh: bool) -> _Parts:
     if fresh:
         matrix = Matrix(fresh_formula, folded, every, before=fresh_factors)
         return _Parts(matrix, fresh_numbers)
-    formula = soap_formula if rolled else paper_formula
-    matrix = Matrix(formula, folded, every, beside=new_factors)
+    matrix = Matrix(soap_formula if rolled else paper_formula, folded, every)
     return _Parts(matrix, bias_corrections if rolled else paper_numbers)
 
 

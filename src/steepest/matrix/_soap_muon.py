@@ -71,22 +71,24 @@ def soap_muon_formula(
     g: Array,
     mu: Array,
     nu: Array,
+    factors: Sides,
     bases: Sides,
     *,
     beta: Real,
     b2: Real,
     eps: Real,
+    factor_beta: Real,
     polynomials: Polynomials,
     dtype: DTypeLike | None,
-) -> tuple[Array, Array, Array, Sides]:
-    """The polar factor of scaled momentum."""
+) -> tuple[Array, Array, Array, Sides, Sides]:
+    """The polar factor of scaled momentum; then `g` enters the factors."""
     g = limited(g)
     mu = ema(mu, g, beta)
     m = rotated(ema(mu, g, beta), bases)
     nu = ema(nu, jnp.square(m), b2)
     x = rotated_back(m / jnp.maximum(root(nu), eps), bases)
     u = orthogonal(x, polynomials, dtype=dtype or quick_dtype(x), eps=eps)
-    return u, mu, nu, bases
+    return u, mu, nu, new_factors(g, factors, factor_beta), bases
 
 
 @gives()
@@ -196,7 +198,6 @@ def scale_by_soap_muon(
                 soap_muon_formula,
                 folded,
                 at_intervals(next_basis if rolled else first_or_next_basis, rolled),
-                beside=new_factors,
             ),
             check_leaf=NotMatrix(len(words), "soap_muon", real=True),
         )

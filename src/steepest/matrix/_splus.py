@@ -71,18 +71,13 @@ class ScaleBySplusState(NamedTuple):
 
 
 def splus_formula(
-    g: Array, mu: Array, bases: Sides, *, b1: Real
-) -> tuple[Array, Array, Sides]:
-    """The signs of the coordinates of the mean."""
+    g: Array, mu: Array, factors: Sides, bases: Sides, *, b1: Real, b2: Real
+) -> tuple[Array, Array, Sides, Sides]:
+    """The signs of the coordinates of the mean; then `g` enters the factors."""
     g = limited(g)
     mu = ema(mu, g, b1)
     u = rotated_back(jnp.sign(rotated(mu, bases)), bases)
-    return u, mu, bases
-
-
-def splus_factors(g: Array, factors: Sides, *, b2: Real) -> tuple[Array, Sides]:
-    """Let `g` enter the factors."""
-    return new_factors(g, factors, factor_beta=b2)
+    return u, mu, new_factors(g, factors, b2), bases
 
 
 def corrected_basis(factors: Array, bases: Array) -> Array:
@@ -174,7 +169,6 @@ def scale_by_splus(
                 splus_formula,
                 folded,
                 Every(change, writes=("bases",), sides=True, **when),
-                beside=splus_factors,
             ),
             check_leaf=NotMatrix(len(words), "splus", real=True),
         )

@@ -64,7 +64,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         squares as squares,
     )
     from ._matmul import (
-        added_gram as added_gram,
         between_bases as between_bases,
         exact_gram as exact_gram,
         exact_product as exact_product,
@@ -160,7 +159,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._xla import (
         after as after,
-        alone_in_stack as alone_in_stack,
         computed_once as computed_once,
         inlined as inlined,
         largest as largest,

@@ -133,8 +133,7 @@ def orthonormal_rows(x: Square) -> Square:
 
     one, first = jnp.ones((), x.dtype), jnp.asarray(shift, x.dtype)
     start = _Pass(_normalized(x), one, first, jnp.zeros((), jnp.int32))
-    # The first pass is before the loop: a GPU waits for each decision of a loop.
-    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, one_pass(start)).x)
+    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start).x)
     error = rounded_to_half(_eye(x) - rounded_gram(rows))
     return _normalized(rows.matrix + rounded_product(error, rows) / 2)
 

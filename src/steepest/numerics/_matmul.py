@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
-from ..core import Real
-from ._symmetric import grown_gram, rows_gram
+from ._symmetric import rows_gram
 
 
 def exact_product(x: Inexact[Array, "m k"], y: Inexact[Array, "k n"]) -> Array:
@@ -101,29 +100,6 @@ def rounded_gram(x: Rounded) -> Float[Array, "m m"]:
     if x.values.dtype != jnp.float16:
         return exact_product(x.values, x.values.T)
     return x.scale * x.scale * rows_gram(x.values)
-
-
-def added_gram(
-    old: Float[Array, "d d"],
-    x: Rounded,
-    keep: Real,
-    weight: Real,
-    *,
-    columns: bool = False,
-) -> Float[Array, "d d"]:
-    """`keep old + weight x x^T` of a rounded matrix.
-
-    Args:
-        old: a symmetric matrix.
-        x: a rounded matrix.
-        keep: a factor.
-        weight: a factor.
-        columns: whether to use `x^T x` instead.
-    """
-    if x.values.dtype != jnp.float16:
-        return keep * old + weight * rounded_gram(x.T if columns else x)
-    gain = weight * x.scale * x.scale
-    return grown_gram(old, x.values, keep, gain, columns=columns)
 
 
 def times_rounded(a: Float[Array, "k m"], x: Rounded) -> Float[Array, "k n"]:

@@ -2,8 +2,9 @@
 
 cuBLAS computes all of `x x^T`. On a GPU of NVIDIA, a kernel computes the tiles on and
 below the diagonal, and writes each of them twice. So a product of half-precision
-matrices takes about 70% of the time (H200, JAX 0.11.2): 8 of 1600 x 6400 take 0.25 ms
-instead of 0.36 ms, and a polynomial of 8 squares of 1600 takes 0.10 ms instead of 0.14.
+matrices takes 70 to 80% of the time (H200, JAX 0.11.2): for 8 of 1600 x 6400, 0.26 ms
+instead of 0.36; for 8 squares of 1600, 0.08 ms instead of 0.10, and with a polynomial
+0.10 ms instead of 0.13.
 """
 
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def symmetric_polynomial(x: Square, row: Polynomial) -> Square:
         polynomial = a * one + b * x.astype(wide) + c * square.astype(wide)
         return polynomial.astype(x.dtype)
 
-    tiles = _tiles(x.dtype, len(x), len(x))
+    tiles = _tiles(x.dtype, len(x), len(x), _POLYNOMIAL)
     if tiles is None or not isinstance(row, tuple):
         return plain(x)
     last = partial(_polynomial, row)
@@ -91,53 +92,12 @@ def rows_gram(x: Float[Array, "m n"]) -> Float[Array, "m m"]:
         x: a matrix.
     """
     plain = lambda x: jnp.matmul(x, x.T, preferred_element_type=jnp.float32)
-    tiles = _tiles(x.dtype, *x.shape)
+    m, n = x.shape
+    tiles = _tiles(x.dtype, m, n, _FLOAT32)
     if tiles is None:
         return plain(x)
     kernel = lambda x: in_triangle(_kept, x, x, tiles=tiles, dtype=jnp.float32)
     return on_cuda(kernel, plain, x)
-
-
-def grown_gram(
-    old: Float[Array, "d d"],
-    x: Float[Array, "m n"],
-    keep: Real,
-    gain: Real,
-    *,
-    columns: bool = False,
-) -> Float[Array, "d d"]:
-    """`keep old + gain x x^T` for a matrix in half precision, in float32.
-
-    The kernel overwrites `old`, and reads only half of it. XLA would write the product,
-    and read it and all of `old`.
-
-    Args:
-        old: a symmetric matrix in float32.
-        x: a matrix.
-        keep: a factor.
-        gain: a factor.
-        columns: whether to use `x^T x` instead.
-    """
-
-    def plain(old: Array, x: Array, numbers: Array) -> Array:
-        y = x.T if columns else x
-        gram = jnp.matmul(y, y.T, preferred_element_type=jnp.float32)
-        return numbers[0] * old + numbers[1] * gram
-
-    numbers = jnp.stack([jnp.asarray(c, jnp.float32) for c in (keep, gain)])
-    side, long = x.shape[columns], x.shape[not columns]
-    sizes = (128, 64) if side >= _LEAST else (64,)
-    # Each element must be in one tile, since `old` is overwritten.
-    tiles = [_SQUARE[size] for size in sizes if side % size == 0]
-    if not (
-        x.dtype in _HALVES and has_kernels() and tiles and tiles[0].fit(side, long)
-    ):
-        return plain(old, x, numbers)
-    form = {"tiles": tiles[0], "dtype": jnp.float32, "tall": columns}
-    kernel = lambda old, x, numbers: in_triangle(
-        _grown, x, x, old, numbers, overwrite=True, **form
-    )
-    return on_cuda(kernel, plain, old, x, numbers)
 
 
 class Tiles(NamedTuple):
@@ -165,17 +125,20 @@ class Tiles(NamedTuple):
         )
 
 
-# Of 128 or 256 rows and columns, 32 or 64 terms, 4 or 8 warps and 3 or 4 stages, these
-# are the fastest on an H200.
-_WIDE, _NARROW = Tiles(128, 256, 64, 8, 3), Tiles(128, 128, 64, 8, 4)
-_SQUARE = {128: Tiles(128, 128, 64, 8, 3), 64: Tiles(64, 64, 64, 4, 4)}
+# Of 128 or 256 rows and columns, 32 or 64 terms, 4 or 8 warps and 2 to 4 stages, these
+# are the fastest on an H200: for sums of many terms, of few, and with a polynomial.
+_LONG_SUMS, _SHORT_SUMS = Tiles(128, 256, 64, 8, 3), Tiles(128, 128, 64, 4, 3)
+_POLYNOMIAL, _FLOAT32 = Tiles(128, 128, 64, 8, 4), Tiles(128, 128, 64, 8, 3)
 
 
-def _tiles(dtype: DTypeLike, side: int, long: int) -> Tiles | None:
+def _tiles(
+    dtype: DTypeLike, side: int, long: int, short: Tiles | None = None
+) -> Tiles | None:
     """The tiles for a product; `None` if the kernel does not help."""
-    if dtype not in _HALVES or side < _LEAST or not has_kernels():
+    # A matrix with longer columns than rows would be transposed first.
+    if dtype not in _HALVES or not _LEAST <= side <= long or not has_kernels():
         return None
-    tiles = _WIDE if long >= _LONG else _NARROW
+    tiles = short or (_LONG_SUMS if long >= _LONG else _SHORT_SUMS)
     return tiles if tiles.fit(side, long) else None
 
 
@@ -215,11 +178,6 @@ def _polynomial(
     return jnp.where(place.diagonal, a, 0.0) + b * x + c * tile
 
 
-def _grown(tile: Array, place: Place, old: Any, numbers: Any) -> Array:
-    """`keep old + gain tile`."""
-    return numbers[0] * triton().load(old.at[place.slices]) + numbers[1] * tile
-
-
 def in_triangle(
     last: Callable[..., Array],
     x: Float[Array, "m k"],
@@ -228,7 +186,6 @@ def in_triangle(
     tiles: Tiles,
     dtype: DTypeLike,
     tall: bool = False,
-    overwrite: bool = False,
     interpret: bool = False,
 ) -> Square:
     """`last(x y^T)` for a symmetric product, in one kernel.
@@ -241,8 +198,6 @@ def in_triangle(
         tiles: how the result is divided.
         dtype: the dtype of the result.
         tall: whether to compute `x^T y` instead.
-        overwrite: whether to overwrite the first of `others`. Each of its elements must
-            be in one tile only.
         interpret: whether to run without a GPU, for tests.
     """
     from jax.experimental import pallas as pl
@@ -280,7 +235,6 @@ def in_triangle(
         kernel,
         out_shape=jax.ShapeDtypeStruct((side, side), dtype),
         grid=(len(pairs),),
-        input_output_aliases={4: 0} if overwrite else {},
         compiler_params=triton().CompilerParams(
             num_warps=tiles.warps, num_stages=tiles.stages
         ),

@@ -26,7 +26,6 @@ MOST = 1 << 29
 # The most matrices in a stack, if they have fewer bytes than that.
 ON_CPU, ELSEWHERE, SMALL_ONES = 16, 8, 256
 SMALL, SMALL_ON_CPU = 1 << 26, 1 << 21  # bytes
-ALONE = 1 << 24  # bytes
 
 
 def set_apart(numbers: tuple[PyTree, ...]) -> tuple[PyTree, ...]:
@@ -226,16 +225,3 @@ def most_in_stack(size: int, devices: int = 1) -> int:
     few, small = (ON_CPU, SMALL_ON_CPU) if cpu else (ELSEWHERE, SMALL)
     many = max(few, min(SMALL_ONES, small // size))
     return devices * max(1, min(many, MOST // size))
-
-
-def alone_in_stack(size: int) -> bool:
-    """Whether a matrix with so much memory is better in a stack of its own.
-
-    To copy the memory to a stack and back takes longer than to start one more kernel:
-    the factors of SOAP for a matrix of 768 x 3072 have 40 MB. On a CPU, one stack
-    compiles sooner than several.
-
-    Args:
-        size: the bytes of its memory.
-    """
-    return size >= ALONE and not short_programs()

@@ -16,7 +16,6 @@ from jaxtyping import Array, PyTree
 
 from ...core import names_of, Real
 from ...numerics import (
-    alone_in_stack,
     divided,
     inlined,
     members,
@@ -75,8 +74,7 @@ def run_stacks(
     }
     if matrix.before is not None:
         part, numbers = part_of(rule, matrix.before, step.numbers, operands=eager)
-        same = dict.fromkeys(alone)
-        _apply(part, numbers, alone, rows, shapes, same, sharing, copies=False)
+        _apply(part, numbers, alone, rows, shapes, dict.fromkeys(alone), sharing)
     places: dict[tuple[int, int | None], Places] = {}
     if matrix.every is not None:
         # All matrices take turns, in whatever way their memory is kept.
@@ -84,10 +82,6 @@ def run_stacks(
         everyone: dict[int, Any] = {k: alone.get(k, kept.xs.get(k)) for k in xs}
         both = {**rows, **kept.rows}
         places = run_every(step, matrix.every, everyone, both, shapes, eager, team)
-    if matrix.beside is not None:
-        part, numbers = part_of(rule, matrix.beside, step.numbers, operands=eager)
-        same, others = dict.fromkeys(alone), dict(alone)
-        _apply(part, numbers, others, rows, shapes, same, sharing, copies=False)
     part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
     wanted = {k: dtypes[k] for k in alone}
     _apply(part, numbers, alone, rows, shapes, wanted, sharing)
@@ -107,7 +101,6 @@ def _apply(
     shapes: Mapping[int, Shape],
     dtypes: Mapping[int, np.dtype | None],
     team: Team | None,
-    copies: bool = True,
 ) -> None:
     """Run a matrix formula over stacks of the leaves, in place.
 
@@ -119,7 +112,6 @@ def _apply(
         shapes: the shape of each leaf as a stack of matrices.
         dtypes: the dtype of each result; `None` to leave it in float32 or wider.
         team: the devices that share each stack; `None` to let the compiler decide.
-        copies: whether to copy large memory to stacks, too.
     """
     # Memory that the formula does not use is not stacked.
     asked = names_of(part.function).arrays
@@ -131,10 +123,6 @@ def _apply(
     }
     kinds = [(dtypes[k], *memory_kind(shapes[k], mine[k])) for k in leaves]
     arrays = [xs[k] for k in leaves]
-    if not copies and team is None:
-        sizes = [sum(y.nbytes for y in jax.tree.leaves(mine[k])) for k in leaves]
-        pairs = zip(kinds, leaves, sizes, strict=True)
-        kinds = [(kind, k if alone_in_stack(n) else None) for kind, k, n in pairs]
     for group in stacks(arrays, kinds, [shapes[k] for k in leaves], team):
         ks = [leaves[j] for j in group]
         formula = stacking(part, tuple(shapes[k] for k in ks), dtypes[ks[0]], team)

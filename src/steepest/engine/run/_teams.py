@@ -96,7 +96,7 @@ class Work(NamedTuple):
 
     first: tuple[Part, ...]  # formulas that run before `sometimes`
     sometimes: Sometimes | None
-    last: tuple[Part, ...]  # formulas that run after it
+    last: Part
     shapes: tuple[Shape, ...]  # of the leaves, as stacks of matrices
     dtypes: tuple[np.dtype | None, ...]  # of the results
     devices: int  # the number of devices for which the stack is laid out
@@ -125,11 +125,10 @@ def run_teams(
     """
     rule, matrix = step.rule, step.rule.matrix
     assert matrix is not None
-    first = [rule.formula] if rule.formula_is_stacked else []
-    first += [matrix.before] if matrix.before is not None else []
-    last = [f for f in (matrix.beside, matrix.formula) if f is not None]
-    calls = [_call(step, f, eager) for f in (*first, *last)]
-    parts = [part for part, _ in calls]
+    functions = [rule.formula] if rule.formula_is_stacked else []
+    functions += [f for f in (matrix.before, matrix.formula) if f is not None]
+    calls = [_call(step, f, eager) for f in functions]
+    *first, last = (part for part, _ in calls)
     numbers, sometimes, when, sides = [x for _, x in calls], None, None, False
     if matrix.every is not None:
         part, mine, _, when = calling(step, matrix.every, eager)
@@ -144,10 +143,10 @@ def run_teams(
             continue
         inner = layout.stacks[s]
         work = Work(
-            tuple(parts[: len(first)]),
+            tuple(first),
             sometimes
             and sometimes._replace(places=_places(places, ks, layout.counts(s), sides)),
-            tuple(parts[len(first) :]),
+            last,
             tuple(layout.folded[j] or () for j in inner),
             tuple(dtypes[k] for k in ks),
             layout.devices,
@@ -268,13 +267,13 @@ def _on_one_device(
     """The step for the matrices of one device."""
     memory = decoded(kept)
     x = widen(x, wide_dtype_of((x, memory)), integers=True)
-    calls = list(zip((*work.first, *work.last), numbers, strict=False))
-    for part, mine in calls[: len(work.first)]:
+    *before, last = zip((*work.first, work.last), numbers, strict=False)
+    for part, mine in before:
         x, memory = _applied(part, x, memory, mine)
     if work.sometimes is not None and when is not None:
         memory = _sometimes(work, work.sometimes, x, memory, numbers[-1], when)
-    for part, mine in calls[len(work.first) :]:
-        x, memory = _applied(part, x, memory, mine)
+    part, mine = last
+    x, memory = _applied(part, x, memory, mine)
     dtype, *others = set(work.dtypes)
     if dtype is not None and not others:  # less is sent back
         x = restore(x, dtype)
