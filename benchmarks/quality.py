@@ -42,8 +42,12 @@ def written() -> dict[str, str]:
     """The page and its pictures, by file name, from the saved results."""
     from steepest.race.suite import page, pictures  # needs SciPy
 
+    from .remarks import remarks
+
     records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
-    return {"quality.md": page(records), **pictures(records)}
+    said = {name: remarks(name, record) for name, record in records.items()}
+    some = {name: text for name, text in said.items() if text}
+    return {"quality.md": page(records, some), **pictures(records)}
 
 
 def main() -> None:

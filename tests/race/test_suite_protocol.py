@@ -39,8 +39,20 @@ def test_the_best_numbers_win():
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3))
     assert entry == Entry(Tuned(pytest.approx(4e-3), 0.6), programs=2)
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3 * 2**0.5))
-    assert entry.tuned == (pytest.approx(4e-3 * 2**0.5), 0.6)
+    assert entry.tuned == pytest.approx((4e-3 * 2**0.5, 0.6))
     assert not entry.edge and not entry.void
+
+
+@pytest.mark.parametrize("k", [-3, -1, 0, 1, 4])
+def test_full_runs_may_need_other_rates_than_short_ones(k):
+    """Stage 2 goes on once beyond the three rates that it begins with."""
+    best = 4e-3 * 2 ** (k / 2)
+    loss = lambda *x: bowl(4e-3 if x[-1] == STAGE_1[0] else best)(*x)
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    assert entry.tuned == pytest.approx((best, 0.6))
+    full = [x for x in requests if x.stage == "full"]
+    assert len(full) == (1 if k == 0 else 2)
+    assert all(len(x.members) == SIZE.members for x in full)
 
 
 @pytest.mark.parametrize("decay", [0.6 / 9, 0.6 * 27])
@@ -52,11 +64,11 @@ def test_a_decay_at_the_edge_moves_the_search(decay):
     assert min(decays) < decay < max(decays)
 
 
-@pytest.mark.parametrize("way, arrow", [(1, "↓"), (-1, "↑")])
-def test_a_decay_that_stays_at_the_edge_has_an_arrow(way, arrow):
+@pytest.mark.parametrize("way, edge", [(1, "lowest"), (-1, "highest")])
+def test_a_decay_that_stays_at_the_edge_is_marked(way, edge):
     loss = lambda rate, decay, seed: bowl(4e-3)(rate, 0, seed) + way * log2(decay) / 9
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), loss)
-    assert entry.edge == arrow and entry.programs == PROGRAMS and not entry.void
+    assert entry.edge == edge and entry.programs == PROGRAMS and not entry.void
 
 
 def test_the_search_ends_among_worse_neighbours():

@@ -7,12 +7,15 @@ import pytest
 from scipy import stats
 
 from benchmarks import quality
+from steepest.race.report._numbers import rate as rate_text
 from steepest.race.suite import judged, page, pictures, Record, summary, table_of
 from steepest.race.suite._bars import BARS
-from steepest.race.suite._protocol import MORE
+from steepest.race.suite._members import Result
+from steepest.race.suite._protocol import Member, MORE, NARROWING, Request
+from steepest.race.suite._record import Ran
 from steepest.race.suite._statistics import paired, slope_of
 
-from .suites import ran, record_of, TINY
+from .suites import ran, record_of, REST, TINY
 
 BASE = np.array([1.50, 1.52, 1.49, 1.51, 1.50])
 NOISE = np.array([1.0, -1.0, 0.5, -0.5, 0.0])  # mean 0, standard error 0.354
@@ -67,6 +70,25 @@ def test_a_diverged_run_counts_as_infinite():
     assert line.mean == inf and line.adamw is None and table.lines[-1] is line
     assert (line.diverged, line.runs) == (1, 6)
     assert "diverged" in summary(record_of({"adamw": BASE, "lion": losses}))
+
+
+@pytest.mark.parametrize("rate, arrow", [(1e-3, " ↓"), (2e-3, ""), (4e-3, " ↑")])
+def test_a_rate_at_the_edge_of_stage_2_has_an_arrow(rate, arrow):
+    record = record_of({"adamw": BASE})
+    arm = record.arms["adamw"]
+    arm.entry["tuned"] = (rate, 0.1)
+    tried = tuple(Member(x, 0.1, 201) for x in (1e-3, 2e-3, 4e-3))
+    request = Request(NARROWING, TINY.steps, tried, REST)
+    arm.ran.append(Ran.of(request, Result([1.0] * 3, [[1.0]] * 3, 1.0)))
+    (row,) = (x for x in summary(record).splitlines() if x.startswith("| adamw "))
+    assert row.split("|")[2].strip() == f"{rate_text(rate)}{arrow}"
+
+
+def test_remarks_stand_below_the_bars():
+    record = record_of({"adamw": BASE})
+    text = page({"small": record}, {"small": "- **Found**: nothing."})
+    assert text.index("| verdict") < text.index("**Found**") < text.index("## What is")
+    assert "**Found**" not in page({"small": record})
 
 
 def test_twins_are_compared_over_all_of_their_seeds():

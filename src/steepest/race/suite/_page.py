@@ -55,11 +55,13 @@ _PROTOCOL = f"""\
   {FACTORS[1]:.0f} times lower and higher, in the method's own unit (hyperball methods
   have none). The search ends when all neighbours of the best pair are worse, or after
   {PROGRAMS} programs. If the best learning rate is the lowest or the highest one tried
-  then, the entry is void; a weight decay at the edge has an arrow.
+  then, the entry is void.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the
-  best learning rate and at those a factor of √2 below and above. *Stage 3*: full runs
-  with {len(SEEDS)} new seeds at the best of these. Only they count, so a lucky seed of
-  the tuning does not.
+  best learning rate and at those a factor of √2 below and above; if one of these two is
+  the best, at three more beyond it. *Stage 3*: full runs with {len(SEEDS)} new seeds at
+  the best of these. Only they count, so a lucky seed of the tuning does not.
+  An arrow in the table marks a learning rate or a weight decay that is the lowest (↓)
+  or the highest (↑) one of its stage: a better one may lie beyond.
 - **Schedule**, the same for all: {100 * WARM_UP:.0f}% warm-up, flat, and linear to zero
   over the last {100 * DECAY:.0f}%. Schedule-Free stays flat, because it averages
   instead.
@@ -100,16 +102,18 @@ _LIMITS = """\
 """
 
 
-def page(records: Mapping[str, Record]) -> str:
+def page(records: Mapping[str, Record], remarks: Mapping[str, str] = {}) -> str:
     """The page in Markdown.
 
     Args:
         records: of the suites, by the names of their sizes.
+        remarks: what was found out about their results, in Markdown.
     """
     tables = {name: table_of(record) for name, record in records.items()}
     parts = [_INTRO]
     for name, record in records.items():
         parts += _section(name, record, tables[name])
+        parts += [remarks[name]] if name in remarks else []
     parts += [_PROTOCOL, _arms(), _LIMITS]
     return "\n\n".join(part.rstrip() for part in parts) + "\n"
 

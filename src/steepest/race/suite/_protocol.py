@@ -6,7 +6,8 @@
    the decay. This ends when all neighbours of the best pair are worse, or after five
    programs. If the best rate is the lowest or highest tried then, the entry is void.
 2. Full runs of two other seeds at the best weight decay: the best rate, and the rates
-   below and above it by a factor of sqrt(2).
+   below and above it by a factor of sqrt(2). If one of these two is the best, three
+   more beyond it: full runs often need lower rates than short ones.
 3. Full runs of five new seeds at the best of these. Only they count. When all arms are
    finished, twins and the arms that have one may run with five more seeds.
 
@@ -15,7 +16,7 @@ A sixth run of stage 3 repeats its first seed: the difference is noise of the ma
 
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, isclose, sqrt
 from typing import NamedTuple
 
 from ._arms import ADAMW, Arm, ARMS
@@ -66,7 +67,8 @@ class Entry:
         tuned: the best numbers; `None` if there are none.
         void: why the entry does not count; empty if it does.
         programs: number of programs of short runs.
-        edge: an arrow, if the best weight decay is the smallest or the largest tried.
+        edge: whether the best weight decay is the `lowest` or the `highest` one tried;
+            empty if neither.
     """
 
     tuned: Tuned | None
@@ -175,27 +177,38 @@ def _tuning(arm: Arm, size: Size, rest: Rest) -> Stages:
             return Entry(None, "all short runs diverged", programs)
         new = _untried(best, ends, arm.decay > 0)
     (rate, decay), (i, j) = numbers(best), best
-    side = _side(i, {x for x, _ in ends})
+    side = side_of(i, {x for x, _ in ends})
     if side:
         void = f"the best learning rate is the {side} one tried, {rate:.2g}"
         return Entry(None, void, programs)
-    near = [rate / sqrt(2), rate, rate * sqrt(2)]
-    pairs = [(x, seed) for x in near for seed in STAGE_2]
-    members = tuple(Member(x, decay, seed) for x, seed in pairs)
-    losses = yield Request(NARROWING, size.steps, members, rest)
-    many = len(STAGE_2)
-    means = [sum(losses[many * k : many * (k + 1)]) / many for k in range(len(near))]
-    k = min(range(len(near)), key=lambda k: means[k])
-    if means[k] == inf:
-        return Entry(None, "all rates had a full run that diverged", programs)
-    arrows = {"lowest": "↓", "highest": "↑", "": ""}
-    edge = arrows[_side(j, {y for _, y in ends})] if arm.decay else ""
-    return Entry(Tuned(near[k], decay), "", programs, edge)
+    means: dict[int, float] = {}  # by the exponent of sqrt(2)
+    near: tuple[int, ...] = (-1, 0, 1)
+    k = 0
+    for _ in range(2):
+        pairs = [(k, seed) for k in near for seed in STAGE_2]
+        some = tuple(Member(rate * sqrt(2) ** k, decay, seed) for k, seed in pairs)
+        losses = yield Request(NARROWING, size.steps, some, rest)
+        for (x, _), loss in zip(pairs, losses, strict=True):
+            means[x] = means.get(x, 0.0) + loss / len(STAGE_2)
+        k = min(means, key=lambda x: means[x])
+        if means[k] == inf:
+            return Entry(None, "all rates had a full run that diverged", programs)
+        if abs(k) != 1:
+            break
+        near = 2 * k, 3 * k, 4 * k  # once
+    edge = side_of(j, {y for _, y in ends}) if arm.decay else ""
+    return Entry(Tuned(rate * sqrt(2) ** k, decay), "", programs, edge)
 
 
-def _side(best: int, tried: Collection[int]) -> str:
-    """Whether the best value is the lowest or the highest one; empty if neither."""
-    return {min(tried): "lowest", max(tried): "highest"}.get(best, "")
+def side_of(best: int | float, tried: Collection[int | float]) -> str:
+    """Whether the best value is the `lowest` or the `highest` one; empty if neither.
+
+    Args:
+        best: one of the values, but for rounding.
+        tried: all of them.
+    """
+    sides = ((min(tried), "lowest"), (max(tried), "highest"))
+    return next((side for x, side in sides if isclose(best, x, rel_tol=1e-6)), "")
 
 
 def _untried(best: Point, tried: Mapping[Point, float], decays: bool) -> list[Point]:

@@ -13,7 +13,16 @@ import numpy as np
 
 from .._significance import compare, holm
 from ._arms import ADAMW, Arm, ARMS, MUON
-from ._protocol import Entry, FINAL, LONGER, MORE, SEEDS, SHORTER
+from ._protocol import (
+    Entry,
+    FINAL,
+    LONGER,
+    MORE,
+    NARROWING,
+    SEEDS,
+    SHORTER,
+    side_of,
+)
 from ._record import ArmRecord, Record
 
 _NOTES = {arm.name: arm for arm in ARMS}
@@ -51,6 +60,8 @@ class Line:
     Attributes:
         arm: its row in the table of arms.
         entry: what came of its tuning.
+        side: whether the learning rate is the `lowest` or the `highest` of stage 2;
+            empty if neither.
         losses: of the final runs, one per seed, in nats per byte. Twins and the arms
             that have one may have more seeds than others.
         floor: difference between two runs of the same seed.
@@ -68,6 +79,7 @@ class Line:
 
     arm: Arm
     entry: Entry
+    side: str
     losses: tuple[float, ...]
     floor: float
     adamw: Paired | None
@@ -204,6 +216,7 @@ def _line(record: Record, name: str, slope: float | None) -> Line | None:
     return Line(
         arm=_NOTES[name],
         entry=entry,
+        side=_side(arm),
         losses=losses,
         floor=abs(again[0] - losses[0]) if isfinite(losses[0]) else inf,
         adamw=to_adamw,
@@ -225,6 +238,13 @@ def _against(
     """The difference from another arm."""
     known = _losses(record.arms.get(other, ArmRecord()))
     return None if other == name else paired(losses, known)
+
+
+def _side(arm: ArmRecord) -> str:
+    """Whether a better learning rate may lie beyond those of stage 2."""
+    tried = [x[0] for ran in arm.ran if ran.stage == NARROWING for x in ran.members]
+    tuned = arm.tuned and arm.tuned.tuned
+    return side_of(tuned.rate, tried) if tuned and tried else ""
 
 
 def _losses(arm: ArmRecord) -> tuple[float, ...]:

@@ -7,6 +7,7 @@ from ..report._numbers import chance, NOTHING, rate, seconds
 from ._bars import Judged, judged
 from ._statistics import Line, Paired, Table
 
+_ARROWS = {"lowest": "↓", "highest": "↑", "": ""}
 _NUMBERS = ("bits", "vs.", "steps", "time", "state", "diverged", "sigma", "decay")
 
 
@@ -86,7 +87,9 @@ def _row(line: Line) -> tuple[str, ...]:
     tuned = line.entry.tuned
     return (
         line.name,
-        NOTHING if tuned is None else rate(tuned.rate),
+        NOTHING
+        if tuned is None
+        else f"{rate(tuned.rate)} {_ARROWS[line.side]}".strip(),
         _decay(line),
         _bits(line),
         _compared(line.adamw),
@@ -103,7 +106,7 @@ def _decay(line: Line) -> str:
     tuned, edge = line.entry.tuned, line.entry.edge
     if tuned is None or not line.arm.decay:
         return NOTHING
-    return f"{rate(tuned.decay)} {edge}".strip()
+    return f"{rate(tuned.decay)} {_ARROWS[edge]}".strip()
 
 
 def _times(line: Line) -> str:
