@@ -1,6 +1,9 @@
 """The model: a byte-level transformer whose layers are stacked.
 
-All layers of a kind are one array, so that an optimizer has few leaves.
+All layers of a kind are one array, so that an optimizer has few leaves. Positions are
+rotations of queries and keys, which are normalised. With learned positions and without
+the norm, AdamW stays at the loss of byte pairs, 2.35 nats, for hundreds of steps until
+attention forms: when is a matter of chance, and hides everything else.
 """
 
 from functools import partial
@@ -34,7 +37,7 @@ def init(size: Size, key: Key[Array, ""]) -> Params:
     into = d**-0.5
     out = into / (2 * n) ** 0.5  # keeps the sum of the layers small
     shapes = {
-        "embed": {"bytes": (0.5, 256, d), "places": (0.5, size.places, d)},
+        "embed": {"bytes": (0.5, 256, d)},
         "layers": {
             "query": (into, n, d, d),
             "key": (into, n, d, d),
@@ -119,7 +122,7 @@ def _scores(
     embed, layers, head = params["embed"], params["layers"], params["head"]
     dtype = jnp.bfloat16 if size.half else jnp.float32
     product = lambda x, w: x.astype(dtype) @ w.astype(dtype)
-    x = embed["bytes"][inputs] + embed["places"][None]
+    x = embed["bytes"][inputs]
     for k in range(size.layers):
         p = {name: leaf[k] for name, leaf in layers.items()}
         x = x + _attend(size, product, p, _normal(x, p["attend_norm"]))
@@ -136,7 +139,8 @@ def _attend(size: Size, product: Any, p: dict[str, Array], x: Array) -> Array:
         return jnp.swapaxes(product(x, p[name]).reshape(w, n, size.heads, -1), 1, 2)
 
     queries, keys, values = map(several, ("query", "key", "value"))
-    scores = queries @ jnp.swapaxes(keys, 2, 3)
+    turned = lambda x: _rotated(_normal(x.astype(jnp.float32))).astype(x.dtype)
+    scores = turned(queries) @ jnp.swapaxes(turned(keys), 2, 3)
     scores = scores.astype(jnp.float32) * (d // size.heads) ** -0.5
     seen = jnp.tril(jnp.ones((n, n), bool))[None, None]
     share = jax.nn.softmax(jnp.where(seen, scores, -1e9), axis=-1)
@@ -144,6 +148,18 @@ def _attend(size: Size, product: Any, p: dict[str, Array], x: Array) -> Array:
     return product(mixed, p["mix"]).astype(x.dtype)
 
 
-def _normal(x: Array, scale: Float[Array, " width"]) -> Array:
+def _rotated(x: Float[Array, "... places width"]) -> Float[Array, "... places width"]:
+    """Pairs of elements, rotated by angles proportional to their place."""
+    *_, places, width = x.shape
+    speeds = 1e4 ** (-jnp.arange(width // 2) / (width // 2))
+    angles = jnp.arange(places)[:, None] * speeds[None, :]
+    cos, sin = jnp.cos(angles), jnp.sin(angles)
+    a, b = jnp.split(x, 2, axis=-1)
+    return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
+
+
+def _normal(x: Array, scale: Float[Array, " width"] | None = None) -> Array:
+    """`x`, with a root mean square of 1 along its last axis, times `scale`."""
     length = jnp.mean(x**2, axis=-1, keepdims=True)
-    return x * jax.lax.rsqrt(length + 1e-6) * scale[None, None, :]
+    x = x * jax.lax.rsqrt(length + 1e-6)
+    return x if scale is None else x * jnp.expand_dims(scale, range(x.ndim - 1))
