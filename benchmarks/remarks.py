@@ -76,12 +76,11 @@ def _plateau(record: Record, table: Table) -> str:
     return (
         f"**{_line(table, 'muon').steps:.2f} times the steps, and AdamW's large sigma "
         f"of {_line(table, 'adamw').sigma:.3f} nats**: the training loss stays between "
-        "2.3 and 2.5 nats for some time, about what the byte before tells. It falls "
-        f"below {_PLATEAU} nats after this part of a run: {', '.join(shares)}. So much "
-        f"of the difference is made there, and {record.size['steps']} steps are too "
-        "few to make up for it. The bar was meant for 1500 steps of 65 kB. Whether a "
-        "longer warm-up or other embeddings of positions shorten this time was not "
-        "tried."
+        "2.3 and 2.5 nats, about what the byte before tells, until attention forms. It "
+        f"falls below {_PLATEAU} nats after this part of a run: {', '.join(shares)}. "
+        f"Much of the difference is made there, and {record.size['steps']} steps are "
+        "too few to make up for it. That is why the model has rotary positions and "
+        "normalised queries and keys now."
     )
 
 

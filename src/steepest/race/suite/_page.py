@@ -48,6 +48,9 @@ _PROTOCOL = f"""\
   their paths. Every 20th file is held out, unless most of its lines are in other files.
   The loss is that of fixed windows of held-out text after the last step, never the best
   one on the way.
+- **Model**: a byte-level transformer: RMS norms before attention and before a layer of
+  ReLUs four times as wide, normalised queries and keys, rotary positions, no biases, no
+  dropout. A section above says so if its runs had another model.
 - **Budget**, the same for all. *Stage 1*: runs of half the length with one seed, in
   programs of {RATES}. First {RATES} learning rates, each {FACTORS[0]:.0f} times the
   last, around the published one, at one weight decay. Then the neighbours of the best
