@@ -45,9 +45,7 @@ def written() -> dict[str, str]:
     from .remarks import remarks
 
     records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
-    said = {name: remarks(name, record) for name, record in records.items()}
-    some = {name: text for name, text in said.items() if text}
-    return {"quality.md": page(records, some), **pictures(records)}
+    return {"quality.md": page(records, remarks(records)), **pictures(records)}
 
 
 def main() -> None:
