@@ -22,7 +22,7 @@ from steepest.race.suite import (
 from steepest.race.suite._members import Member, Members, one_run, Rest, Result
 from steepest.race.suite._record import as_text, Ran
 from steepest.race.suite._text import is_copied, long_lines, windows, without_licence
-from steepest.race.suite._transformer import parts_of
+from steepest.race.suite._transformer import init, parts_of, scaled
 from steepest.race.terminal._command import main
 
 from .suites import ARM, ran, TINY
@@ -118,6 +118,21 @@ def test_every_arm_can_be_traced(arm, text):
     assert final.shape == () and curve.shape == (_members.CURVE,)
     state, params = _members.state_bytes(arm, TINY)
     assert state > params  # more than one byte for each
+
+
+def test_hyperball_methods_tune_the_norms_they_keep(text):
+    """In place of a weight decay; only those of the matrices."""
+    params = init(TINY, jax.random.key(0))
+    half = scaled(params, jnp.float32(0.5))
+    ratio = jax.tree.map(
+        lambda a, b: float(jnp.linalg.norm(a / b) / a.size**0.5), half, params
+    )
+    found = {name for name, x in ratio["layers"].items() if x == pytest.approx(0.5)}
+    assert found == {name for name in ratio["layers"] if "norm" not in name}
+    assert jax.tree.leaves({**ratio, "layers": 1.0}) == pytest.approx([1.0] * 4)
+    members = [Member(3e-3, factor, 1) for factor in (0.5, 1.0)]
+    ends = Members(ARM["muon_h"], TINY, text)(members, Rest(1e-3, 0.0), 3).nats
+    assert ends[0] != ends[1]
 
 
 def test_the_learning_rate_warms_up_stays_and_falls():

@@ -40,8 +40,10 @@ class Arm:
         name: in tables.
         make: makes the transformation.
         rate: the published learning rate, where the search begins.
-        decay: the weight decay where it begins, in the method's own unit; 0 for a
-            method without. Larger than published: runs are short.
+        decay: the weight decay where it begins, in the method's own unit. Larger than
+            published: runs are short.
+        keeps_norms: whether the method keeps the norms of matrices, and has no weight
+            decay. Instead of it, a factor on the initial norms is tuned.
         rest: whether AdamW updates the leaves that are not matrices, at the numbers
             that were tuned for AdamW alone.
         twin: the arm whose tuned numbers it uses, without tuning of its own.
@@ -56,6 +58,7 @@ class Arm:
     make: Callable[[Numbers], AnyTransformation]
     rate: float = 2e-3
     decay: float = _DECAY
+    keeps_norms: bool = False
     rest: bool = False
     twin: str | None = None
     equal: bool = False
@@ -149,6 +152,13 @@ def _mars(n: Numbers) -> AnyTransformation:
     return _decayed(n, steepest.mars(steepest.scale_by_adam(0.95, 0.99)))
 
 
+_HYPERBALL: dict[str, Any] = {
+    "decay": 0.5,
+    "keeps_norms": True,
+    "rest": True,
+    "note": "in place of the decay, the factor on the initial norms of its matrices",
+}
+
 ARMS = (
     Arm(ADAMW, _adamw, decay=_ADAM_DECAY),
     Arm(MUON, _muon, 4e-3, rest=True),
@@ -168,7 +178,7 @@ ARMS = (
         twin=MUON,
         equal=True,
     ),
-    Arm("muon_h", _muon_h, 1.5e-2, 0.0, rest=True, note="no weight decay"),
+    Arm("muon_h", _muon_h, 1.5e-2, **_HYPERBALL),
     Arm(
         "soap_muon",
         lambda n: steepest.soap_muon(n.rate, frequency=10, **_rest(n)),
@@ -193,7 +203,7 @@ ARMS = (
         note="step length of Adam",
     ),
     Arm("psgd", lambda n: steepest.psgd(n.rate, **_rest(n)), 3e-3, rest=True),
-    Arm("adam_h", _adam_h, 1e-2, 0.0, rest=True, note="no weight decay"),
+    Arm("adam_h", _adam_h, 1e-2, **_HYPERBALL),
     Arm("cautious adamw", _cautious, decay=_ADAM_DECAY),
     Arm("mars adamw", _mars, 3e-3, _ADAM_DECAY),
     Arm(

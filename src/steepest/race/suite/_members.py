@@ -24,7 +24,7 @@ from .._model import evaluated, Run
 from ._arms import Arm, Numbers
 from ._size import Size
 from ._text import standard_library, windows
-from ._transformer import held_out_nats, init, nats, parts_of
+from ._transformer import held_out_nats, init, nats, parts_of, scaled
 
 CURVE = 32  # parts of a run, whose mean training losses are kept
 WARM_UP, DECAY = 0.02, 0.5  # parts of a run: rising and falling learning rate
@@ -99,7 +99,7 @@ def one_run(
         arm: the optimizer.
         size: of the suite.
         rate: learning rate.
-        decay: weight decay.
+        decay: weight decay, or a factor on the initial norms of matrices.
         seed: of the params and of the batches.
         rest_rate: learning rate of AdamW for leaves that are not matrices.
         rest_decay: its weight decay.
@@ -118,6 +118,8 @@ def one_run(
     )
     start, order = jax.random.split(jax.random.key(seed))
     params = init(size, start)
+    if arm.keeps_norms:
+        params = scaled(params, decay)
 
     def step(t: Array, now: tuple[Any, Any, Array]) -> tuple[Any, Any, Array]:
         params, state, curve = now

@@ -55,8 +55,9 @@ _PROTOCOL = f"""\
   programs of {RATES}. First {RATES} learning rates, each {FACTORS[0]:.0f} times the
   last, around the published one, at one weight decay. Then the neighbours of the best
   pair of both: learning rates {FACTORS[0]:.0f} times lower and higher, decays
-  {FACTORS[1]:.0f} times lower and higher, in the method's own unit (hyperball methods
-  have none). The search ends when all neighbours of the best pair are worse, or after
+  {FACTORS[1]:.0f} times lower and higher, in the method's own unit. Hyperball methods
+  have none, and keep the norms of matrices: for them it is a factor on the initial
+  norms. The search ends when all neighbours of the best pair are worse, or after
   {PROGRAMS} programs. If the best learning rate is the lowest or the highest one tried
   then, the entry is void.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the

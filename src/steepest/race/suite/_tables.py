@@ -104,7 +104,7 @@ def _row(line: Line) -> tuple[str, ...]:
 def _decay(line: Line) -> str:
     """The weight decay, with an arrow if it is the smallest or the largest tried."""
     tuned, edge = line.entry.tuned, line.entry.edge
-    if tuned is None or not line.arm.decay:
+    if tuned is None or not tuned.decay:
         return NOTHING
     return f"{rate(tuned.decay)} {_ARROWS[edge]}".strip()
 

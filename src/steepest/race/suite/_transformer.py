@@ -64,6 +64,20 @@ def init(size: Size, key: Key[Array, ""]) -> Params:
     return params
 
 
+def scaled(params: Params, factor: Float[Array, ""]) -> Params:
+    """Params with other norms of the matrices in the layers.
+
+    Args:
+        params: of the model.
+        factor: on the matrices.
+    """
+    layers = {
+        name: leaf if NORM in name else factor * leaf
+        for name, leaf in params["layers"].items()
+    }
+    return {**params, "layers": layers}
+
+
 def nats(
     size: Size, params: Params, text: UInt8[Array, "windows places"]
 ) -> Float[Array, ""]:
@@ -153,6 +167,7 @@ def _rotated(x: Float[Array, "... places width"]) -> Float[Array, "... places wi
     *_, places, width = x.shape
     speeds = 1e4 ** (-jnp.arange(width // 2) / (width // 2))
     angles = jnp.arange(places)[:, None] * speeds[None, :]
+    angles = jnp.expand_dims(angles, range(x.ndim - 2))
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     a, b = jnp.split(x, 2, axis=-1)
     return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
