@@ -13,8 +13,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._dtypes import (
         decoded as decoded,
         encoded_like as encoded_like,
+        in_wide as in_wide,
         mixing as mixing,
-        plus as plus,
         restore as restore,
         restore_like as restore_like,
         update_dtype as update_dtype,

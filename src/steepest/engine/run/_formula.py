@@ -18,9 +18,9 @@ from jaxtyping import Array, PyTree
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
 from ...numerics import in_tiles, inlined, read_twice
 from ..leaves import (
+    in_wide,
     Leaf,
     mixing,
-    plus,
     restore,
     restore_like,
     wide_dtype_of,
@@ -171,7 +171,7 @@ def joined(
     ) -> tuple[tuple[Array, Row], None]:
         p, row = kept
         u, row = formula(g, p, row, numbers)
-        return (plus(p, u), row), None
+        return (in_wide(lambda u, p: p + u, [], [u, p]), row), None
 
     def stored(
         g: Array, p: Array | None, row: Row, numbers: Numbers
@@ -254,10 +254,10 @@ def one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array,
         numbers: the arguments of `part`.
     """
     real = wide_dtype_of((x, row))
-    wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
     old = dict(zip(part.memory, row, strict=True))
+    memory, mine = widen_all((old, numbers), real)
     with mixing([x]):
-        u, *new = result(part({"g": x, **wide(old)}, wide(numbers)))
+        u, *new = result(part({"g": x, **memory}, mine))
     return u, tuple(part.renewed(old, new).values())
 
 
