@@ -67,8 +67,8 @@ _ended = itertools.count(1)
 
 
 def pytest_addoption(parser):
-    """`--all-layouts`: every optimizer in every layout on eight devices."""
-    text = "test placement for every optimizer in every layout, in 10 minutes"
+    """`--all-layouts`: every optimizer in every layout, on devices and in few bits."""
+    text = "test every optimizer in every placement and storage, in 10 minutes"
     parser.addoption("--all-layouts", action="store_true", help=text)
 
 
