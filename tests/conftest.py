@@ -8,6 +8,8 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
+import threadpoolctl
+
 # Arrays are tiny here and thousands of programs are compiled, so LLVM need not
 # optimize. XLA's older emitters compile in half the time, and a program in one piece,
 # for one thread, in 0.6 of that (JAX 0.10.2). JAX 0.12 does not have the older
@@ -22,6 +24,12 @@ os.environ["XLA_FLAGS"] = " ".join([*flags, os.environ.get("XLA_FLAGS", "")])
 # `reshard`, for 9 matrices of 64 x 128 (JAX 0.10.2). It passed with NPROC=32. How XLA
 # uses its threads was not traced.
 os.environ.setdefault("NPROC", "32")
+
+# JAX calls LAPACK in SciPy's OpenBLAS, whose threads wait for each other in a loop. On
+# two busy cores, tests with matrices of 384 x 384 took 7 times as long (SciPy 1.17).
+# NumPy's OpenBLAS is already loaded, by a plugin of pytest.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+threadpoolctl.threadpool_limits(int(os.environ["OPENBLAS_NUM_THREADS"]))
 
 # Programs are many objects that live long: looking for garbage among them takes time.
 gc.set_threshold(50_000, 20, 50)
