@@ -255,10 +255,10 @@ def one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array,
         numbers: the arguments of `part`.
     """
     real = wide_dtype_of((x, row))
-    wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
     old = dict(zip(part.memory, row, strict=True))
+    memory, mine = widen_all((old, numbers), real)
     with mixing([x]):
-        u, *new = result(part({"g": x, **wide(old)}, wide(numbers)))
+        u, *new = result(part({"g": x, **memory}, mine))
     return u, tuple(part.renewed(old, new).values())
 
 
