@@ -136,7 +136,11 @@ def in_tiles(
         refs = refs[len(scalars) :]
         number = pl.program_id(0)
         at = number // blocks, number % blocks * columns
-        _Program(task, at, values, refs[: len(arrays)], refs[len(arrays) :]).run()
+        results = refs[len(arrays) :]
+        # What is overwritten is read from there: interpreted, too, old and new are at
+        # the same place.
+        sources = *results[:changed], *refs[changed : len(arrays)]
+        _Program(task, at, values, sources, results).run()
 
     def spec(x: Array | jax.ShapeDtypeStruct) -> Any:
         width = columns if x.shape == shape else 1
