@@ -238,18 +238,43 @@ def main() -> None:
         type=int,
         default=peers.PATIENCE,
         metavar="SECONDS",
-        help="the most seconds to compile one of torch's optimizers; 0 not to compile",
+        help="the most seconds to compile one of torch's optimizers; 0 not to compile; "
+        "for matrix and matrix-xl, -1 to leave them out",
+    )
+    parser.add_argument(
+        "--peers-only",
+        action="store_true",
+        help="for matrix and matrix-xl, add the peers to the rows in the file",
+    )
+    parser.add_argument(
+        "--compile-only",
+        action="store_true",
+        help="for matrix and matrix-xl, fill JAX's persistent cache",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=matrix.SECONDS,
+        help="for matrix and matrix-xl, the time for the steps of an optimizer",
     )
     args = parser.parse_args()
+    matrix.SECONDS = args.seconds
+    trees = TINY if args.quick else TREES
+    if args.compile_only:
+        models = [trees[PARTS[part][1]] for part in args.parts]
+        matrix.compile_all(models, args.only or list(matrix.OURS))
+        return
     record = Record(machine.describe(), "python -m benchmarks.gpu", quick=args.quick)
+    before = record
     if args.json and args.json.exists():  # parts may be measured separately
-        record = replace(Record.load(args.json), machine=record.machine)
+        before = Record.load(args.json)
+        record = replace(before, machine=record.machine)
     record.bars = BARS
     for part in args.parts:
         measure, name, peer = PARTS[part]
         times = SHORT_ROW if part == "muon" else ROW
         torch = peers.torch_turns(times, args.patience)
-        tree = (TINY if args.quick else TREES)[name]
+        tree = trees[name]
         shown = matrix.hidden(tree) if part.startswith("matrix") else tree
         record.trees[shown.name] = shown.describe()
         rows: list[Row] = []
@@ -259,12 +284,14 @@ def main() -> None:
         if part in ("memory", "memory-muon", "peak"):
             measure = partial(measure, only=args.only or ())
         if part.startswith("matrix"):
-            usual = matrix.LARGE if part == "matrix-xl" else matrix.OURS
+            known = list(record.rows) if args.peers_only else None
             chosen = [name for name in args.only or () if name in matrix.OURS]
-            measured = measure(tree, chosen or usual, args.patience)
+            measured = measure(tree, chosen or matrix.OURS, args.patience, known)
         else:
             measured = measure(tree, peer_turns)
         for row in measured:
+            if part.startswith("matrix") and args.patience < 0:
+                row = matrix.with_old_peers(row, before)
             rows.append(row)
             new = {(x.tree, x.optimizer) for x in rows}
             old = [x for x in record.rows if (x.tree, x.optimizer) not in new]

@@ -2,28 +2,39 @@
 
 Only the matrices of the layers, since the rest is AdamW's in every library. Each step
 is called and waited for, 100 times or for `SECONDS`, with gradients that change. The
-rows give the median and the worst step. A step in training is a little faster, since it
-is not waited for. The time of the device alone, from JAX's profiler, is in the notes.
+rows give the median and the worst step, and the time of the device alone, from JAX's
+profiler. A step in training is a little faster, since it is not waited for.
 
 Peers are torch's and pytorch_optimizer's optimizers of the same name, compiled by
-`torch.compile` where that makes them faster, and Optax's AdamW. Without a network,
-`PYTHONPATH` may name the folder of `pip install --target FOLDER pytorch_optimizer`. To
-measure only some of them, with at most half a minute to compile each peer:
+`torch.compile` where that makes them faster, and Optax's AdamW. Notes say which peers
+are compiled, and which are left out, and why. Without a network, `PYTHONPATH` may name
+the folder of `pip install --target FOLDER pytorch_optimizer`. To measure only some
+optimizers, with at most half a minute to compile each peer:
 
     python -m benchmarks.gpu matrix --only "muon,soap, every step" --patience 30
+
+Most of the time goes to XLA's compiler. To compile in advance, several at once, and to
+measure our optimizers first and the peers later:
+
+    export JAX_COMPILATION_CACHE_DIR=...
+    python -m benchmarks.gpu matrix matrix-xl --compile-only
+    python -m benchmarks.gpu matrix matrix-xl --json FILE --patience -1
+    python -m benchmarks.gpu matrix matrix-xl --json FILE --peers-only
 """
 
 import gc
 import glob
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import cycle
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -33,11 +44,12 @@ import steepest
 
 from . import peers
 from .optimizers import RATE
-from .rows import Row
+from .rows import Record, Row
 from .trees import Tree
 
 STEPS, SECONDS, WARMUPS = 100, 8.0, 12
-PEER = 60  # seconds: a peer whose steps take longer is left out
+ROW = 20  # steps that are called in a row: two periods of what happens every tenth step
+PEER = 60  # seconds for the steps of a peer, if it is not compiled
 # Different gradients: the factors of SOAP would be singular with few. Sixteen of a
 # large model do not fit into the memory of a GPU, and four are enough for sides that
 # are four times as long as the others.
@@ -53,7 +65,8 @@ OURS: dict[str, Callable[[], Any]] = {
     "soap_muon": lambda: steepest.soap_muon(RATE, frequency=10),
     "shampoo": lambda: steepest.shampoo(RATE, frequency=10),
 }
-LARGE = ("muon", "normuon", "soap, one-sided")  # what compiles soon for XL
+# On XL, these peers decompose 144 sides of 4800 and 6400 from scratch.
+SLOW_ON_XL = ("soap", "soap, every step", "shampoo")
 
 
 def hidden(tree: Tree) -> Tree:
@@ -65,28 +78,167 @@ def hidden(tree: Tree) -> Tree:
 
 
 def of_matrices(
-    tree: Tree, names: Iterable[str], patience: int = peers.PATIENCE
+    tree: Tree,
+    names: Iterable[str],
+    patience: int = peers.PATIENCE,
+    known: Iterable[Row] | None = None,
 ) -> Iterator[Row]:
-    """The median and the worst step of each optimizer.
+    """The median and the worst step of each optimizer, as they are known.
+
+    They are also printed. See `_rows`.
+    """
+    for row in _rows(hidden(tree), names, patience, known):
+        shown = {who: f"{1e3 * xs[0]:.2f} ms" for who, xs in row.times.items()}
+        print(row.tree, row.optimizer, row.quantity, shown, row.note, flush=True)
+        yield row
+
+
+def _rows(
+    tree: Tree, names: Iterable[str], patience: int, known: Iterable[Row] | None
+) -> Iterator[Row]:
+    """The median and the worst step of each optimizer, and what was left out.
+
+    An optimizer that fails, for example for lack of memory, has no row, and that is
+    printed.
 
     Args:
         tree: the model.
         names: which of `OURS`.
-        patience: the most seconds to compile one of the peers; 0 not to compile them.
+        patience: the most seconds to compile one of the peers, and for its steps; 0 not
+            to compile them, -1 to leave them out.
+        known: rows to which the peers are added; by default they are measured.
     """
-    tree = hidden(tree)
-    adamw, _ = of_jax(optax.adamw(RATE), tree, optax.apply_updates)
+    if known is None:
+        yield from of_ours(tree, names, patience)
+        return
+    rows = [row for row in known if (row.section, row.tree) == ("matrix", tree.name)]
     for name in names:
-        tx = OURS[name]()
-        ours, note = of_jax(tx, tree, steepest.apply_updates)
-        theirs, compiled = of_torch(name, tree, patience)
-        times = {"steepest": ours, "optax adamw": adamw, **theirs}
-        note = ", ".join([note, *(f"{who} compiled" for who in compiled)])
-        for quantity, number in (("median", median), ("worst", max)):
-            row = {who: [number(xs)] for who, xs in times.items()}
-            shown = {who: f"{1e3 * xs[0]:.2f} ms" for who, xs in row.items()}
-            print(tree.name, name, quantity, shown, note, flush=True)
-            yield Row("matrix", tree.name, name, quantity, "s", row, note)
+        mine = [row for row in rows if row.optimizer == name]
+        yield from with_peers(mine, name, tree, patience) if mine else ()
+
+
+def of_ours(tree: Tree, names: Iterable[str], patience: int) -> Iterator[Row]:
+    """The rows of each optimizer, and with patience, of its peers."""
+    adamw = of_jax(optax.adamw(RATE), tree, optax.apply_updates).steps
+    for name in names:
+        try:
+            ours = of_jax(OURS[name](), tree, steepest.apply_updates)
+        except jax.errors.JaxRuntimeError as error:
+            print(f"{tree.name}, {name}: {peers.said(error)}", flush=True)
+            continue
+        finally:
+            gc.collect()
+        times = {"steepest": ours.steps, "optax adamw": adamw}
+        one = {
+            "in a row": ours.row,
+            "device": ours.device,
+            "compile": None if _is_cached() else ours.compile,
+        }
+        numbers = {
+            "median": {who: median(xs) for who, xs in times.items()},
+            "worst": {who: max(xs) for who, xs in times.items()},
+            **{k: {"steepest": x} for k, x in one.items() if x is not None},
+        }
+        rows = [
+            Row(
+                "matrix",
+                tree.name,
+                name,
+                quantity,
+                "s",
+                {k: [x] for k, x in xs.items()},
+            )
+            for quantity, xs in numbers.items()
+        ]
+        yield from rows if patience < 0 else with_peers(rows, name, tree, patience)
+
+
+def with_peers(
+    rows: Iterable[Row], name: str, tree: Tree, patience: int
+) -> Iterator[Row]:
+    """The same rows, with the peers of the same name."""
+    theirs, note = {}, "peer left out: it decomposes long sides from scratch"
+    if tree.params < LARGE_MODEL or name not in SLOW_ON_XL:
+        theirs, note = of_torch(name, tree, patience)
+    for row in rows:
+        number = {"median": median, "worst": max}.get(row.quantity)
+        more = {} if number is None else {k: [number(xs)] for k, xs in theirs.items()}
+        yield replace(row, times=row.times | more, note=note)
+
+
+def with_old_peers(row: Row, before: Record) -> Row:
+    """The row, with the peers of an earlier run, and a note that says so.
+
+    Args:
+        row: a row without peers.
+        before: the earlier run.
+    """
+    where = lambda row: (row.section, row.tree, row.optimizer, row.quantity)
+    for old in before.rows:
+        peers_then = {k: x for k, x in old.times.items() if k not in row.times}
+        if where(old) == where(row) and peers_then:
+            note = f"peers measured on {before.machine['date'][:10]}"
+            return replace(row, times=row.times | peers_then, note=note)
+    return row
+
+
+def compile_all(trees: Iterable[Tree], names: Sequence[str], threads: int = 4) -> None:
+    """Compile the steps of all optimizers into JAX's persistent cache.
+
+    A later run with the same `JAX_COMPILATION_CACHE_DIR` starts sooner.
+
+    Args:
+        trees: the models.
+        names: which of `OURS`.
+        threads: the number of programs that are compiled at once.
+    """
+
+    def one(name: str, tree: Tree) -> None:
+        start = perf_counter()
+        adamw = name == "adamw"
+        tx = optax.adamw(RATE) if adamw else OURS[name]()
+        apply = optax.apply_updates if adamw else steepest.apply_updates
+        params = jax.eval_shape(lambda: tree.fill(0, 0.02))
+        state = jax.eval_shape(tx.init, params)
+        jax.jit(tx.init).lower(params).compile()
+        try:
+            _step(tx, apply).lower(params, state, params).compile()
+        except jax.errors.JaxRuntimeError as error:
+            print(f"{tree.name}, {name}: {peers.said(error)}", flush=True)
+        print(f"{tree.name}, {name}: {perf_counter() - start:.0f} s", flush=True)
+
+    with ThreadPoolExecutor(threads) as pool:
+        jobs = [
+            pool.submit(one, name, hidden(tree))
+            for tree in trees
+            for name in ("adamw", *names)
+        ]
+        for job in jobs:
+            job.result()
+
+
+def _step(tx: Any, apply: Callable[..., Any]) -> Any:
+    """A step, not yet compiled."""
+
+    def step(params: Any, state: Any, grads: Any) -> Any:
+        updates, state = tx.update(grads, state, params)
+        return apply(params, updates), state
+
+    return jax.jit(step, donate_argnums=(0, 1))
+
+
+def _is_cached() -> bool:
+    """Whether a program may come from a cache, so that its time means nothing."""
+    return bool(jax.config.jax_compilation_cache_dir)
+
+
+class Measured(NamedTuple):
+    """Seconds of an optimizer in JAX."""
+
+    steps: list[float]
+    row: float  # one step, of several that are not waited for
+    compile: float
+    device: float | None  # one step, the kernels alone
 
 
 def gradients(tree: Tree) -> int:
@@ -94,56 +246,56 @@ def gradients(tree: Tree) -> int:
     return FEW_GRADIENTS if tree.params > LARGE_MODEL else GRADIENTS
 
 
-def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> tuple[list[float], str]:
-    """The seconds of each step, and a note with the time to compile and on the device.
+def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> Measured:
+    """The seconds of each step, to compile it, and on the device.
 
     Args:
         tx: the optimizer.
         tree: the params.
         apply: adds the updates to the params.
     """
-
-    def step(params: Any, state: Any, grads: Any) -> Any:
-        updates, state = tx.update(grads, state, params)
-        return apply(params, updates), state
-
     params = tree.fill(0, 0.02)
     grads = cycle([tree.fill(k + 1, 0.001) for k in range(gradients(tree))])
     state = jax.jit(tx.init)(params)
     start = perf_counter()
-    lowered = jax.jit(step, donate_argnums=(0, 1)).lower(params, state, next(grads))
-    compiled = lowered.compile()
-    note = f"compiled in {perf_counter() - start:.0f} s"
+    compiled = _step(tx, apply).lower(params, state, next(grads)).compile()
+    spent = perf_counter() - start
     kept = [params, state]
     del params, state
 
-    def one() -> None:
+    def go_on() -> None:
         kept[:] = compiled(*kept, next(grads))
+
+    def one() -> None:
+        go_on()
         jax.block_until_ready(kept)
 
     seconds = timed(one)
+    start = perf_counter()
+    for _ in range(ROW):
+        go_on()
+    jax.block_until_ready(kept)
+    row = (perf_counter() - start) / ROW
     if not all(bool(jax.numpy.isfinite(x).all()) for x in jax.tree.leaves(kept[0])):
         raise FloatingPointError("The params are no longer finite.")
-    device = device_seconds(one)
-    if device is not None:
-        note += f", {1e3 * device:.2f} ms on the device"
-    return seconds, note
+    return Measured(seconds, row, spent, device_seconds(one))
 
 
 def of_torch(
     name: str, tree: Tree, patience: int = peers.PATIENCE
-) -> tuple[dict[str, list[float]], list[str]]:
-    """The seconds of each step of the peers of the same name; which are compiled.
+) -> tuple[dict[str, list[float]], str]:
+    """The seconds of each step of the peers of the same name; and a note.
 
-    A peer that fails, for example for lack of memory, is left out, and that is printed.
+    The note says which of them are compiled, and which failed and why.
 
     Args:
         name: one of `OURS`.
         tree: the params.
-        patience: the most seconds to compile one of them; 0 not to compile.
+        patience: the most seconds to compile one of them, and for its steps; 0 not to
+            compile them.
     """
     if find_spec("torch") is None:
-        return {}, []
+        return {}, ""
     torch: Any = import_module("torch")
     makers: dict[str, Callable[[list[Any]], Any]] = {}
     if name == "muon" and hasattr(torch.optim, "Muon"):
@@ -152,17 +304,17 @@ def of_torch(
         )
     if find_spec("pytorch_optimizer") is not None:
         makers |= _pytorch_optimizer(import_module("pytorch_optimizer"), name)
-    found, compiled = {}, []
+    found, notes = {}, []
     for who, make in makers.items():
         try:
-            found[who], is_compiled = _torch_steps(torch, make, tree, patience)
-            compiled += [who] if is_compiled else []
+            found[who], compiled = _torch_steps(torch, make, tree, patience)
+            notes += [f"{who} compiled"] if compiled else []
         except Exception as error:  # the other rows are worth having
-            print(f"{who}, {name}: {peers.said(error)}", flush=True)
+            notes.append(f"{who} left out: {peers.said(error)[:80]}")
         torch.compiler.reset()
         gc.collect()
         peers.clear()
-    return found, compiled
+    return found, ", ".join(notes)
 
 
 def _pytorch_optimizer(lib: Any, name: str) -> dict[str, Any]:
@@ -206,7 +358,7 @@ def _torch_steps(
         fast()
         wait()
 
-    with peers.at_most(PEER):
+    with peers.at_most(patience or PEER):
         return timed(step, one), compiled
 
 
@@ -222,17 +374,26 @@ def timed(
         before: called before each step, without being timed.
     """
     seconds: list[float] = []
-    begun = perf_counter()
-    for k in range(-WARMUPS, STEPS):
-        if before is not None:
-            before()
-        start = perf_counter()
-        step()
-        if k >= 0 or perf_counter() - begun > SECONDS:
-            seconds.append(perf_counter() - start)
-        spent = perf_counter() - begun
-        if spent > SECONDS and len(seconds) >= (10 if spent < 4 * SECONDS else 3):
-            break
+
+    def run() -> None:
+        begun = perf_counter()
+        for k in range(-WARMUPS, STEPS):
+            if before is not None:
+                before()
+            start = perf_counter()
+            step()
+            if k >= 0 or perf_counter() - begun > SECONDS:
+                seconds.append(perf_counter() - start)
+            spent = perf_counter() - begun
+            if spent > SECONDS and len(seconds) >= (10 if spent < 4 * SECONDS else 3):
+                break
+
+    gc.collect()
+    gc.disable()  # in whose step a collection happens is chance
+    try:
+        run()
+    finally:
+        gc.enable()
     return seconds
 
 

@@ -15,7 +15,7 @@ from .table import amount, markdown, spread, times
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"
-GUIDE = ROOT / "docs" / "guides" / "memory.md"
+GUIDES = [ROOT / "docs" / "guides" / name for name in ("memory.md", "matrices.md")]
 Records = Mapping[str, Record]  # by file name
 # Where less is better. The time of a step covers its bandwidth, and a loss is that of
 # one run.
@@ -62,6 +62,14 @@ SECTIONS = {
         "one compiled function. Packed: the small leaves of params, gradients and "
         "state are in one vector. torch: its fused AdamW, and its Muon. Muon: each "
         "library's own; contrib.muon: the same numbers in both.",
+    ),
+    "matrix": (
+        "Optimizers of matrices",
+        "One step on the matrices of the layers, waited for, with gradients that "
+        "change: the median and the worst of 100, or of as many as fit into a few "
+        "seconds. In a row: the average of 20 steps that are waited for at the end. On "
+        "the device: the time of the kernels, from the profiler. Bases "
+        "and roots are corrected every tenth step, where nothing else is said.",
     ),
     "offload": (
         "State in host memory",
@@ -251,6 +259,8 @@ def _tables(section: str, rows: list[Row], record: Record) -> Iterator[str]:
         yield from _profile(rows)
     elif section == "memory":
         yield sections.memory(rows, sizes)
+    elif section == "matrix":
+        yield sections.matrix(rows)
     elif section == "peak":
         yield from sections.peak(rows)
     elif section == "low bits":
@@ -374,4 +384,5 @@ def files() -> list[Path]:
 
 if __name__ == "__main__":
     PAGE.write_text(page(kept()))
-    GUIDE.write_text(guide(GUIDE.read_text(), kept()))
+    for path in GUIDES:
+        path.write_text(guide(path.read_text(), kept()))

@@ -51,6 +51,26 @@ def memory(rows: list[Row], params: dict[str, int]) -> str:
     return markdown([*head.split("|"), *bytes_], lines)
 
 
+def matrix(rows: list[Row]) -> str:
+    """The median and the worst step of each optimizer of matrices.
+
+    Args:
+        rows: those of the section.
+    """
+    head = "tree|optimizer|what|median|worst|worst / median|in a row|on the device"
+    head += "|compile|note"
+    lines = []
+    for (tree, optimizer, who), line in _cells(rows).items():
+        best = {quantity: row.best(who) for quantity, row in line.items()}
+        ratio = best["worst"] / best["median"]
+        shown = [_shown(best, x, "s") for x in ("median", "worst")]
+        shown += [f"{ratio:.2f}"]
+        shown += [_shown(best, x, "s") for x in ("in a row", "device", "compile")]
+        note = line["median"].note if who == OURS else ""
+        lines.append([tree, optimizer, who, *shown, note])
+    return markdown(head.split("|"), lines)
+
+
 def peak(rows: list[Row]) -> Iterator[str]:
     """The bytes of a training step, and their shares of the peak.
 

@@ -24,11 +24,12 @@ def test_the_page_matches_the_saved_results():
     assert report.PAGE.read_text() == report.page(report.kept())
 
 
-def test_the_guide_matches_the_saved_results():
+def test_the_guides_match_the_saved_results():
     """If this fails, run `python -m benchmarks.report`."""
-    text = report.GUIDE.read_text()
-    assert text == report.guide(text, report.kept())
-    for section in ("memory", "peak", "low bits"):
+    texts = [path.read_text() for path in report.GUIDES]
+    assert texts == [report.guide(text, report.kept()) for text in texts]
+    for section in ("memory", "peak", "low bits", "matrix"):
+        text = "".join(texts)
         assert f"<!-- results: {section} -->" in text and section in report.SECTIONS
 
 
@@ -55,6 +56,17 @@ def test_the_peak_is_shown_with_its_parts():
     table, *_, shares = sections.peak(rows)
     assert "| 10.0 GB |        50% | 2.00 GB | 3.00 GB |   2.00 GB | 3.00 GB |" in table
     assert shares == "- adamw: weights 20%, state 30%, gradients 20%, other 30%"
+
+
+def test_optimizers_of_matrices_are_shown_with_their_worst_step():
+    numbers = {"median": 4e-3, "worst": 5e-3, "in a row": 3.5e-3, "device": 3e-3}
+    rows = [
+        Row("matrix", "gpt", "muon", name, "s", {"steepest": [x]}, "alone")
+        for name, x in numbers.items()
+    ]
+    line = sections.matrix(rows).splitlines()[-1]
+    assert line.count("steepest") == 1 and line.endswith("alone |")
+    assert "| 4.00 ms | 5.00 ms |           1.25 |  3.50 ms |       3.00 ms |" in line
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)

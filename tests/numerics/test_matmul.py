@@ -10,6 +10,8 @@ from steepest.numerics import (
     exact_gram,
     exact_product,
     rounded_gram,
+    rounded_product,
+    rounded_times,
     rounded_to_half,
     times_rounded,
 )
@@ -55,6 +57,10 @@ def test_rounded_matrices(on_a_gpu, scale):
     np.testing.assert_allclose(columns, value.T @ value / scale**2, atol=5e-5)
     product = times_rounded(jnp.asarray(a, jnp.float32), rounded) / scale
     np.testing.assert_allclose(product, a @ value / scale, atol=3e-5)
+    product = rounded_times(rounded.T, jnp.asarray(a.T, jnp.float32)) / scale
+    np.testing.assert_allclose(product, value.T @ a.T / scale, atol=3e-5)
+    square = rounded_product(rounded.T, rounded) / scale**2
+    np.testing.assert_allclose(square, value.T @ value / scale**2, atol=5e-5)
 
 
 def test_a_rounded_gram_keeps_small_eigenvalues(on_a_gpu):

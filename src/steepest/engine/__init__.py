@@ -41,6 +41,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         place as place,
         restore_as as restore_as,
         shardings as shardings,
+        streamed as streamed,
         zero as zero,
         ZeroState as ZeroState,
     )

@@ -69,6 +69,8 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         exact_product as exact_product,
         product_error as product_error,
         rounded_gram as rounded_gram,
+        rounded_product as rounded_product,
+        rounded_times as rounded_times,
         rounded_to_half as rounded_to_half,
         times_rounded as times_rounded,
     )

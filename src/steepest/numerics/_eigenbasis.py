@@ -18,14 +18,18 @@ from jax.custom_batching import custom_vmap
 from jax.sharding import AxisType
 from jaxtyping import Array, Float, Int
 
+from ._kernels import has_kernels, on_cuda
 from ._matmul import (
     exact_product as times,
     product_error,
     rounded_gram,
+    rounded_product,
+    rounded_times,
     rounded_to_half,
     times_rounded,
 )
 from ._sharding import meshes_near
+from ._small_cholesky import SIDES, small_inverse_cholesky
 from ._spectral import spectral_norm
 from ._xla import short_programs
 
@@ -54,8 +58,10 @@ def iterated_basis(a: Square, basis: Square) -> Square:
         a: symmetric and positive semidefinite.
         basis: orthogonal.
     """
-    # Transposed, so that a direction is a row: a permutation of rows is cheaper.
-    x = times(basis.T, _scaled(a))
+    # Transposed, so that a direction is a row: a permutation of rows is cheaper. A
+    # basis that differs slightly from the last one is as good, so it is rounded: two
+    # products of float16 instead of three of bfloat16, and the result is as precise.
+    x = rounded_times(rounded_to_half(basis.T), _scaled(a))
     sizes = jnp.sum(basis.T * x, axis=1)  # about the eigenvalues
     # Directions with smaller eigenvalues than the rounding errors keep their place.
     x = x + product_error(x) * jnp.max(sizes) * basis.T
@@ -128,8 +134,8 @@ def orthonormal_rows(x: Square) -> Square:
     one, first = jnp.ones((), x.dtype), jnp.asarray(shift, x.dtype)
     start = _Pass(_normalized(x), one, first, jnp.zeros((), jnp.int32))
     rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start).x)
-    error = _eye(x) - rounded_gram(rows)
-    return _normalized(rows.matrix + times_rounded(error / 2, rows))
+    error = rounded_to_half(_eye(x) - rounded_gram(rows))
+    return _normalized(rows.matrix + rounded_product(error, rows) / 2)
 
 
 def _rows_of_qr(x: Square) -> Square:
@@ -184,16 +190,24 @@ def inverse_cholesky(a: Square) -> Square:
         a: symmetric and positive definite.
     """
     n = len(a)
-    if n <= _BLOCK:
-        c = jnp.linalg.cholesky(a)
-        return jax.scipy.linalg.solve_triangular(c, _eye(a), lower=True)
-    half = -(-n // (2 * _BLOCK)) * _BLOCK
+    kernels = a.dtype == jnp.float32 and has_kernels()
+    block = max(SIDES) if kernels else _BLOCK
+    if n <= block:
+        if kernels and n in SIDES:
+            return on_cuda(small_inverse_cholesky, _by_solving, a)
+        return _by_solving(a)
+    half = -(-n // (2 * block)) * block
     top = inverse_cholesky(a[:half, :half])
     corner = times(a[half:, :half], top.T)
     bottom = inverse_cholesky(a[half:, half:] - times(corner, corner.T))
     corner = -times(bottom, times(corner, top))
     above = jnp.zeros((half, n - half), a.dtype)
     return jnp.block([[top, above], [corner, bottom]])
+
+
+def _by_solving(a: Square) -> Square:
+    c = jnp.linalg.cholesky(a)
+    return jax.scipy.linalg.solve_triangular(c, _eye(a), lower=True)
 
 
 def rotated_basis(a: Square, basis: Square) -> Square:

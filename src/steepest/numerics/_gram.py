@@ -15,8 +15,13 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from ..core import Real
-from ._polar import factor, frobenius, Gram, gram_of, Matrix, newton_schulz, Row, times
+from ._polar import frobenius, Gram, Matrix, newton_schulz, Row, times
 from ._polynomials import Polynomials
+from ._symmetric import (
+    symmetric_gram,
+    symmetric_polynomial as polynomial,
+    symmetric_product as product,
+)
 
 # Above this ratio `r` of the sides the Gram form needs fewer multiplications: with five
 # steps `8 r + 28` against `20 r + 10`, in units of the shorter side cubed.
@@ -88,16 +93,16 @@ def gram_newton_schulz(x: Matrix, polynomials: Polynomials) -> Matrix:
     size, rest = _AGAIN - 1, list(polynomials)
     while rest:
         now, rest = rest[:size], rest[size:]
-        x = times(_product(gram_of(x), now), x)
+        x = times(_product(symmetric_gram(x), now), x)
         size = _AGAIN
     return x
 
 
 def _product(gram: Gram, polynomials: Sequence[Row]) -> Gram:
     """The product of the factors of a few steps, from the Gram matrix alone."""
-    p = product = factor(gram, polynomials[0])
+    p = whole = polynomial(gram, polynomials[0])
     for row in polynomials[1:]:
-        gram = p @ (gram @ p)
-        p = factor(gram, row)
-        product = product @ p
-    return product
+        gram = product(p, product(gram, p))
+        p = polynomial(gram, row)
+        whole = product(whole, p)
+    return whole

@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact
 
+from ._symmetric import rows_gram
+
 
 def exact_product(x: Inexact[Array, "m k"], y: Inexact[Array, "k n"]) -> Array:
     """`x y` with 16 bits of precision or more, for sums of squares and for bases.
@@ -97,7 +99,7 @@ def rounded_gram(x: Rounded) -> Float[Array, "m m"]:
     """
     if x.values.dtype != jnp.float16:
         return exact_product(x.values, x.values.T)
-    return x.scale * x.scale * _half_product(x.values, x.values.T)
+    return x.scale * x.scale * rows_gram(x.values)
 
 
 def times_rounded(a: Float[Array, "k m"], x: Rounded) -> Float[Array, "k n"]:
@@ -113,6 +115,33 @@ def times_rounded(a: Float[Array, "k m"], x: Rounded) -> Float[Array, "k n"]:
     high, low = _two_halves(a)
     both = _half_product(high, x.values) + _half_product(low, x.values) / _LOW
     return scale * x.scale * both
+
+
+def rounded_times(x: Rounded, a: Float[Array, "n k"]) -> Float[Array, "m k"]:
+    """`x a` with 16 bits of precision or more. On a GPU, `a` is the sum of two halves.
+
+    Args:
+        x: a rounded matrix.
+        a: a matrix.
+    """
+    if x.values.dtype != jnp.float16:
+        return exact_product(x.values, a)
+    a, scale = _moderate(a)
+    high, low = _two_halves(a)
+    both = _half_product(x.values, high) + _half_product(x.values, low) / _LOW
+    return scale * x.scale * both
+
+
+def rounded_product(x: Rounded, y: Rounded) -> Float[Array, "m n"]:
+    """`x y` of two rounded matrices, without further rounding but in the sums.
+
+    Args:
+        x: a rounded matrix.
+        y: a rounded matrix.
+    """
+    if x.values.dtype != jnp.float16:
+        return exact_product(x.values, y.values)
+    return x.scale * y.scale * _half_product(x.values, y.values)
 
 
 def between_bases(
@@ -131,9 +160,14 @@ def between_bases(
         x = x if left is None else left @ x
         return x if right is None else x @ right
     half = lambda y: y.astype(jnp.float16)
-    # Orthogonal matrices do not change the size of `x`, so it is measured once.
+    # Orthogonal matrices do not change the size of `x`, so it is measured once. No
+    # element exceeds the norm, which float16 can hold: the root of the number of
+    # elements. So the first product needs no pass in float32.
     x, scale = _moderate(x)
-    x = x if left is None else _half_product(half(left), half(x))
+    if left is not None and right is not None:
+        x = jnp.matmul(half(left), half(x))
+    elif left is not None:
+        return scale * _half_product(half(left), half(x))
     return scale * (x if right is None else _half_product(half(x), half(right)))
 
 

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Inexact
 from ..core import Real
 from ._half import promoted
 from ._norms import root, sum_of_squares
+from ._symmetric import symmetric_gram, symmetric_polynomial as polynomial
 from ._xla import short_programs
 
 Matrix: TypeAlias = Inexact[Array, "m n"]
@@ -74,43 +75,23 @@ def newton_schulz(x: Matrix, rows: Sequence[Row], gram: Gram | None = None) -> M
     """
     if gram is None and len(rows) > 1 and short_programs():
         table = jnp.asarray(rows, promoted(x, jnp.float32))
-        step = lambda x, row: (times(factor(gram_of(x), row), x), None)
+        step = lambda x, row: (times(polynomial(symmetric_gram(x), row), x), None)
         return jax.lax.scan(step, x, table)[0]
     for row in rows:
-        x, gram = times(factor(gram_of(x) if gram is None else gram, row), x), None
+        gram = symmetric_gram(x) if gram is None else gram
+        # One pass over a small matrix. Adding `a x` afterwards would be a pass over
+        # `x`, and no more precise.
+        x, gram = times(polynomial(gram, row), x), None
     return x
 
 
-def gram_of(x: Matrix) -> Gram:
-    """The smaller of `x x^H` and `x^H x`."""
-    return x.conj().T @ x if _is_tall(x) else x @ x.conj().T
-
-
 def times(a: Gram, x: Matrix) -> Matrix:
-    """`a x` or `x a`, on the side that `gram_of(x)` belongs to."""
+    """`a x` or `x a`, on the side that `symmetric_gram(x)` belongs to."""
     return x @ a if _is_tall(x) else a @ x
 
 
 def _is_tall(x: Matrix) -> bool:
     return x.shape[0] > x.shape[1]
-
-
-def factor(gram: Gram, row: Row) -> Gram:
-    """`a I + b A + c A^2`: the factor of one step.
-
-    One pass over a small matrix, in float32 or wider. Adding `a x` afterwards would be
-    a pass over `x`, and no more precise.
-
-    Args:
-        gram: `A`.
-        row: `(a, b, c)`.
-    """
-    a, b, c = row
-    square = gram @ gram
-    wide = promoted(gram, jnp.float32)
-    one = jnp.eye(len(gram), dtype=wide)
-    polynomial = a * one + b * gram.astype(wide) + c * square.astype(wide)
-    return polynomial.astype(gram.dtype)
 
 
 def _scaled(x: Matrix, eps: Real) -> tuple[Matrix, Array]:
