@@ -215,6 +215,12 @@ PARTS = {
 }
 
 
+# The cases of all parts that can be measured one by one, each once.
+CASES = list(
+    dict.fromkeys([*matrix.OURS, *memory.ELEMENTWISE, *memory.MUON, *peak.CASES])
+)
+
+
 def main() -> None:
     """Measure, and save the record row by row."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu")
@@ -225,7 +231,7 @@ def main() -> None:
         "--only",
         type=_names,
         metavar="NAMES",
-        help=f"for matrix and matrix-xl, some of: {'; '.join(matrix.OURS)}",
+        help=f"for matrix, memory and peak, some of: {'; '.join(CASES)}",
     )
     parser.add_argument(
         "--patience",
@@ -275,9 +281,12 @@ def main() -> None:
         peer_turns = {"torch": torch[peer]} if peer in torch else {}
         if part in ("offload", "peak"):  # in processes of their own
             measure = partial(measure, quick=args.quick)
+        if part in ("memory", "memory-muon", "peak"):
+            measure = partial(measure, only=args.only or ())
         if part.startswith("matrix"):
             known = list(record.rows) if args.peers_only else None
-            measured = measure(tree, args.only or matrix.OURS, args.patience, known)
+            chosen = [name for name in args.only or () if name in matrix.OURS]
+            measured = measure(tree, chosen or matrix.OURS, args.patience, known)
         else:
             measured = measure(tree, peer_turns)
         for row in measured:
@@ -294,7 +303,7 @@ def main() -> None:
 def _names(text: str) -> list[str]:
     """Names that may contain a comma and a space: `muon,soap, every step`."""
     names = re.split(",(?! )", text)
-    if unknown := [name for name in names if name not in matrix.OURS]:
+    if unknown := [name for name in names if name not in CASES]:
         raise argparse.ArgumentTypeError(f"unknown: {'; '.join(unknown)}")
     return names
 

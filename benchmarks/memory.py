@@ -19,7 +19,7 @@ Optax's AdamW and torch's fused AdamW take part in float32.
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -39,7 +39,7 @@ from .table import amount
 from .timing import clock, race
 from .trees import Tree
 
-ROUNDS, ROW = 5, 5  # rounds of five steps in a row
+ROUNDS, ROW = 5, 20  # rounds of twenty steps in a row
 QUANTITIES = {
     "compile": "s",
     "device": "s",
@@ -85,29 +85,38 @@ ELEMENTWISE: dict[str, Case] = {
 MUON = _cases("muon", steepest.muon)
 
 
-def of_few_bits(tree: Tree, torch: dict[str, Any]) -> Iterator[Row]:
+def of_few_bits(
+    tree: Tree, torch: dict[str, Any], only: Sequence[str] = ()
+) -> Iterator[Row]:
     """AdamW and Lion.
 
     Args:
         tree: the params.
         torch: torch's AdamW, if it is installed.
+        only: the names of the cases to measure; all if it is empty.
     """
     for name, case in ELEMENTWISE.items():
+        if only and name not in only:
+            continue
         peer: Case = ("float32", lambda: optax.adamw(RATE))
         more = {"optax": partial(_turn, "optax", peer), **torch}
         yield from contest(tree, name, case, more if name == "adamw, float32" else {})
 
 
-def of_muon(tree: Tree, torch: dict[str, Any]) -> Iterator[Row]:
+def of_muon(
+    tree: Tree, torch: dict[str, Any], only: Sequence[str] = ()
+) -> Iterator[Row]:
     """Muon; `python -m benchmarks.gpu muon` compares it with others.
 
     Args:
         tree: the params.
         torch: not used.
+        only: the names of the cases to measure; all if it is empty.
     """
     del torch
     for name, case in MUON.items():
-        yield from contest(tree, name, case, {})
+        if not only or name in only:
+            yield from contest(tree, name, case, {})
 
 
 def contest(

@@ -21,7 +21,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -76,18 +76,23 @@ CASES: dict[str, tuple[str, dict[str, Callable[[], Any]]]] = {
 }
 
 
-def of_training(tree: Tree, torch: Any, quick: bool = False) -> Iterator[Row]:
+def of_training(
+    tree: Tree, torch: Any, only: Sequence[str] = (), quick: bool = False
+) -> Iterator[Row]:
     """Every case, each in its own process; a case that fails is left out.
 
     Args:
         tree: the params.
         torch: not used; torch runs in a process of its own, too.
+        only: the names of the cases to measure; all if it is empty.
         quick: whether the tree is the tiny one of that name.
     """
     del torch
     lines = []
     options = ["--quick"] if quick else []
     for optimizer, (_, contenders) in CASES.items():
+        if only and optimizer not in only:
+            continue
         numbers: dict[str, Numbers] = {}
         for who in contenders:
             if who == "torch" and find_spec("torch") is None:

@@ -3,8 +3,8 @@
 It needs only JAX, NumPy and jaxtyping; Optax takes part if it is installed.
 
     python -m benchmarks.quality calibrate --size full
-    python -m benchmarks.quality run --size full --json FILE --time-budget 570
-    python -m benchmarks.quality run --size full --json FILE --time-budget 570 --resume
+    python -m benchmarks.quality run --json FILE --time-budget 540 --partly
+    python -m benchmarks.quality run --json FILE --time-budget 540 --resume
     python -m benchmarks.quality page        # docs/quality.md, from the saved results
 """
 
@@ -21,6 +21,16 @@ DOCS = Path(__file__).parent.parent / "docs"
 # The size of each file in `benchmarks/results`, in the order of the page.
 RESULTS = Path(__file__).parent / "results"
 FILES = {"full": RESULTS / "quality.json", "small": RESULTS / "quality-small.json"}
+_NUMBERS = (
+    "layers",
+    "width",
+    "heads",
+    "places",
+    "batch",
+    "steps",
+    "windows",
+    "members",
+)
 _BEGAN = time.monotonic()
 
 
@@ -41,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality")
     parser.add_argument("what", choices=["run", "calibrate", "page"])
     parser.add_argument("--size", choices=[*SIZES], default="full")
-    for name in ("layers", "width", "heads", "places", "batch", "steps", "windows"):
+    for name in _NUMBERS:
         parser.add_argument(f"--{name}", type=int, help="instead of the size's")
     parser.add_argument("--optimizers", metavar="A,B", help="only these, and AdamW")
     parser.add_argument("--without", metavar="A,B", default="", help="not these")
@@ -49,12 +59,14 @@ def main() -> None:
     parser.add_argument("--resume", action="store_true", help="continue the file")
     parser.add_argument("--time-budget", type=float, metavar="SECONDS")
     parser.add_argument(
+        "--partly", action="store_true", help="begin an arm that does not fit"
+    )
+    parser.add_argument(
         "--ahead", type=int, metavar="N", help="arms to compile while others run"
     )
     parser.add_argument("--note", default="", help="a sentence for the page")
     args = parser.parse_args()
-    names = ("layers", "width", "heads", "places", "batch", "steps", "windows")
-    size = SIZES[args.size].but(**{name: getattr(args, name) for name in names})
+    size = SIZES[args.size].but(**{name: getattr(args, name) for name in _NUMBERS})
     listed = lambda text: [x.strip() for x in text.split(",") if x.strip()]
     chosen = listed(args.optimizers) if args.optimizers else None
     arms = arms_named(chosen, size.arms)
@@ -70,7 +82,8 @@ def main() -> None:
     if args.json is None:
         parser.error("run needs --json FILE")
     run = partial(run_suite, size, arms, args.json, resume=args.resume, say=_say)
-    run(time_budget=args.time_budget, ahead=args.ahead, note=args.note)
+    budget = {"time_budget": args.time_budget, "partly": args.partly}
+    run(**budget, ahead=args.ahead, note=args.note)
     sys.stderr.flush()
     os._exit(0)  # do not wait for programs that are still being compiled
 

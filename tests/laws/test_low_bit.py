@@ -128,6 +128,28 @@ def test_what_has_no_gradient_stops():
     assert jnp.mean(alive) > 20
 
 
+def test_lion_goes_where_float32_goes():
+    """2 % of the signs differ, and not in favour of either direction."""
+    txs = [
+        steepest.keeping(steepest.scale_by_lion(), memory_dtype=few)
+        for few in ("int8", None)
+    ]
+
+    @jax.jit
+    def run():
+        def step(states, t):
+            found = [tx.update(_noisy(t), s) for tx, s in zip(txs, states, strict=True)]
+            (u, _), (v, _) = found
+            return [s for _, s in found], (u == v, u * SIGNS, v * SIGNS)
+
+        states = [tx.init(SIZES) for tx in txs]
+        return jax.lax.scan(step, states, jnp.arange(1500))[1]
+
+    same, ours, theirs = (float(jnp.mean(x[300:])) for x in run())
+    assert same > 0.97
+    np.testing.assert_allclose(ours, theirs, rtol=0.01)
+
+
 def test_a_momentum_in_4_bits_turns_with_its_gradients():
     """Rounded to nearest it would not: a step changes it by less than a level."""
     signs = jnp.sign(jax.random.normal(KEY, (64, 128)))

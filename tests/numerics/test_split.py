@@ -7,7 +7,8 @@ import optax
 import pytest
 
 import steepest
-from steepest.numerics import joined, landed, split
+from steepest.numerics import Corrected, dither, joined, landed, seeds, split
+from steepest.numerics._split import joined_bfloat16, split_bfloat16
 
 HALVES = pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 LOW = [0, 1, 2, 0x7FFE, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF, 0x1234, 0xC0DE]
@@ -170,3 +171,44 @@ def test_eight_bits_are_nearest_or_unbiased(dtype):
     assert np.abs(got - np.asarray(x)).max() <= ulp / 256 * 1.001
     np.testing.assert_allclose(got.mean(0), x, rtol=0, atol=ulp / 256 / 50)
     assert set(np.unique(c)) >= {-128, 127}
+
+
+@pytest.mark.parametrize("dtype", [jnp.int16, jnp.int8])
+def test_fewer_operations_give_the_same_bits(dtype):
+    """For bfloat16, and numbers up to 2^100, zero and subnormal ones included."""
+    bits = np.random.default_rng(3).integers(0, 2**32, 20000, np.uint32)
+    x = bits.view(np.float32)
+    x = np.where(np.abs(x) <= 2.0**100, x, 0)  # NaN becomes 0, too
+    x = jnp.asarray([*x, 0.0, -0.0, 1e-45, -1e-40, 1.0, -(2.0**100)], jnp.float32)
+    noise = jnp.asarray(np.random.default_rng(4).integers(0, 256, x.size), jnp.uint8)
+    for some in (None, noise) if dtype == jnp.int8 else (None,):
+        half, correction = split(x, jnp.bfloat16, dtype, some)
+        p, c = split_bfloat16(x, dtype, some)
+        np.testing.assert_array_equal(
+            *(np.asarray(h).view(np.uint16) for h in (p, half))
+        )
+        np.testing.assert_array_equal(c, correction)
+        wide = joined(half, correction), joined_bfloat16(half, correction)
+        np.testing.assert_array_equal(*(np.asarray(w).view(np.uint32) for w in wide))
+
+
+def test_what_fewer_operations_cannot_join_is_seen():
+    special = jnp.array([jnp.inf, -jnp.inf, jnp.nan, 0.0, -0.0], jnp.bfloat16)
+    c = jnp.array([0, 0, 0, -1, -128], jnp.int8)
+    assert not np.isfinite(joined_bfloat16(special, c)).any()
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_corrected_numbers_are_stored_as_split_does(bits):
+    x = jax.random.normal(jax.random.key(0), (3, 40))
+    half = x.astype(jnp.bfloat16)
+    seed = seeds(jax.random.key(1), 1)[0] if bits == 8 else None
+    was = Corrected(half, jnp.zeros(x.shape, f"int{bits}"), seed)
+    assert (was.shape, was.dtype) == ((3, 40), jnp.float32)
+    np.testing.assert_array_equal(was.decode(), half.astype(jnp.float32))
+    new = was.like(x)
+    noise = None if seed is None else dither(seed, x, jnp.uint8)
+    same = split(x, jnp.bfloat16, f"int{bits}", noise)
+    assert all(bool(jnp.all(a == b)) for a, b in zip(new[:2], same, strict=True))
+    off = np.abs(new.decode() - x) / np.abs(x)
+    assert off.max() <= (0 if bits == 16 else 2.0**-15)

@@ -10,10 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.race.suite import _members, _run, ARMS, arms_named, Record, run_suite
+from steepest.race.suite import (
+    _members,
+    _run,
+    ARMS,
+    arms_named,
+    Record,
+    run_suite,
+    table_of,
+)
 from steepest.race.suite._members import Member, Members, one_run, Rest, Result
 from steepest.race.suite._record import as_text, Ran
 from steepest.race.suite._text import is_copied, long_lines, windows, without_licence
+from steepest.race.suite._transformer import parts_of
 from steepest.race.terminal._command import main
 
 from .suites import ARM, ran, TINY
@@ -47,7 +56,7 @@ class Fake(Members):
     def compile(self):
         return self
 
-    def __call__(self, members, rest, steps):
+    def __call__(self, members, rest, steps, parts=None):
         self.asked.append((self.arm.name, steps))
         best = self.arm.rate * TINY.warm
         ends = [1 + abs(log2(x.rate / best)) + 1e-3 * x.seed for x in members]
@@ -94,7 +103,8 @@ def test_members_are_independent_and_repeatable(text):
     for member, nats in zip(members, first.nats, strict=True):
         numbers = jnp.float32(member.rate), jnp.float32(member.decay)
         seed, steps = jnp.uint32(member.seed), jnp.int32(3)
-        final, _ = alone(*numbers, seed, zero, zero, steps, text)
+        parts = jnp.int32(parts_of(text["test"]))
+        final, _ = alone(*numbers, seed, zero, zero, steps, parts, text)
         assert float(final) == pytest.approx(nats, rel=1e-5)
 
 
@@ -104,7 +114,7 @@ def test_every_arm_can_be_traced(arm, text):
         pytest.importorskip(arm.needs)
     f, i = jnp.float32(1e-3), jnp.int32(3)
     run = partial(one_run, arm, TINY)
-    final, curve = jax.eval_shape(run, f, f, jnp.uint32(1), f, f, i, text)
+    final, curve = jax.eval_shape(run, f, f, jnp.uint32(1), f, f, i, i, text)
     assert final.shape == () and curve.shape == (_members.CURVE,)
     state, params = _members.state_bytes(arm, TINY)
     assert state > params  # more than one byte for each
@@ -149,7 +159,7 @@ def test_results_are_not_overwritten_or_mixed(tmp_path, fake):
     with pytest.raises(ValueError, match=r"another suite.*steps \(4 then, 6 now\)"):
         run_suite(TINY.but(steps=6), arms, path, resume=True, **QUIET)
     path.write_text(json.dumps({"format": 0}))
-    with pytest.raises(ValueError, match="has format 0, expected 1"):
+    with pytest.raises(ValueError, match="has format 0, expected 2"):
         run_suite(TINY, arms, path, resume=True, **QUIET)
 
 
@@ -177,6 +187,42 @@ def test_the_time_budget_skips_what_does_not_fit(tmp_path, fake):
     assert all("time budget" in arm.skipped for arm in record.arms.values())
     record = run_suite(TINY, arms, path, resume=True, **QUIET)  # and later goes on
     assert not any(arm.skipped for arm in record.arms.values())
+
+
+def test_an_arm_may_begin_in_one_call_and_end_in_the_next(tmp_path, fake, monkeypatch):
+    """With `partly`; without it, an arm begins only if all of it fits."""
+    now = [0.0]
+    monkeypatch.setattr(_run.time, "monotonic", lambda: now[0])
+
+    def slow(self, members, rest, steps, call=fake.__call__):
+        now[0] += 1e-3 * steps
+        return call(self, members, rest, steps)
+
+    monkeypatch.setattr(fake, "__call__", slow)
+    path, arms = tmp_path / "quality.json", arms_named(["adamw"])
+    some = {"time_budget": 8e-3, **QUIET}
+    whole = run_suite(TINY, arms, tmp_path / "whole.json", **some)
+    assert "it needs" in whole.arms["adamw"].skipped and not fake.asked
+    record = run_suite(TINY, arms, path, partly=True, **some)
+    assert "time budget" in record.arms["adamw"].skipped and record.arms["adamw"].ran
+    record = run_suite(TINY, arms, path, resume=True, **QUIET)
+    assert not record.arms["adamw"].skipped and record.arms["adamw"].tuned
+
+
+def test_more_seeds_come_last_and_once(tmp_path, fake):
+    """When the other arms are finished."""
+    size, path = TINY.but(more_seeds=True), tmp_path / "quality.json"
+    arms = arms_named(["adamw", "adamw int8", "cautious adamw"])
+    run_suite(TINY, arms, path, **QUIET)
+    before, fake.asked[:] = len(fake.asked), []
+    record = run_suite(size, arms, path, resume=True, **QUIET)
+    assert fake.asked == [("adamw", TINY.steps), ("adamw int8", TINY.steps)]
+    assert [len(x.losses) for x in table_of(record).lines] == [10, 10, 5]
+    run_suite(size, arms, path, resume=True, **QUIET)
+    assert len(fake.asked) == 2
+    whole = run_suite(size, arms, tmp_path / "whole.json", **QUIET)
+    assert fake.asked[2 + before :] == fake.asked[:2]
+    assert table_of(whole).lines == table_of(record).lines
 
 
 def test_an_arm_that_fails_does_not_stop_the_others(tmp_path, fake, monkeypatch):

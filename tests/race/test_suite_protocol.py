@@ -7,8 +7,10 @@ import pytest
 from steepest.race.suite import ARMS, arms_named, SIZES
 from steepest.race.suite._protocol import (
     Entry,
-    EXTENSIONS,
     missing,
+    MORE_SEEDS,
+    more_seeds,
+    PROGRAMS,
     SEEDS,
     STAGE_1,
     STAGE_2,
@@ -20,24 +22,52 @@ from steepest.race.suite._protocol import (
 from .suites import ARM, driven
 
 SIZE = SIZES["full"]
-TUNED = {"adamw": Entry(Tuned(3e-3, 0.1)), "muon": Entry(Tuned(5e-3, 0.3))}
+TUNED = {"adamw": Entry(Tuned(3e-3, 0.6)), "muon": Entry(Tuned(5e-3, 0.3))}
 
 
-def bowl(best, decay=0.1):
+def bowl(best, decay=0.6):
     """A loss with its least value at one learning rate and one decay."""
 
     def loss(rate, some, seed):
-        return 1 + abs(log2(rate / best)) + abs(some - decay) + 1e-3 * seed % 7
+        far = abs(log2(some / decay)) if some else 0
+        return 1 + abs(log2(rate / best)) + far / 2 + 1e-3 * seed % 7
 
     return loss
 
 
 def test_the_best_numbers_win():
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3))
-    assert entry == Entry(Tuned(pytest.approx(4e-3), 0.1))
-    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3 * 2**0.5, 0.3))
-    assert entry.tuned == (pytest.approx(4e-3 * 2**0.5), 0.3)
-    assert entry.decay_at_edge and not entry.void
+    assert entry == Entry(Tuned(pytest.approx(4e-3), 0.6), programs=2)
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3 * 2**0.5))
+    assert entry.tuned == (pytest.approx(4e-3 * 2**0.5), 0.6)
+    assert not entry.edge and not entry.void
+
+
+@pytest.mark.parametrize("decay", [0.6 / 9, 0.6 * 27])
+def test_a_decay_at_the_edge_moves_the_search(decay):
+    """Until the best one lies inside."""
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3, decay))
+    assert entry.tuned == pytest.approx((4e-3, decay)) and not entry.edge
+    decays = {x.decay for r in requests if r.stage == "short" for x in r.members}
+    assert min(decays) < decay < max(decays)
+
+
+@pytest.mark.parametrize("way, arrow", [(1, "↓"), (-1, "↑")])
+def test_a_decay_that_stays_at_the_edge_has_an_arrow(way, arrow):
+    loss = lambda rate, decay, seed: bowl(4e-3)(rate, 0, seed) + way * log2(decay) / 9
+    entry, _ = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    assert entry.edge == arrow and entry.programs == PROGRAMS and not entry.void
+
+
+def test_the_search_ends_among_worse_neighbours():
+    """All eight neighbours of the best pair were tried."""
+    loss = bowl(1.6e-2, 1.8)
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    short = [x for r in requests if r.stage == "short" for x in r.members]
+    tried = {(round(log2(x.rate / 2e-3)), round(x.decay, 9)) for x in short}
+    assert len(tried) == len(short)  # no pair is tried twice
+    near = {(3 + i, round(0.6 * 3.0**j, 9)) for i in (-1, 0, 1) for j in (0, 1, 2)}
+    assert near <= tried and entry.programs < PROGRAMS
 
 
 def test_all_tuned_arms_have_the_same_budget():
@@ -45,7 +75,7 @@ def test_all_tuned_arms_have_the_same_budget():
     budgets = {}
     for arm in ARMS:
         if arm.twin is None:
-            loss = bowl(arm.rate, arm.decays[0])
+            loss = bowl(arm.rate, arm.decay or 1.0)
             _, requests = driven(stages(arm, SIZE, TUNED), loss)
             tuning = [x for x in requests if x.stage in ("short", "full", "final")]
             runs = [(x.steps, len(x.members)) for x in tuning]
@@ -64,13 +94,14 @@ def test_no_seed_is_used_in_two_stages():
         found = {member.seed for member in request.members}
         seeds.setdefault(request.stage, set()).update(found)
     assert seeds == {"short": {*STAGE_1}, "full": {*STAGE_2}, "final": {*SEEDS}}
-    assert not {*STAGE_1} & {*STAGE_2} and not {*STAGE_1, *STAGE_2} & {*SEEDS}
+    everyone = [*STAGE_1, *STAGE_2, *SEEDS, *MORE_SEEDS]
+    assert len(set(everyone)) == len(everyone)
 
 
 @pytest.mark.parametrize("best", [2e-3 / 2**4, 2e-3 * 2**6])
-def test_the_grid_is_extended_at_both_edges(best):
+def test_a_rate_at_the_edge_moves_the_search(best):
     entry, requests = driven(stages(ARM["adamw"], SIZE, {}), bowl(best))
-    assert not entry.void and entry.extensions > 0
+    assert not entry.void and entry.programs > 2
     assert entry.tuned.rate == pytest.approx(best, rel=0.5)
     rates = {x.rate for r in requests if r.stage == "short" for x in r.members}
     assert min(rates) < best < max(rates)
@@ -81,7 +112,7 @@ def test_a_best_rate_that_stays_at_the_edge_is_void(way, side):
     loss = lambda rate, decay, seed: 2 + way * log2(rate) / 100
     entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
     assert entry.tuned is None and side in entry.void
-    assert entry.extensions == EXTENSIONS
+    assert entry.programs == PROGRAMS
     assert {x.stage for x in requests} == {"short"}
 
 
@@ -103,6 +134,18 @@ def test_twins_and_matrices_use_numbers_of_others():
     assert {x.rest for x in requests} == {TUNED["adamw"].tuned}
     _, requests = driven(stages(ARM["lion"], SIZE, TUNED), bowl(4e-4))
     assert {x.rest for x in requests} == {(0.0, 0.0)}
+
+
+def test_pairs_of_twins_have_more_seeds():
+    muon, lion, small = ARM["muon"], ARM["lion"], SIZES["small"]
+    more = more_seeds(muon, SIZE, TUNED)
+    assert [member.seed for member in more.members] == [*MORE_SEEDS]
+    assert {x[:2] for x in more.members} == {TUNED["muon"].tuned}
+    assert more.rest == TUNED["adamw"].tuned and more.steps == SIZE.steps
+    assert more_seeds(ARM["soap"], SIZE, TUNED | {"soap": TUNED["muon"]}) is None
+    assert more_seeds(lion, SIZE, TUNED) is None  # is not finished
+    assert more_seeds(lion, SIZE, TUNED | {"lion": Entry(None, "void")}) is None
+    assert more_seeds(muon, small, TUNED) is None
 
 
 def test_an_arm_says_what_it_depends_on():

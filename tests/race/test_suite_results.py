@@ -9,9 +9,10 @@ from scipy import stats
 from benchmarks import quality
 from steepest.race.suite import judged, page, pictures, Record, summary, table_of
 from steepest.race.suite._bars import BARS
+from steepest.race.suite._protocol import MORE
 from steepest.race.suite._statistics import paired, slope_of
 
-from .suites import record_of, TINY
+from .suites import ran, record_of, TINY
 
 BASE = np.array([1.50, 1.52, 1.49, 1.51, 1.50])
 NOISE = np.array([1.0, -1.0, 0.5, -0.5, 0.0])  # mean 0, standard error 0.354
@@ -25,6 +26,8 @@ def test_differences_are_those_of_scipy():
     assert test.p == pytest.approx(expected.pvalue)
     assert test.error == pytest.approx(stats.sem(a - b))
     assert paired([*a], [*b[:4], inf]) is None
+    more = paired([*a, 9.0], [*b])  # a seed that only one of them has
+    assert more == test
 
 
 def test_planned_comparisons_are_corrected_together():
@@ -64,6 +67,19 @@ def test_a_diverged_run_counts_as_infinite():
     assert line.mean == inf and line.adamw is None and table.lines[-1] is line
     assert (line.diverged, line.runs) == (1, 6)
     assert "diverged" in summary(record_of({"adamw": BASE, "lion": losses}))
+
+
+def test_twins_are_compared_over_all_of_their_seeds():
+    """Of a mean loss, only the seeds count that all arms have."""
+    record = record_of({"adamw": BASE, "adamw int8": BASE + 1e-3 * NOISE})
+    for name, extra in (("adamw", 0.0), ("adamw int8", 1e-3)):
+        record.arms[name].ran.append(ran(BASE + 1.0 + extra, MORE))
+    line = table_of(record).line("adamw int8")
+    expected = stats.ttest_1samp([*1e-3 * NOISE, *[1e-3] * 5], 0)
+    assert line.adamw.t == pytest.approx(expected.statistic)
+    assert line.mean == pytest.approx(np.mean(BASE + 1e-3 * NOISE))
+    (bar,) = (x for x in judged(table_of(record)) if x.claim.startswith("adamw int8"))
+    assert "standard errors, 0.00 sigma" in bar.measured
 
 
 def test_time_and_memory_are_those_of_one_run():
@@ -134,8 +150,8 @@ def test_a_failed_bar_and_a_missing_arm_are_on_the_page():
     record.arms["psgd"].entry = {
         "tuned": None,
         "void": "the best learning rate is the lowest one tried, 0.01",
-        "extensions": 3,
-        "decay_at_edge": False,
+        "programs": 5,
+        "edge": "",
     }
     text = page({"small": record})
     assert "**FAIL**" in text and "failed: 2" in text  # and that of lion int8

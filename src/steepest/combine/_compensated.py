@@ -26,8 +26,17 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import apply_updates, FUNCTIONS_OF_PARAMS, Leaves, WrapperInfo
+from ..engine import (
+    apply_updates,
+    FUNCTIONS_OF_PARAMS,
+    Landed,
+    Leaves,
+    Plan,
+    plus,
+    WrapperInfo,
+)
 from ..numerics import (
+    Corrected,
     correction_dtype,
     dither,
     inlined,
@@ -94,6 +103,7 @@ def compensated(
     if not isinstance(bits, int) or bits not in (8, 16):
         raise ValueError(f"{_NAME}: bits is {bits!r}, expected 8 or 16.")
     dtype = correction_dtype(bits)
+    plan: Any = getattr(tx, "info", None)
     first = key_from(_NAME, key) if bits == 8 else None
 
     def init(params: Params) -> CompensatedState:
@@ -133,7 +143,40 @@ def compensated(
         corrections = leaves.like(rests)
         return leaves.like(news), CompensatedState(inner_state, corrections, now)
 
-    info = WrapperInfo(_NAME, tx, "inner_state", widened)
+    def advance(
+        updates: Updates,
+        state: CompensatedState,
+        params: Params,
+        extra_args: dict[str, object],
+    ) -> tuple[Updates, CompensatedState]:
+        """The same step, without the detour over an update: all weights have landed."""
+        check.state_of(_NAME, CompensatedState, state)
+        leaves, rests = _pairs(params, state.corrections, dtype)
+        advice = "Pass the gradients of these params."
+        grads = leaves.match(_NAME, updates, "updates", advice)
+        mine = [k for k, c in enumerate(rests) if None not in (c, grads[k])]
+        now, each = _seeds(state.rng_key, len(mine))
+        weights: list[Any] = list(leaves.arrays)
+        for k, seed in zip(mine, each, strict=True):
+            weights[k] = Corrected(weights[k], rests[k], seed)
+        us, inner_state = plan.advance(
+            updates,
+            state.inner_state,
+            leaves.like(weights),
+            _of_wide(extra_args, leaves),
+        )
+        news = leaves.treedef.flatten_up_to(us)
+        for k in mine:
+            u = news[k]
+            new: Any = u.param if isinstance(u, Landed) else _plus(weights[k], u)
+            news[k], rests[k] = Landed(new.half), new.correction
+        corrections = leaves.like(rests)
+        return leaves.like(news), CompensatedState(inner_state, corrections, now)
+
+    of_rules = isinstance(plan, Plan) and plan.has_only_rules
+    info = WrapperInfo(
+        _NAME, tx, "inner_state", widened, advance=advance if of_rules else None
+    )
     return Transformation(init, update, info)
 
 
@@ -151,6 +194,7 @@ def widened(tree: PyTree) -> PyTree:
 
 
 _join = inlined(joined)
+_plus = inlined(plus)
 
 
 @inlined

@@ -5,6 +5,7 @@ arXiv:2101.06840 (there the host also computes the step; here it only stores)
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -23,7 +24,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import WrapperInfo
+from ..engine import streamed, WrapperInfo
 from ..tree import as_patterns, matching
 
 _NAME = "offload"
@@ -37,13 +38,16 @@ def offload(
 ) -> GradientTransformationExtraArgs:
     """Keep the state of `inner` in the memory of the host between steps.
 
-    A step copies the state to the device, computes there, and copies the new state
-    back. The numbers are those of `inner`, and the arrays keep their shardings.
+    A step copies each array of the state to the device when it is used, and copies the
+    new one back. Inside `jit`, and so in `make_step`, only a few arrays are on the
+    device at once. The numbers are those of `inner`, and the arrays keep their
+    shardings.
 
-    Between steps, the state takes no memory of the device: 8 bytes per param of AdamW
-    in float32. A step takes longer by the time of the copies. Use it outside all other
-    wrappers, since only `offload` moves arrays between the memories. Make the state
-    with `steepest.init`: `tx.init` makes all of it on the device before it moves it.
+    The state takes no memory of the device between steps, and little during one: AdamW
+    in float32 saves 8 bytes per param. A step takes longer by the time of the copies.
+    Use it outside all other wrappers, since only `offload` moves arrays between the
+    memories. Make the state with `steepest.init`: `tx.init` makes all of it on the
+    device before it moves it.
 
     Args:
         inner: any transformation; it receives the extra arguments.
@@ -64,14 +68,18 @@ def offload(
     as_patterns(_NAME, [match])  # an error names this function
     check.choice(_NAME, _MEMORIES, to=to)
     selected = matching(match)
+    to_host, to_device = (partial(_put, to=place) for place in (to, None))
+
+    def is_moved(state: OptState) -> OptState:
+        return jax.tree.map(lambda x, on: on and _is_array(x), state, selected(state))
 
     def move(put: Callable[[Any], Any], state: OptState) -> OptState:
-        leaf = lambda x, here: put(x) if here and _is_array(x) else x
-        return jax.tree.map(leaf, state, selected(state))
+        leaf = lambda x, moved: put(x) if moved else x
+        return jax.tree.map(leaf, state, is_moved(state))
 
     def init(params: Params) -> OptState:
         _check_device(to, params)
-        return move(lambda x: _put(x, to), tx.init(params))
+        return move(to_host, tx.init(params))
 
     def update(
         updates: Updates,
@@ -79,9 +87,11 @@ def offload(
         params: Params | None = None,
         **extra_args: object,
     ) -> tuple[Updates, OptState]:
-        state = move(lambda x: _put(x, None), state)
-        updates, state = tx.update(updates, state, params, **extra_args)
-        return updates, move(lambda x: _put(x, to), state)
+        step = lambda state: tx.update(updates, state, params, **extra_args)
+        if any(isinstance(x, Tracer) for x in jax.tree.leaves(state)):
+            return streamed(step, state, is_moved, to_device, to_host)
+        out, new = step(move(to_device, state))
+        return out, move(to_host, new)
 
     def memory(shapes: OptState) -> OptState:
         at = lambda x: x.sharding.with_memory_kind(to)

@@ -11,6 +11,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         OPERANDS as OPERANDS,
     )
     from ._deprecated import deprecated as deprecated
+    from ._equations import evaluated as evaluated
     from ._errors import (
         missing as missing,
         not_a_transformation as not_a_transformation,

@@ -28,6 +28,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         MaskedNode as MaskedNode,
         MaskedState as MaskedState,
         MaskOrFn as MaskOrFn,
+        plus as plus,
         restore as restore,
         same_shapes as same_shapes,
         unstacked as unstacked,
@@ -40,12 +41,14 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         place as place,
         restore_as as restore_as,
         shardings as shardings,
+        streamed as streamed,
         zero as zero,
         ZeroState as ZeroState,
     )
     from .run import (
         counting as counting,
         frozen as frozen,
+        Landed as Landed,
         lift as lift,
         masked_plan as masked_plan,
         nothing as nothing,

@@ -136,6 +136,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._split import (
         at_random as at_random,
+        Corrected as Corrected,
         correction_dtype as correction_dtype,
         is_half as is_half,
         joined as joined,

@@ -21,6 +21,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
 from ._maps import Codes, Map, MAPS, Numbers
+from ._split import Corrected
 
 LARGE = 2.0**100  # the inverse of a larger number may be flushed to zero
 
@@ -96,8 +97,8 @@ CLASSES = {x.kind: x for x in (Signed8, Signed4, Dithered4, Unsigned8, Float8)}
 
 
 def is_coded(x: object) -> bool:
-    """Whether `x` is an array in 8 or 4 bits."""
-    return isinstance(x, Coded)
+    """Whether `x` is an array in 8 or 4 bits, or in half precision with corrections."""
+    return isinstance(x, Coded | Corrected)
 
 
 def encode(x: Float[Array, "... n"], kind: str) -> Coded:
@@ -121,25 +122,40 @@ def encode(x: Float[Array, "... n"], kind: str) -> Coded:
     [0, 1, 101, -127]
     """
     scales = _scales_of(kind, x)
-    return CLASSES[kind](_codes_of(kind, x, scales), scales)
+    return CLASSES[kind](codes_of(kind, x, scales), scales)
 
 
 @partial(jax.jit, static_argnums=0, inline=True)
 def _scales_of(kind: str, x: Numbers) -> Numbers:
     """The scale of each block."""
-    this, info = MAPS[kind], jnp.finfo(x.dtype)
+    blocks = partial(_largest, size=MAPS[kind].size)
+    return scales_from(kind, *map(blocks, sizes_of(kind, x)))
+
+
+def sizes_of(kind: str, x: Numbers) -> tuple[Numbers, Numbers]:
+    """Absolute values, or zero for infinity and NaN; and one for these, else zero."""
     size = jnp.abs(allowed(kind, x))
-    most = _largest(jnp.where(size < jnp.inf, size, 0), this.size)
-    # Not from the maximum of `size`: XLA's CPU compiler may lose a NaN in it, if it
+    # The largest `size` would not do: XLA's CPU compiler may lose a NaN in it, if it
     # fuses the maximum with a formula (JAX 0.10.2).
-    special = _largest(jnp.where(size < jnp.inf, 0.0, 1.0), this.size) > 0
-    below_top = this.to_level(jnp.asarray(this.high, x.dtype))
+    return jnp.where(size < jnp.inf, size, 0), jnp.where(size < jnp.inf, 0.0, 1.0)
+
+
+def scales_from(kind: str, most: Numbers, special: Numbers) -> Numbers:
+    """The scale of each block.
+
+    Args:
+        kind: the name of a map.
+        most: the largest of the first result of `sizes_of` in each block.
+        special: that of the second.
+    """
+    this, info = MAPS[kind], jnp.finfo(most.dtype)
+    below_top = this.to_level(jnp.asarray(this.high, most.dtype))
     wider = jnp.maximum(jnp.minimum(most / below_top, info.max), info.tiny)
-    return jnp.where(special, -wider, _ordinary_scales(most))
+    return jnp.where(special > 0, -wider, _ordinary_scales(most))
 
 
 @partial(jax.jit, static_argnums=0, inline=True)
-def _codes_of(kind: str, x: Numbers, scales: Numbers) -> Array:
+def codes_of(kind: str, x: Numbers, scales: Numbers) -> Array:
     """The code of each element, in blocks with these scales."""
     this = MAPS[kind]
     x = allowed(kind, x)
@@ -194,7 +210,7 @@ def read_twice(
     new, others = called(old, given)
     rows = zip(old, new, scales, strict=True)
     stored = [
-        type(was)(_codes_of(was.kind, x, s), s) if is_coded(was) else x
+        type(was)(codes_of(was.kind, x, s), s) if is_coded(was) else x
         for was, x, s in rows
     ]
     return treedef.unflatten(stored), others

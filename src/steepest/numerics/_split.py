@@ -22,7 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.lax import bitcast_convert_type
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Int, UInt
+from jaxtyping import Array, Float, Int, PyTree, UInt
+
+from ._dither import dither
 
 _SIGN, _MAGNITUDE = np.uint32(0x80000000), np.uint32(0x7FFFFFFF)  # of 32 bits
 _EXACT_ABOVE = (
@@ -49,6 +51,39 @@ _HALVES = {
 }
 
 
+class Corrected(NamedTuple):
+    """Float32 numbers, stored in half precision with corrections."""
+
+    half: PyTree  # an array in bfloat16 or float16
+    correction: PyTree  # int16 or int8, in the same shape
+    seed: PyTree = None  # (2,): if int8 is rounded up or down at random; uint32
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return tuple(self.half.shape)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype of the numbers that are stored."""
+        return jnp.dtype(jnp.float32)
+
+    def decode(self) -> Float[Array, "..."]:
+        """The numbers in float32."""
+        return joined(self.half, self.correction)
+
+    def like(self, x: Float[Array, "..."]) -> "Corrected":
+        """Other numbers, stored in the same way.
+
+        Args:
+            x: numbers in float32, in the same shape.
+        """
+        noise = None if self.seed is None else dither(self.seed, x, jnp.uint8)
+        dtypes = self.half.dtype, self.correction.dtype
+        half, correction = split(x.astype(jnp.float32), *dtypes, noise)
+        return Corrected(half, correction, self.seed)
+
+
 def is_half(dtype: DTypeLike) -> bool:
     """Whether a dtype is bfloat16 or float16."""
     floating = jnp.issubdtype(dtype, jnp.floating)  # not the dtype of a random key
@@ -73,7 +108,10 @@ def joined(
 
 
 def split(
-    x: Float[Array, "..."], dtype: DTypeLike, correction: DTypeLike
+    x: Float[Array, "..."],
+    dtype: DTypeLike,
+    correction: DTypeLike,
+    noise: UInt[Array, "..."] | None = None,
 ) -> tuple[Float[Array, "..."], Int[Array, "..."]]:
     """The nearest numbers in half precision, and their corrections.
 
@@ -85,11 +123,52 @@ def split(
         x: numbers in float32.
         dtype: bfloat16 or float16.
         correction: the dtype of the corrections, int16 or int8.
+        noise: random bits, in uint8: an int8 correction is rounded up or down at
+            random, so that its mean is right. `None` to round to nearest.
     """
     kind = _HALVES[jnp.dtype(dtype)]
-    bits = _bits_for(x, dtype, correction, None)
+    bits = _bits_for(x, dtype, correction, noise)
     hi = _nearest(bits)
     return with_bits(hi, dtype), _correction(bits, hi, correction, kind)
+
+
+def joined_bfloat16(
+    p: Float[Array, "..."], correction: Int[Array, "..."]
+) -> Float[Array, "..."]:
+    """`joined` for bfloat16, with fewer operations.
+
+    It is right if `p` is finite, and not a zero with a negative correction. Such a zero
+    becomes NaN. Infinity and NaN are returned as infinity or NaN.
+
+    Args:
+        p: numbers in bfloat16.
+        correction: int16 or int8.
+    """
+    hi = bitcast_convert_type(p, jnp.int16).astype(jnp.int32) << 16
+    rest = correction.astype(jnp.int32) << (16 - 8 * correction.dtype.itemsize)
+    return bitcast_convert_type(hi + rest, jnp.float32)
+
+
+def split_bfloat16(
+    x: Float[Array, "..."],
+    correction: DTypeLike,
+    noise: UInt[Array, "..."] | None,
+) -> tuple[Float[Array, "..."], Int[Array, "..."]]:
+    """`split` for bfloat16, with fewer operations, if no number is above 2^100 or NaN.
+
+    Args:
+        x: numbers in float32.
+        correction: the dtype of the corrections, int16 or int8.
+        noise: random bits, in uint8, or `None`, as in `split`.
+    """
+    bits = bitcast_convert_type(x, jnp.int32)
+    less = 16 - jnp.iinfo(correction).bits
+    if less:
+        bits = bits + (noise.astype(jnp.int32) if noise is not None else 1 << less - 1)
+    hi = (bits + 0x8000) >> 16
+    rest = (bits - (hi << 16)) >> less
+    half = bitcast_convert_type(hi.astype(jnp.int16), jnp.bfloat16)
+    return half, rest.astype(correction)
 
 
 def landed(

@@ -9,36 +9,40 @@ Pallas compiles the kernel with Triton, which JAX 0.11 deprecates in favour of M
 Where Triton is missing, XLA computes the function as everywhere else.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, PyTree
 
-from ._codes import (
-    allowed,
-    Coded,
-    decoded_row,
-    encode,
-    encoded_row,
-    is_coded,
-    LARGE,
-    Signed8,
-    Unsigned8,
+from ._codes import Coded, is_coded, Signed8, Unsigned8
+from ._inverses import with_inverses
+from ._rows import (
+    exact_codes,
+    exact_sizes,
+    exactly_decoded,
+    Formula,
+    inside_only,
+    no_sizes,
+    Ordinary,
+    parts_of,
+    Place,
+    scales_of,
+    Stored,
+    whole_of,
 )
+from ._split import Corrected
 
 BLOCK = 256  # elements that share a scale: one row of a warp
-# Rows of a program, which loads a row while it computes the one before. Of 4, 8 and
-# 32 rows, 8 are fastest for AdamW on an H200 (JAX 0.11.2).
-ROWS = 8
+# A warp loads 128 elements at once: each thread has four neighbours. With eight, as
+# wide as codes could be loaded, those of float32 would change threads to be stored.
+PIECE = 128
+CHUNK = 32  # elements at once in rows with infinity or NaN, to need few registers
 _DTYPES = jnp.float32, jnp.bfloat16, jnp.float16
-_LIMIT = np.float32(LARGE).view(np.int32)
 
 Function = Callable[..., tuple[PyTree, PyTree]]
-Stored = Array | Coded
 
 
 def on_gpu() -> bool:
@@ -64,17 +68,15 @@ def fits(kept: PyTree, given: PyTree) -> bool:
     """Whether `in_tiles` can take these arrays.
 
     Args:
-        kept: arrays, or memory in few bits.
-        given: arrays.
+        kept: arrays, or arrays in few bits.
+        given: the same.
     """
     stored = jax.tree.leaves((kept, given), is_leaf=is_coded)
-    kinds = all(isinstance(x, Signed8 | Unsigned8) for x in stored if is_coded(x))
     return (
         _one_device()
         and len({x.shape for x in stored}) == 1
         and prod(stored[0].shape) < 1 << 31  # Triton's indices have 32 bits
-        and kinds
-        and all(x.dtype in _DTYPES for x in stored)
+        and all(map(_is_known, stored))
         and _triton() is not None
     )
 
@@ -89,157 +91,197 @@ def in_tiles(
 ) -> tuple[PyTree, PyTree]:
     """`function(kept, given, numbers)`, in one kernel that overwrites `kept`.
 
-    Memory in few bits is decoded for the function, and its result is encoded.
+    Arrays in few bits are decoded for the function, and its results are encoded.
 
     Args:
         function: `(kept, given, numbers) -> (kept, other results)`, elementwise.
-        kept: arrays, and memory in few bits, all of one shape.
-        given: arrays of that shape.
+        kept: arrays, and arrays in few bits, all of one shape.
+        given: arrays of that shape, or arrays in few bits.
         numbers: arrays without axes.
         interpret: whether to run without a GPU, for tests.
     """
     from jax.experimental import pallas as pl
 
+    function = with_inverses(function)
     old, treedef = jax.tree.flatten(kept, is_leaf=is_coded)
-    read, given_def = jax.tree.flatten(given)
-    shape = prod(old[0].shape[:-1]), old[0].shape[-1]
-    flat = [_parts(x, shape) for x in (*old, *read)]
+    read, given_def = jax.tree.flatten(given, is_leaf=is_coded)
+    shape = _as_matrix(old[0].shape)
+    flat = [parts_of(x, shape) for x in (*old, *read)]
     changed = sum(map(len, flat[: len(old)]))
     arrays = [part for parts in flat for part in parts]
+    seeds = [x.seed for x in (*old, *read) if getattr(x, "seed", None) is not None]
+    scalars = [*numbers, *(seed[k] for seed in seeds for k in (0, 1))]
+
+    def formula(
+        plain: Sequence[Array], numbers: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        before = treedef.unflatten(plain[: len(old)])
+        now = given_def.unflatten(plain[len(old) :])
+        after, others = function(before, now, tuple(numbers))
+        return treedef.flatten_up_to(after), jax.tree.leaves(others)
+
     plain = [jax.ShapeDtypeStruct(shape, x.dtype) for x in (*old, *read)]
-    both = treedef.unflatten(plain[: len(old)]), given_def.unflatten(plain[len(old) :])
+    trees = treedef.unflatten(plain[: len(old)]), given_def.unflatten(plain[len(old) :])
     others, other_def = jax.tree.flatten(
-        jax.eval_shape(function, *both, tuple(numbers))[1]
+        jax.eval_shape(function, *trees, tuple(numbers))[1]
     )
     outputs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays[:changed]]
     outputs += others
     columns = min(BLOCK, pl.next_power_of_2(shape[1]))
-    rows = next(k for k in (ROWS, 4, 2, 1) if shape[0] % k == 0)
+    blocks = pl.cdiv(shape[1], columns)  # of a row
+    task = _Task(old, read, formula, len(numbers), shape[1], columns)
 
     def kernel(*refs: Any) -> None:
-        values = tuple(ref[0] for ref in refs[: len(numbers)])
-        refs = refs[len(numbers) :]
-        sources, results = refs[: len(arrays)], refs[len(arrays) :]
-        inside = _inside(shape[1], columns)
-
-        def load(row: int | Int[Array, ""]) -> list[Array]:
-            return [_load(ref, row, inside) for ref in sources]
-
-        def new(loaded: list[Array], coder: "_Coder") -> list[Array]:
-            rest = iter(loaded)
-            plain = [coder.next(x, rest) for x in (*old, *read)]
-            before = treedef.unflatten(plain[: len(old)])
-            after, others = function(
-                before, given_def.unflatten(plain[len(old) :]), values
-            )
-            pairs = zip(old, jax.tree.leaves(after), strict=True)
-            parts = [part for was, x in pairs for part in coder.parts(was, x)]
-            return parts + jax.tree.leaves(others)
-
-        def step(row: Array, carry: tuple[list[Array], Array]) -> Any:
-            loaded, special = carry
-            following = load(jnp.minimum(row + 1, rows - 1))
-            coder = _Ordinary(inside)
-            parts = new(loaded, coder)
-            for ref, x in zip(results, parts, strict=True):
-                _store(ref, row, x, inside, coder.most <= _LIMIT)
-            # One bit for each row that has to be computed again. In an `if` around
-            # each row, the results would be held in registers for both branches.
-            return following, special | (((_LIMIT - coder.most) >> 31) & (1 << row))
-
-        _, special = jax.lax.fori_loop(0, rows, step, (load(0), jnp.int32(0)))
-
-        @pl.when(special != 0)
-        def _() -> None:
-            def again(row: Array, carry: Array) -> Array:
-                @pl.when((special >> row) & 1 > 0)
-                def _() -> None:
-                    parts = new(load(row), _Coder(inside))
-                    for ref, x in zip(results, parts, strict=True):
-                        _store(ref, row, x, inside)
-
-                return carry
-
-            jax.lax.fori_loop(0, rows, again, jnp.int32(0))
+        values = [ref[0] for ref in refs[: len(scalars)]]
+        refs = refs[len(scalars) :]
+        number = pl.program_id(0)
+        at = number // blocks, number % blocks * columns
+        _Program(task, at, values, refs[: len(arrays)], refs[len(arrays) :]).run()
 
     def spec(x: Array | jax.ShapeDtypeStruct) -> Any:
         width = columns if x.shape == shape else 1
-        return pl.BlockSpec((rows, width), lambda i, j: (i, j))
+        return pl.BlockSpec((1, width), lambda i: (i // blocks, i % blocks))
 
     results = pl.pallas_call(
         kernel,
         out_shape=outputs,
-        grid=(shape[0] // rows, pl.cdiv(shape[1], columns)),
-        in_specs=[pl.BlockSpec((1,), lambda i, j: (0,))] * len(numbers)
+        grid=(shape[0] * blocks,),
+        in_specs=[pl.BlockSpec((1,), lambda i: (0,))] * len(scalars)
         + [spec(x) for x in arrays],
         out_specs=[spec(x) for x in outputs],
-        input_output_aliases={len(numbers) + k: k for k in range(changed)},
+        input_output_aliases={len(scalars) + k: k for k in range(changed)},
         compiler_params=_triton().CompilerParams(num_warps=1, num_stages=1),
         interpret=interpret,
         name="in_tiles",
-    )(*[jnp.reshape(x, (1,)) for x in numbers], *arrays)
+    )(*[jnp.reshape(x, (1,)) for x in scalars], *arrays)
     rest = iter(results)
-    new = treedef.unflatten(_whole(x, rest) for x in old)
+    new = treedef.unflatten(whole_of(x, rest) for x in old)
     return new, other_def.unflatten(x.reshape(old[0].shape) for x in rest)
 
 
-class _Coder:
-    """Decodes and encodes any row of one block."""
+class _Task(NamedTuple):
+    """What a kernel computes."""
 
-    def __init__(self, inside: Array | None):
-        self._inside = inside
-
-    def next(self, like: Stored, loaded: Iterator[Array]) -> Array:
-        """A row of a leaf, from the next of the loaded arrays."""
-        if not isinstance(like, Coded):
-            return next(loaded)
-        return self.decoded(type(like)(next(loaded), next(loaded)))
-
-    def parts(self, like: Stored, x: Array) -> list[Array]:
-        """The arrays to store for a row of a leaf."""
-        if not isinstance(like, Coded):
-            return [x]
-        # What is outside must not change the scale.
-        x = x if self._inside is None else jnp.where(self._inside, x, 0)
-        return list(self.encoded(like, x))
-
-    def decoded(self, row: Coded) -> Array:
-        """The numbers of a row."""
-        return row.decode()
-
-    def encoded(self, like: Coded, x: Array) -> Coded:
-        """The row, stored like another one."""
-        return encode(x, like.kind)
+    old: list[Stored]  # what it overwrites
+    read: list[Stored]  # what else it reads
+    formula: Formula
+    numbers: int  # how many the formula takes; the other ones are seeds
+    length: int  # of a row
+    columns: int  # of a block
 
 
-class _Ordinary(_Coder):
-    """Decodes and encodes a row without infinity, NaN or numbers above `LARGE`.
+class _Program:
+    """A program of the kernel: one block, in one warp.
 
-    If `most` is above `_LIMIT`, the row is not ordinary, and the results are wrong.
+    With several blocks in a program, one after the other, it is slower: 4.49 ms for
+    AdamW with one, 4.62 with eight, for 1.07 billion params on an H200 (JAX 0.11.2).
     """
 
-    most: Int[Array, ""]
+    def __init__(
+        self,
+        task: _Task,
+        at: tuple[Array, Array],
+        values: Sequence[Array],
+        sources: Sequence[Any],
+        results: Sequence[Any],
+    ):
+        self._task, self._at = task, at
+        self._numbers, self._seeds = values[: task.numbers], values[task.numbers :]
+        self._sources, self._results = sources, results
 
-    def __init__(self, inside: Array | None):
-        super().__init__(inside)
-        self.most = jnp.int32(0)
+    def run(self) -> None:
+        """Compute the block."""
+        from jax.experimental import pallas as pl
 
-    def decoded(self, row: Coded) -> Array:
-        # Above the limit if the scale is negative.
-        self._note(_bits(jnp.max(row.scales * -LARGE * LARGE)))
-        return decoded_row(row)
+        # What is not ordinary is computed again. In an `if` around both, the results
+        # would be held in registers for both branches.
+        pl.when(~self._ordinary())(self._exactly)
 
-    def encoded(self, like: Coded, x: Array) -> Coded:
-        x = allowed(like.kind, x)
-        # The bits of positive numbers are in order: NaN, infinity, large ones, others.
-        size = jnp.abs(x) if isinstance(like, Signed8) else x
-        most = jnp.max(_bits(size), axis=1, keepdims=True)
-        self._note(jnp.max(most))
-        largest = jax.lax.bitcast_convert_type(most, jnp.float32)
-        return encoded_row(like.kind, x, largest)
+    def _ordinary(self) -> Array:
+        """Compute the block, if it is ordinary. If it is not, nothing is stored."""
+        task = self._task
+        width = min(PIECE, task.columns)
+        places = [self._place(k, width) for k in range(0, task.columns, width)]
+        coder = Ordinary(self._seeds)
+        news, others = [], []
+        loaded = [self._loaded(place) for place in places]  # all at once
+        for place, parts in zip(places, loaded, strict=True):
+            rest = iter(parts)
+            plain = [coder.decoded(x, rest) for x in (*task.old, *task.read)]
+            after, other = task.formula(plain, self._numbers)
+            news.append(inside_only(task.old, after, place))
+            others.append(other)
+        columns = zip(task.old, zip(*news, strict=True), strict=True)
+        parts = [part for was, xs in columns for part in coder.encoded(was, xs, places)]
+        parts += [list(xs) for xs in zip(*others, strict=True)]
+        for ref, xs in zip(self._results, parts, strict=True):
+            for place, x in zip(places, xs, strict=False):  # one scale for all
+                _store(ref, place, x, coder.is_ordinary)
+        return coder.is_ordinary
 
-    def _note(self, bits: Int[Array, ""]) -> None:
-        self.most = jnp.maximum(self.most, bits)
+    def _exactly(self) -> None:
+        """Compute any block, with few registers: once for its scales, then its codes.
+
+        If it needed more registers than ordinary blocks do, these would be slower, too.
+        """
+        task = self._task
+        width = min(CHUNK, task.columns)
+        chunks = task.columns // width
+
+        def computed(k: Array) -> tuple[Place, list[Array], list[Array]]:
+            place = self._place(k * width, width)
+            rest = iter(self._loaded(place))
+            plain = [exactly_decoded(x, rest) for x in (*task.old, *task.read)]
+            after, others = task.formula(plain, self._numbers)
+            return place, inside_only(task.old, after, place), others
+
+        def measure(k: Array, sizes: list[Array]) -> list[Array]:
+            _, news, _ = computed(k)
+            return exact_sizes(task.old, news, sizes)
+
+        sizes = jax.lax.fori_loop(0, chunks, measure, no_sizes(task.old))
+
+        scales = scales_of(task.old, sizes)
+
+        def write(k: Array, carry: Array) -> Array:
+            place, news, others = computed(k)
+            parts = exact_codes(task.old, news, scales, self._seeds, place)
+            refs = [ref for ref in self._results if ref.shape[1] > 1]
+            for ref, x in zip(refs, parts + others, strict=True):
+                _store(ref, place, x, None)
+            return carry
+
+        jax.lax.fori_loop(0, chunks, write, jnp.int32(0))
+        # Not before: the old scales are at the same place, and decode every chunk.
+        refs = [ref for ref in self._results if ref.shape[1] == 1]
+        for ref, x in zip(refs, scales, strict=True):
+            ref[...] = x
+
+    def _place(self, start: int | Array, width: int) -> Place:
+        task = self._task
+        row, first = self._at[0], self._at[1] + start
+        column = jax.lax.broadcasted_iota(jnp.int32, (1, width), 1)
+        whole = task.length % task.columns == 0
+        inside = None if whole else column + first < task.length
+        return Place(start, column, inside, (row, first), task.length)
+
+    def _loaded(self, place: Place) -> list[Array]:
+        return [_load(ref, place) for ref in self._sources]
+
+
+def _as_matrix(shape: tuple[int, ...]) -> tuple[int, int]:
+    """The shape as a matrix, whose rows are blocks if these fill the last axis."""
+    *_, n = shape
+    n = BLOCK if n % BLOCK == 0 else n
+    return prod(shape) // n, n
+
+
+def _is_known(x: Stored) -> bool:
+    if isinstance(x, Corrected):
+        return x.half.dtype == jnp.bfloat16
+    if isinstance(x, Coded):
+        return isinstance(x, Signed8 | Unsigned8) and x.dtype == jnp.float32
+    return x.dtype in _DTYPES
 
 
 def _one_device() -> bool:
@@ -256,53 +298,31 @@ def _triton() -> Any:
     return triton
 
 
-def _bits(x: Float[Array, "..."]) -> Int[Array, "..."]:
-    return jax.lax.bitcast_convert_type(x, jnp.int32)
-
-
-def _parts(x: Stored, shape: tuple[int, int]) -> list[Array]:
-    """The arrays of a leaf, each as a matrix."""
-    if not isinstance(x, Coded):
-        return [x.reshape(shape)]
-    return [x.codes.reshape(shape), x.scales.reshape(shape[0], -1)]
-
-
-def _whole(x: Stored, parts: Iterator[Array]) -> Stored:
-    """The inverse of `_parts`, from the next of the new arrays."""
-    if not isinstance(x, Coded):
-        return next(parts).reshape(x.shape)
-    codes, scales = next(parts), next(parts)
-    return type(x)(codes.reshape(x.codes.shape), scales.reshape(x.scales.shape))
-
-
-def _inside(length: int, columns: int) -> Array | None:
-    """Which columns of a block are inside rows of this length; `None` if all are."""
+def _at(ref: Any, place: Place) -> tuple[Any, Array | None]:
+    """The part of a block at a place, and which elements are inside the array."""
     from jax.experimental import pallas as pl
 
-    if length % columns == 0:
-        return None
-    column = jax.lax.broadcasted_iota(jnp.int32, (1, columns), 1)
-    return column + pl.program_id(1) * columns < length
+    if ref.shape[1] == 1:  # scales
+        return ref, None
+    return ref.at[:, pl.ds(place.start, place.column.shape[1])], place.inside
 
 
-def _load(ref: Any, row: int | Array, inside: Array | None) -> Array:
-    from jax.experimental import pallas as pl
-
-    if inside is None or ref.shape[1] == 1:
-        return ref[pl.ds(row, 1), :]
-    return _triton().load(ref.at[pl.ds(row, 1), :], mask=inside, other=0)
+EARLY = True
 
 
-def _store(
-    ref: Any, row: Array, x: Array, inside: Array | None, wanted: Array | None = None
-) -> None:
-    from jax.experimental import pallas as pl
+def _load(ref: Any, place: Place) -> Array:
+    at, inside = _at(ref, place)
+    if inside is None:
+        return _triton().load(at, volatile=EARLY)
+    return _triton().load(at, mask=inside, other=0, volatile=EARLY)
 
-    mask = inside if x.shape[1] > 1 else None
+
+def _store(ref: Any, place: Place, x: Array, wanted: Array | None) -> None:
+    at, mask = _at(ref, place)
     if wanted is not None:
         each = jnp.broadcast_to(wanted, x.shape)
         mask = each if mask is None else mask & each
     if mask is None:
-        ref[pl.ds(row, 1), :] = x
+        at[...] = x
     else:
-        _triton().store(ref.at[pl.ds(row, 1), :], x, mask=mask)
+        _triton().store(at, x, mask=mask)

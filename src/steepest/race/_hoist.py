@@ -13,6 +13,8 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
+from steepest.core import evaluated
+
 LARGE = 1 << 16  # bytes; XLA may fold smaller constants at compile time
 Values = list[ArrayLike]
 
@@ -72,13 +74,11 @@ def _evaluate(jaxpr: Jaxpr, consts: Values, args: Values) -> Values:
     for eqn in jaxpr.eqns:
         rebuild = _REBUILT.get(eqn.primitive.name)
         inputs = [read(x) for x in eqn.invars]
-        with eqn.ctx.manager:
-            if rebuild is not None and any(map(_encloses, inner_jaxprs(eqn))):
+        if rebuild is not None and any(map(_encloses, inner_jaxprs(eqn))):
+            with eqn.ctx.manager:
                 outputs = rebuild(inputs, **eqn.params)
-            else:
-                params = eqn.primitive.get_bind_params(eqn.params)
-                output = eqn.primitive.bind(*inputs, **params)
-                outputs = output if eqn.primitive.multiple_results else [output]
+        else:
+            outputs = evaluated(eqn, inputs)
         values.update(zip(eqn.outvars, outputs, strict=True))
     return [read(x) for x in jaxpr.outvars]
 

@@ -97,6 +97,16 @@ def test_the_others_have_their_turns_in_other_steps():
     assert ages.tolist() == [0, 0, 3, 3, 3, 3, 7, 7, 7]
 
 
+def test_no_turn_is_lost_before_the_memory_is_written():
+    """If the formula writes the sums, they are zero in the first step."""
+    rule = _rule(k="k")
+    matrix = Matrix(rule.matrix.before, every=rule.matrix.every)
+    seen = _run(lift(replace(rule, matrix=matrix)), 9, True)
+    ages = np.concatenate([_ages(seen, "a", 0), _ages(seen, "layers", 0)], axis=1)
+    changed = np.diff(np.concatenate([np.zeros((1, 5)), ages]), axis=0) > 0
+    assert not changed[0].any() and (changed[1] | changed[2]).all()
+
+
 @pytest.mark.parametrize("k", [2, 3, 5, 9])
 def test_a_stack_of_all_matrices_or_of_each_turn(k, monkeypatch):
     """On a CPU all are in one stack. Eight sides do not divide into 3 or 5 turns."""

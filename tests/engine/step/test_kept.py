@@ -117,3 +117,67 @@ def test_inside_jit_nothing_is_kept():
     step = steepest.make_step(TX)
     q, _ = jax.jit(lambda p, g: step(p, TX.init(p), g))(p, g)
     np.testing.assert_allclose(q["w"], 0.9, atol=1e-3)
+
+
+PUT = {
+    "nothing": lambda p, s, g: (p, s, g),
+    "params": lambda p, s, g: (_put(p), s, g),
+    "state": lambda p, s, g: (p, _put(s), g),
+    "gradients": lambda p, s, g: (p, s, _put(g)),
+    "part of the state": lambda p, s, g: (
+        p,
+        (s[0]._replace(mu=_put(s[0].mu)), *s[1:]),
+        g,
+    ),
+    "NumPy params": lambda p, s, g: (jax.device_get(p), _put(s), g),
+}
+
+
+def _put(tree):
+    return jax.device_put(tree, jax.devices()[0])
+
+
+@pytest.mark.parametrize("what", PUT)
+@pytest.mark.parametrize("make", [steepest.init, lambda tx, p: tx.init(p)])
+def test_one_program_whatever_the_user_put_on_the_device(what, make, compiles):
+    """Results of a step are committed if one argument is; the next step is the same."""
+    tx, p = steepest.adamw(1e-2, keep_count=True), {"w": jnp.ones((8, 8))}
+    p, state, g = PUT[what](p, make(tx, p), jax.tree.map(jnp.copy, p))
+    step = steepest.make_step(tx)
+    expected = tx.update(g, state, p)[0]["w"] + 1
+    with compiles(1):
+        p, state = step(p, state, g)
+        np.testing.assert_array_equal(p["w"], expected)
+        for _ in range(2):
+            p, state = step(p, state, g)
+
+
+@pytest.mark.parametrize("what", ["nothing", "params", "gradients"])
+def test_one_program_for_state_in_host_memory(what, compiles):
+    tx, p = steepest.offload(steepest.adamw(1e-2)), {"w": jnp.ones((8, 8))}
+    p, state, g = PUT[what](p, steepest.init(tx, p), jax.tree.map(jnp.copy, p))
+    step = steepest.make_step(tx)
+    with compiles(1):
+        for _ in range(3):
+            p, state = step(p, state, g)
+
+
+def test_one_program_to_train_on_batches_of_one_device(compiles):
+    tx, p = steepest.adamw(1e-2), {"w": jnp.ones((8, 8))}
+    state, step = tx.init(p), steepest.make_train_step(_loss, tx)
+    batch = _put(jnp.ones((4, 8)))
+    with compiles(1):
+        for _ in range(3):
+            p, state, _ = step(p, state, batch)
+
+
+def _loss(p, x):
+    return jnp.mean((x @ p["w"]) ** 2)
+
+
+def test_arrays_without_a_device_go_where_the_others_are():
+    tx, p = steepest.adamw(1e-2), {"w": jnp.ones((8, 8))}
+    there = jax.devices()[1]
+    g = jax.device_put({"w": jnp.ones((8, 8))}, there)
+    p, state = steepest.make_step(tx)(p, tx.init(p), g)
+    assert {x.device for x in jax.tree.leaves((p, state))} == {there}

@@ -16,10 +16,17 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, PyTree
 
 from ...core import Param, Real
-from ...numerics import Coded, inlined, is_coded, is_inexact, wide_dtype
+from ...numerics import (
+    Coded,
+    Corrected,
+    inlined,
+    is_coded,
+    is_inexact,
+    wide_dtype,
+)
 
 
-def update_dtype(g: Param, p: Param | None) -> np.dtype:
+def update_dtype(g: Param | Corrected, p: Param | Corrected | None) -> np.dtype:
     """The dtype of the update of a leaf."""
     if not is_inexact(g):
         if p is None or not is_inexact(p):
@@ -49,7 +56,7 @@ def restore_like(old: PyTree, new: PyTree) -> PyTree:
         new: the same after the step, in the dtypes of the computation.
     """
 
-    def one(was: Any, x: Array) -> Array | Coded:
+    def one(was: Any, x: Array) -> Array | Coded | Corrected:
         return was.like(x) if is_coded(was) else restore(x, was.dtype)
 
     return jax.tree.map(one, old, new, is_leaf=is_coded)
@@ -84,7 +91,7 @@ def widen(x: Any, real: DTypeLike, *, integers: bool = False) -> Any:
         real: the real dtype to compute in.
         integers: whether to convert integers too.
     """
-    if isinstance(x, Coded):
+    if is_coded(x):
         x = x.decode()
     if not is_inexact(x):
         return x.astype(real) if integers else x
@@ -106,8 +113,8 @@ def restore(x: Array, dtype: DTypeLike) -> Array:
     return x.astype(dtype)
 
 
-def plus(p: Array, u: Array) -> Array:
-    """`p + u`, in the dtype of `p`.
+def plus(p: Array | Corrected, u: Array) -> Array | Corrected:
+    """`p + u`, stored like `p`.
 
     Args:
         p: a param.
@@ -115,11 +122,11 @@ def plus(p: Array, u: Array) -> Array:
     """
     real = wide_dtype([u, p])
     with mixing([u, p]):
-        return restore(widen(p, real) + widen(u, real), p.dtype)
+        return restore_like(p, widen(p, real) + widen(u, real))
 
 
 def mixing(
-    arrays: Sequence[Array | None],
+    arrays: Sequence[Array | Corrected | None],
 ) -> contextlib.AbstractContextManager[object]:
     """Allow real and complex arrays to mix if one is complex: `|g|^2` is real.
 

@@ -15,6 +15,9 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._shardings import (
         shardings as shardings,
     )
+    from ._streamed import (
+        streamed as streamed,
+    )
     from ._zero import (
         zero as zero,
         ZeroState as ZeroState,

@@ -21,7 +21,7 @@ from jaxtyping import Array, PyTree
 from ...core import AnyTransformation, as_inner, OptState, Params
 from ...tree import first_difference, leaf_paths, owner_of
 from ..leaves import Stacked
-from ..step import placed_in
+from ..step import committed, placed_in
 from ._shardings import memory_of, mesh_of, shardings, typed_init
 
 
@@ -29,7 +29,8 @@ def init(tx: AnyTransformation, params: Params) -> OptState:
     """`tx.init(params)`, with every array where `shardings(tx, params)` says.
 
     On several devices, use it in place of `tx.init`, which leaves counts and factors on
-    the first device, and under `jit` everything. On one device it is `tx.init`.
+    the first device, and under `jit` everything. On one device it is `tx.init`, with
+    the counts on the device that the params were put on.
 
     It also works inside `jit`. On a mesh with automatic axes, JAX does not tell what
     the shardings of the params are; the compiler then shards the state like the params.
@@ -53,7 +54,7 @@ def init(tx: AnyTransformation, params: Params) -> OptState:
         return _traced(tx, params)
     # In one program, what goes to the host need not be on the device all at once.
     if mesh_of("init", params) is None and memory_of(tx) is None:
-        return tx.init(params)
+        return committed(tx.init(params), params)
     where = shardings(tx, params)
     if placed_in(where):  # it reads the shardings of the params, unknown inside `jit`
         return place(tx.init(params), where)

@@ -123,7 +123,12 @@ def calling(
         return part, tuple(numbers), None, step.numbers.get(every.due or "")
     k = step.numbers[every.k]
     assert isinstance(k, int)  # how many matrices have a turn is a static number
-    return part, tuple(numbers), k, step.begun["count"]
+    matrix = step.rule.matrix
+    assert matrix is not None
+    # If nothing was written to the memory yet, a turn would be lost, and the next one
+    # comes k steps later.
+    late = every.sides and matrix.before is None
+    return part, tuple(numbers), k, step.begun["count"] - int(late)
 
 
 def _cells(

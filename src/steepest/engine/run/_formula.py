@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
-from ...numerics import in_tiles, inlined, read_twice
+from ...numerics import Corrected, in_tiles, inlined, read_twice
 from ..leaves import (
     Leaf,
     mixing,
@@ -30,7 +30,8 @@ from ..leaves import (
 
 Row = tuple[PyTree, ...]  # the memory of one leaf, rule by rule
 Numbers = tuple[Real, ...]  # the arguments of all formulas, one after the other
-Job = tuple[Leaf, Leaf | None, Row]  # one leaf: g, p, and its row
+Weight = Array | Corrected  # a param, as it is stored
+Job = tuple[Leaf, Leaf | Corrected | None, Row]  # one leaf: g, p, and its row
 Formula = Callable[[Sequence[Job], Numbers], list[tuple["Array | Landed", Row]]]
 COMPILED = 128  # cached formulas; one for two small leaves takes about 3.5 MB
 
@@ -140,7 +141,7 @@ def joined(
     """
 
     def formula(
-        g: Array, p: Array | None, row: Row, numbers: Numbers
+        g: Array, p: Weight | None, row: Row, numbers: Numbers
     ) -> tuple[Array, Row]:
         real = wide_dtype_of((g, p, row))
         u = widen(g, real, integers=True)
@@ -160,21 +161,21 @@ def joined(
         return u if dtype is None else restore(u, dtype), tuple(new)
 
     def updating(
-        row: Row, given: tuple[Array, Array | None], numbers: Numbers
+        row: Row, given: tuple[Array, Weight | None], numbers: Numbers
     ) -> tuple[Row, Array]:
         g, p = given
         u, row = formula(g, p, row, numbers)
         return row, u
 
     def landing(
-        kept: tuple[Array, Row], g: Array, numbers: Numbers
-    ) -> tuple[tuple[Array, Row], None]:
+        kept: tuple[Weight, Row], g: Array, numbers: Numbers
+    ) -> tuple[tuple[Weight, Row], None]:
         p, row = kept
         u, row = formula(g, p, row, numbers)
         return (plus(p, u), row), None
 
     def stored(
-        g: Array, p: Array | None, row: Row, numbers: Numbers
+        g: Array, p: Weight | None, row: Row, numbers: Numbers
     ) -> tuple[Array | Landed, Row]:
         if way == "plain":
             return formula(g, p, row, numbers)
@@ -224,7 +225,7 @@ def measuring(part: Part) -> Callable[[Sequence[Job], Numbers], PyTree]:
     """
 
     @jax.jit
-    def measured(g: Array, p: Array | None, row: Row, numbers: Numbers) -> PyTree:
+    def measured(g: Array, p: Weight | None, row: Row, numbers: Numbers) -> PyTree:
         real = wide_dtype_of((g, p, row))
         g = widen(g, real, integers=True)
         p, row, mine = widen_all((p, row, numbers), real)

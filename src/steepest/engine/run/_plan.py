@@ -43,6 +43,11 @@ class Plan:
     def _segments(self) -> list[Segment | Detour]:
         return segments(self.links)
 
+    @property
+    def has_only_rules(self) -> bool:
+        """Whether no link is a transformation that is not made of rules."""
+        return all(isinstance(link.body, Rule) for link in self.links)
+
     def init(self, params: Params) -> OptState:
         """The state before the first step."""
         leaves = Leaves(params, "params")

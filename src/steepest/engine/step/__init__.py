@@ -16,6 +16,9 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._info import (
         WrapperInfo as WrapperInfo,
     )
+    from ._kept import (
+        committed as committed,
+    )
     from ._loops import (
         branch as branch,
         loop as loop,

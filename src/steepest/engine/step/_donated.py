@@ -10,7 +10,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...core import OptState, Params, Recent
-from ._kept import kept_shardings, KeptShardings
+from ._kept import committed, kept_shardings, KeptShardings
 
 T = TypeVar("T")
 _PROGRAMS = 16  # one for each set of shardings that a step is called with
@@ -54,6 +54,8 @@ class Donated:
             program = None if kept is None else self._program(kept)
         if not known or any(x is params or x is state for x in others):
             params, state = _apart((params, state), others)
+        if not known:
+            params, state = committed((params, state), others)
         if program is None:
             params, state, *results = self._compiled(params, state, *rest, **more)
         else:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ...core import AnyTransformation, OptState, Params
+from ...core import AnyTransformation, OptState, Params, Updates
 
 
 class WrapperInfo(NamedTuple):
@@ -19,6 +19,9 @@ class WrapperInfo(NamedTuple):
     # The shapes of a state, with shardings -> the same in the memory where the wrapper
     # keeps it, if it moves arrays between memories.
     memory: Callable[[OptState], OptState] | None = None
+    # (updates, state, params, extra arguments) -> (updates, state), for `make_step`: a
+    # leaf of the updates may be `Landed`, a new param.
+    advance: Callable[..., tuple[Updates, OptState]] | None = None
 
     def inner(self, state: OptState) -> OptState:
         """The state of `tx`, from the state of the wrapper."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -16,6 +16,7 @@ from ._placed import placed_in
 
 Two = tuple[Params, OptState]
 _NAMES = "params", "state"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,31 @@ def kept_shardings(
                 where[k] = NamedSharding(mesh, PartitionSpec())
                 leaves[k] = jax.device_put(x, where[k])
     return treedef.unflatten(leaves), KeptShardings(treedef, tuple(where))
+
+
+def committed(tree: T, others: PyTree) -> T:
+    """`tree`, with all arrays committed to a device if one array anywhere is.
+
+    JAX commits an array to its device if the user put it there, and all results of a
+    step if one argument is committed. A second step with such results would then be
+    compiled again (JAX 0.10.2). To commit an array does not copy it.
+
+    Args:
+        tree: arrays that a step returns again, all on one device.
+        others: the other arguments of the step.
+    """
+    leaves = jax.tree.leaves((tree, others))
+    arrays = [x for x in leaves if isinstance(x, jax.Array)]
+    if any(isinstance(x, Tracer) for x in arrays):
+        return tree
+    where = next((x.sharding.device_set for x in arrays if x.committed), ())
+    if len(where) != 1:
+        return tree
+    (device,) = where
+    is_free = lambda x: (
+        not x.committed if isinstance(x, jax.Array) else isinstance(x, np.ndarray)
+    )
+    return jax.tree.map(lambda x: jax.device_put(x, device) if is_free(x) else x, tree)
 
 
 def _on_one_device(

@@ -31,11 +31,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 from jax.extend.core.primitives import jit_p
 from jaxtyping import Array, ArrayLike
 
-from ...core import GradientTransformationExtraArgs, OptState, Params, Updates
+from ...core import (
+    evaluated,
+    GradientTransformationExtraArgs,
+    OptState,
+    Params,
+    Updates,
+)
 from ...numerics import computed_once, is_inexact, slope_if
 from ..leaves import map_leaves
 
@@ -171,7 +177,7 @@ class _Choosing:
             if eqn.primitive is jit_p and any(x is not None for x in mine):
                 results = self._jitted(eqn.params["jaxpr"], inputs, mine)
             else:
-                pairs = zip(_evaluated(eqn, inputs), mine, strict=True)
+                pairs = zip(evaluated(eqn, inputs), mine, strict=True)
                 results = [self._chosen(x, old) for x, old in pairs]
             known.update(zip(eqn.outvars, results, strict=True))
         done = set(early.values())
@@ -211,11 +217,3 @@ def _sources(jaxpr: Jaxpr, olds: Sequence[Array | None]) -> dict[Var, int]:
         if old is not None and jnp.ndim(old) and not literal and v in computed:
             places.setdefault(v, []).append(k)
     return {v: row[0] for v, row in places.items() if len(row) == 1}
-
-
-def _evaluated(eqn: JaxprEqn, inputs: Sequence[ArrayLike]) -> list[ArrayLike]:
-    """The results of one equation."""
-    params = eqn.primitive.get_bind_params(eqn.params)
-    with eqn.ctx.manager:
-        results = eqn.primitive.bind(*inputs, **params)
-    return list(results) if eqn.primitive.multiple_results else [results]

@@ -15,7 +15,7 @@ from ...core import (
     Params,
     Updates,
 )
-from ..run import Landed, Plan
+from ..run import Landed
 from ._apply import apply_updates
 from ._donated import Donated
 
@@ -54,15 +54,16 @@ def stepping(
     Args:
         tx: any transformation.
     """
-    plan = getattr(tx, "info", None)
+    # That of a `Plan`, or of a `WrapperInfo`.
+    advance = getattr(getattr(tx, "info", None), "advance", None)
 
     def step(
         params: Params, state: OptState, grads: Updates, **extra_args: object
     ) -> tuple[Params, OptState]:
-        if not isinstance(plan, Plan):
+        if advance is None:
             updates, state = tx.update(grads, state, params, **extra_args)
             return apply_updates(params, updates), state
-        updates, state = plan.advance(grads, state, params, extra_args)
+        updates, state = advance(grads, state, params, extra_args)
         return _applied(params, updates), state
 
     return step

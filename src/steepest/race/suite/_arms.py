@@ -18,7 +18,7 @@ from ._transformer import NORM, STACKED
 
 ADAMW, MUON = "adamw", "muon"  # every arm is compared with these
 _B2 = 0.95
-_DECAYS = 0.03, 0.1, 0.3
+_DECAY, _ADAM_DECAY = 0.3, 0.6
 _matrices = steepest.not_matching(NORM)  # which leaves decay
 
 
@@ -39,11 +39,13 @@ class Arm:
     Attributes:
         name: in tables.
         make: makes the transformation.
-        rate: the published learning rate, which the grid lies around.
-        decays: the values of weight decay to try, in the method's own unit.
+        rate: the published learning rate, where the search begins.
+        decay: the weight decay where it begins, in the method's own unit; 0 for a
+            method without. Larger than published: runs are short.
         rest: whether AdamW updates the leaves that are not matrices, at the numbers
             that were tuned for AdamW alone.
         twin: the arm whose tuned numbers it uses, without tuning of its own.
+        equal: whether it should give the results of its twin, but for noise.
         flat: whether the learning rate stays flat after the warm-up, because the method
             averages instead.
         needs: a module that it needs besides JAX.
@@ -53,9 +55,10 @@ class Arm:
     name: str
     make: Callable[[Numbers], AnyTransformation]
     rate: float = 2e-3
-    decays: tuple[float, ...] = _DECAYS
+    decay: float = _DECAY
     rest: bool = False
     twin: str | None = None
+    equal: bool = False
     flat: bool = False
     needs: str = ""
     note: str = ""
@@ -147,9 +150,9 @@ def _mars(n: Numbers) -> AnyTransformation:
 
 
 ARMS = (
-    Arm(ADAMW, _adamw),
+    Arm(ADAMW, _adamw, decay=_ADAM_DECAY),
     Arm(MUON, _muon, 4e-3, rest=True),
-    Arm("optax adamw", _optax_adamw, twin=ADAMW, needs="optax"),
+    Arm("optax adamw", _optax_adamw, twin=ADAMW, equal=True, needs="optax"),
     Arm("soap", lambda n: _soap(n, 10), 3e-3, rest=True, note="every 10th step"),
     Arm(
         "normuon",
@@ -157,17 +160,31 @@ ARMS = (
         4e-3,
         rest=True,
     ),
-    Arm("adamw int8", lambda n: _adamw(n, memory_dtype="int8"), twin=ADAMW),
-    Arm("muon int8", lambda n: _muon(n, memory_dtype="int8"), rest=True, twin=MUON),
-    Arm("muon_h", _muon_h, 1.5e-2, (0.0,), rest=True, note="no weight decay"),
+    Arm("adamw int8", lambda n: _adamw(n, memory_dtype="int8"), twin=ADAMW, equal=True),
+    Arm(
+        "muon int8",
+        lambda n: _muon(n, memory_dtype="int8"),
+        rest=True,
+        twin=MUON,
+        equal=True,
+    ),
+    Arm("muon_h", _muon_h, 1.5e-2, 0.0, rest=True, note="no weight decay"),
     Arm(
         "soap_muon",
-        lambda n: steepest.soap_muon(n.rate, **_rest(n)),
+        lambda n: steepest.soap_muon(n.rate, frequency=10, **_rest(n)),
         4e-3,
         rest=True,
+        note="every 10th step",
     ),
-    Arm("lion", _lion, 4e-4, (0.3, 1.0, 3.0)),
-    Arm("lion int8", lambda n: _lion(n, memory_dtype="int8"), twin="lion"),
+    Arm("lion", _lion, 4e-4, 3.0),
+    Arm("lion int8", lambda n: _lion(n, memory_dtype="int8"), twin="lion", equal=True),
+    Arm(
+        "soap every step",
+        lambda n: _soap(n, 1),
+        rest=True,
+        twin="soap",
+        note="with the learning rate and the decay of soap",
+    ),
     Arm(
         "shampoo",
         lambda n: steepest.shampoo(n.rate, **_rest(n)),
@@ -176,24 +193,23 @@ ARMS = (
         note="step length of Adam",
     ),
     Arm("psgd", lambda n: steepest.psgd(n.rate, **_rest(n)), 3e-3, rest=True),
-    Arm("soap every step", lambda n: _soap(n, 1), 3e-3, rest=True),
-    Arm("adam_h", _adam_h, 1e-2, (0.0,), rest=True, note="no weight decay"),
-    Arm("cautious adamw", _cautious),
-    Arm("mars adamw", _mars, 3e-3),
+    Arm("adam_h", _adam_h, 1e-2, 0.0, rest=True, note="no weight decay"),
+    Arm("cautious adamw", _cautious, decay=_ADAM_DECAY),
+    Arm("mars adamw", _mars, 3e-3, _ADAM_DECAY),
     Arm(
         "schedule-free adamw",
         lambda n: contrib.schedule_free_adamw(n.rate, b2=_B2, weight_decay=n.decay),
         5e-3,
-        (0.0, 0.03, 0.1),
+        0.1,
         flat=True,
         note="averages instead of decaying the learning rate; all leaves decay",
     ),
-    Arm("adam_mini", _adam_mini),
+    Arm("adam_mini", _adam_mini, decay=_ADAM_DECAY),
     Arm(
         "adafactor",
         _adafactor,
         1e-2,
-        (3e-5, 1e-4, 3e-4),
+        1e-3,
         note="decay is not multiplied by the learning rate",
     ),
 )

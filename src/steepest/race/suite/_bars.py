@@ -104,8 +104,10 @@ def _twin(name: str, other: str) -> Rule:
         pair = _difference(table, name, other)
         if pair is None:
             return None
-        test = pair[1]
+        test, adamw = pair[1], table.line(ADAMW)
         text = f"{_nats(test)}: {abs(test.t):.2f} standard errors"
+        if adamw is not None:
+            text += f", {abs(test.mean) / adamw.sigma:.2f} sigma"
         return text, abs(test.mean) <= test.error
 
     return rule

@@ -24,7 +24,7 @@ from .._model import evaluated, Run
 from ._arms import Arm, Numbers
 from ._size import Size
 from ._text import standard_library, windows
-from ._transformer import held_out_nats, init, nats
+from ._transformer import held_out_nats, init, nats, parts_of
 
 CURVE = 32  # parts of a run, whose mean training losses are kept
 WARM_UP, DECAY = 0.02, 0.5  # parts of a run: rising and falling learning rate
@@ -90,6 +90,7 @@ def one_run(
     rest_rate: Array,
     rest_decay: Array,
     steps: Array,
+    parts: Array,
     data: Data,
 ) -> tuple[Array, Array]:
     """Train a model. Returns the nats of held-out text, and the training losses.
@@ -103,6 +104,7 @@ def one_run(
         rest_rate: learning rate of AdamW for leaves that are not matrices.
         rest_decay: its weight decay.
         steps: number of steps.
+        parts: number of parts of the held-out text to measure.
         data: the text.
     """
     tx = arm.make(
@@ -129,7 +131,7 @@ def one_run(
     curve = jnp.zeros((2, CURVE), jnp.float32)
     now = params, tx.init(params), curve
     params, state, curve = jax.lax.fori_loop(0, steps, step, now)
-    final = held_out_nats(size, evaluated(Run(params, state)), data["test"])
+    final = held_out_nats(size, evaluated(Run(params, state)), data["test"], parts)
     return final, curve[0] / curve[1]
 
 
@@ -152,12 +154,12 @@ class Members:
     def __init__(self, arm: Arm, size: Size, data: Data) -> None:
         self.arm, self._size, self._data = arm, size, data
         began = time.perf_counter()
-        axes = 0, 0, 0, None, None, None, None
+        axes = 0, 0, 0, *[None] * 5
         # Not over several CPU devices, as in `race`: programs with LAPACK calls inside
         # conditions, as those of SOAP, hang there (JAX 0.10.2).
         every = jax.jit(jax.vmap(partial(one_run, arm, size), axes))
         nobody = [Member(0.0, 0.0, 0)] * size.members
-        traced = every.trace(*self._arguments(nobody, Rest(0.0, 0.0), 1))
+        traced = every.trace(*self._arguments(nobody, Rest(0.0, 0.0), 1, 1))
         sha = hashlib.sha256()
         for item in content(traced.jaxpr):
             sha.update(f"{text_of(item)}\n".encode())
@@ -173,7 +175,13 @@ class Members:
             self.compile_seconds += time.perf_counter() - began
         return self
 
-    def __call__(self, members: Sequence[Member], rest: Rest, steps: int) -> Result:
+    def __call__(
+        self,
+        members: Sequence[Member],
+        rest: Rest,
+        steps: int,
+        parts: int | None = None,
+    ) -> Result:
         """Train some models.
 
         Args:
@@ -181,14 +189,16 @@ class Members:
                 each one that is missing.
             rest: AdamW's numbers for leaves that are not matrices.
             steps: number of steps.
+            parts: number of parts of the held-out text to measure; by default all.
         """
+        parts = parts_of(self._data["test"]) if parts is None else parts
         missing = self._size.members - len(members)
         all_of_them = [*members, *[members[-1]] * missing]
         compiled = self.compile()._compiled
         assert compiled is not None
         began = time.perf_counter()
         final, curves = jax.block_until_ready(
-            compiled(*self._arguments(all_of_them, rest, steps))
+            compiled(*self._arguments(all_of_them, rest, steps, parts))
         )
         seconds = time.perf_counter() - began
         some = slice(len(members))
@@ -204,17 +214,18 @@ class Members:
         """
         members = [Member(1e-3, 0.0, seed) for seed in range(self._size.members)]
         rest = Rest(1e-3, 0.0)
-        first, second = (self(members, rest, n).seconds for n in (few, many))
+        first, second = (self(members, rest, n, 1).seconds for n in (few, many))
         return max(second - first, 0.0) / (many - few)
 
     def _arguments(
-        self, members: Sequence[Member], rest: Rest, steps: int
+        self, members: Sequence[Member], rest: Rest, steps: int, parts: int
     ) -> tuple[Any, ...]:
         rates = np.array([each.rate for each in members], np.float32)
         decays = np.array([each.decay for each in members], np.float32)
         seeds = np.array([each.seed for each in members], np.uint32)
         frozen = np.float32(rest.rate), np.float32(rest.decay)
-        return rates, decays, seeds, *frozen, np.int32(steps), self._data
+        lengths = np.int32(steps), np.int32(parts)
+        return rates, decays, seeds, *frozen, *lengths, self._data
 
 
 def state_bytes(arm: Arm, size: Size) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from ..report._numbers import seconds
 from ._arms import ARMS
 from ._members import DECAY, WARM_UP
 from ._picture import differences
-from ._protocol import EXTENSIONS, RATES, SEEDS, STAGE_2
+from ._protocol import FACTORS, MORE_SEEDS, PROGRAMS, RATES, SEEDS, STAGE_2
 from ._record import Record
 from ._statistics import Table, table_of
 from ._tables import absent, bars_table, counted, results_table
@@ -48,12 +48,14 @@ _PROTOCOL = f"""\
   their paths. Every 20th file is held out, unless most of its lines are in other files.
   The loss is that of fixed windows of held-out text after the last step, never the best
   one on the way.
-- **Budget**, the same for all. *Stage 1*: runs of half the length with one seed:
-  {RATES} learning rates, each twice the last, around the published one, times three
-  values of weight decay in the method's own unit (hyperball methods have none, and get
-  a third of these runs). If the best learning rate is at the edge of the grid, two more
-  are tried beyond it, up to {EXTENSIONS} times; if it still is, the entry is void. A
-  weight decay at the edge has an arrow: a better one may lie beyond.
+- **Budget**, the same for all. *Stage 1*: runs of half the length with one seed, in
+  programs of {RATES}. First {RATES} learning rates, each {FACTORS[0]:.0f} times the
+  last, around the published one, at one weight decay. Then the neighbours of the best
+  pair of both: learning rates {FACTORS[0]:.0f} times lower and higher, decays
+  {FACTORS[1]:.0f} times lower and higher, in the method's own unit (hyperball methods
+  have none). The search ends when all neighbours of the best pair are worse, or after
+  {PROGRAMS} programs. If the best learning rate is the lowest or the highest one tried
+  then, the entry is void; a weight decay at the edge has an arrow.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the
   best learning rate and at those a factor of √2 below and above. *Stage 3*: full runs
   with {len(SEEDS)} new seeds at the best of these. Only they count, so a lucky seed of
@@ -64,13 +66,14 @@ _PROTOCOL = f"""\
 - **Everything else** is as published, except for `b2 = 0.95` in Adam and its relatives.
   Optimizers of matrices use the same AdamW for embeddings, norms and the head: its
   learning rate and decay are those that were tuned for AdamW alone.
-- **Twins** are not tuned: Optax's AdamW and the int8 arms use the numbers and the seeds
-  of the arm that they are compared with.
+- **Twins** are not tuned: Optax's AdamW, the int8 arms and SOAP that corrects its bases
+  in every step use the numbers and the seeds of the arm that they are compared with. On
+  a GPU, the first two and those arms have {len(MORE_SEEDS)} seeds more.
 - **Statistics**: all arms start from the same params and see the same batches, so
   differences are paired by seed: the mean, its standard error and a t-test. p-values
   are corrected by Holm's method for all planned comparisons, which are those of every
-  tuned arm with AdamW and with Muon. A run that ends worse than random bytes, or not
-  finite, has diverged: it counts as infinite.
+  arm with AdamW and with Muon, except arms that should equal another. A run that ends
+  worse than random bytes, or not finite, has diverged: it counts as infinite.
 - **Steps of AdamW**: how many times as many steps AdamW would need for the same loss,
   from the slope of its final loss over three lengths (2/3, 1 and 4/3). The slope
   becomes smaller with more steps, so large factors are rather too small.
@@ -86,12 +89,13 @@ _LIMITS = """\
 - The bars are meant for the full size. In a few hundred steps of small batches, the
   averages of SOAP and Shampoo over many steps have no time to become good.
 - The bars for int8 are strict. An arm without any effect differs by more than one
-  standard error of five pairs in 37% of all cases, so one of three may well fail by
-  chance. Look at the size of the difference.
+  standard error of five pairs in 37% of all cases, and of ten in 34%, so one of three
+  may well fail by chance. Look at the size of the difference, in nats and in sigma: the
+  standard deviation of one run of AdamW.
 - Momentum, `b2`, `eps` and the length of the warm-up are not tuned. A method that needs
   other values than its paper's is at a disadvantage.
-- Six learning rates with one seed are a coarse grid. The second stage repairs most of
-  it, but not all.
+- The search of stage 1 has one seed and coarse steps. The second stage repairs most of
+  it for the learning rate, and nothing for the decay.
 - torch's AdamW, and params in bfloat16, are compared in the tests, not here.
 """
 

@@ -22,7 +22,7 @@ from ._members import Data, Result
 from ._protocol import Entry, Request, Tuned
 from ._size import Size
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass

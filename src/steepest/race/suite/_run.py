@@ -15,13 +15,13 @@ import jax
 
 from ._arms import Arm
 from ._members import Data, data_of, Members, state_bytes
-from ._protocol import Entry, missing, Request, stages, work
+from ._protocol import Entry, missing, more_seeds, Request, stages, work
 from ._record import ArmRecord, check_same, new_record, Ran, Record
 from ._size import Size
 
 Say = Callable[[str], None]
 _ROUNDS, _STEPS = 3, (2, 14)  # measurements of the time of a step
-_RESERVE = 0.08  # part of the time for these measurements
+_RESERVE = 0.02  # part of the time for these measurements
 _SPARE = 1.05  # a program may be slower than measured
 OUT_OF_TIME, STOPPED = "the time budget was used up", "the suite was stopped"
 
@@ -33,6 +33,7 @@ def run_suite(
     *,
     resume: bool = False,
     time_budget: float | None = None,
+    partly: bool = False,
     ahead: int | None = None,
     note: str = "",
     stopped: Callable[[], bool] = lambda: False,
@@ -46,6 +47,7 @@ def run_suite(
         path: of the file for the results.
         resume: whether to continue with the results in the file.
         time_budget: in seconds. Arms that do not fit are skipped, and say so.
+        partly: whether to begin an arm that does not fit, to finish it in a later call.
         ahead: number of arms to compile while others run; 0 to compile each in its
             turn. By default 0 on a CPU.
         note: a sentence for the page, such as what else ran on the machine.
@@ -79,10 +81,14 @@ def run_suite(
             record.arms.setdefault(arm.name, ArmRecord()).skipped = why
             say(f"{arm.name}: skipped: {why}")
     save()
-    suite = _Suite(size, data, record, end - reserve, reserve, save, say, stopped)
+    suite = _Suite(size, data, record, save, say, stopped)
+    suite.until(end - reserve, reserve, partly)
     with compiling(size, arms, data, ahead, suite.needs) as programs:
-        for arm, program in programs:
+        turns = list(programs)
+        for arm, program in turns:
             suite.turn(arm, program)
+        for arm, program in turns:
+            suite.more(arm, program)
     suite.measure_steps()
     return record
 
@@ -150,16 +156,24 @@ class _Suite:
         size: Size,
         data: Data,
         record: Record,
-        end: float,
-        reserve: float,
         save: Callable[[], None],
         say: Say,
         stopped: Callable[[], bool],
     ) -> None:
         self._stopped = stopped
         self._size, self._data, self._record = size, data, record
-        self._end, self._reserve, self._save, self._say = end, reserve, save, say
+        self._save, self._say = save, say
         self._programs: dict[str, Members] = {}
+
+    def until(self, end: float, reserve: float, partly: bool) -> None:
+        """Limit the time.
+
+        Args:
+            end: when to stop training, as `time.monotonic` counts.
+            reserve: seconds after it to time the steps.
+            partly: whether to begin an arm that does not fit.
+        """
+        self._end, self._reserve, self._partly = end, reserve, partly
 
     @property
     def _entries(self) -> dict[str, Entry]:
@@ -183,7 +197,30 @@ class _Suite:
         record = self._record.arms.get(members.arm.name, ArmRecord())
         known = record.program == members.digest
         done = known and record.tuned is not None and record.quiet
-        return not done and self._left > 0
+        return self._left > 0 and (not done or self._more(members.arm) is not None)
+
+    def _more(self, arm: Arm) -> Request | None:
+        """The runs of an arm with more seeds, unless it has none or they did run."""
+        request = more_seeds(arm, self._size, self._entries)
+        if request is None:
+            return None
+        ran = self._record.arms[arm.name].stage(request.stage)
+        return None if ran is not None and ran.answers(request) else request
+
+    def more(self, arm: Arm, program: Program) -> None:
+        """Run an arm with more seeds, if it should have them, and if there is time.
+
+        Args:
+            arm: the optimizer.
+            program: as for `turn`.
+        """
+        request = self._more(arm)
+        if request is None or self._left <= 0:
+            return
+        members, record = program().compile(), self._record.arms[arm.name]
+        final = next(ran for ran in record.ran if ran.steps == request.steps)
+        if members.digest == record.program and _SPARE * final.seconds <= self._left:
+            self._ask(arm, members, record, request)
 
     def turn(self, arm: Arm, program: Program) -> None:
         """Run one arm, or note why it did not run.
@@ -229,11 +266,12 @@ class _Suite:
             f"{1e3 * step:.1f} ms per step of {self._size.members} runs, "
             f"needs {max(needed, 0):.0f} s"
         )
-        if needed > self._left:
+        if needed > self._left and not self._partly:
             return f"{self._over}: it needs {needed:.0f} s"
         requests = stages(arm, self._size, self._entries)
         request, done = next(requests), 0
         while True:
+            # Programs of an earlier call are not run again.
             if done < len(record.ran) and record.ran[done].answers(request):
                 losses = record.ran[done].losses
             else:

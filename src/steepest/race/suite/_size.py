@@ -20,6 +20,8 @@ class Size:
         members: number of runs in one program.
         warm: the factor on the published learning rates: short runs of small models
             need larger ones.
+        more_seeds: whether twins, and the arms that have one, run with ten seeds
+            instead of five, if there is time.
         arms: number of arms, most important first, unless they are named; `None` for
             all.
     """
@@ -34,6 +36,7 @@ class Size:
     half: bool
     members: int = 6
     warm: float = 1.0
+    more_seeds: bool = False
     arms: int | None = None
 
     @property
@@ -64,20 +67,22 @@ class Size:
 
     def as_dict(self) -> dict[str, Any]:
         """What the numbers of a run depend on."""
-        return {name: x for name, x in asdict(self).items() if name != "arms"}
+        free = "arms", "more_seeds"
+        return {name: x for name, x in asdict(self).items() if name not in free}
 
 
 SIZES = {
-    # A GPU: about 0.3 seconds of model per 100 steps and run.
+    # A GPU: about 0.1 seconds of model per 100 steps and run, on an H200.
     "full": Size(
         layers=4,
         width=256,
-        heads=4,
+        heads=2,
         places=256,
-        batch=64,
-        steps=1000,
-        windows=4096,
+        batch=32,
+        steps=900,
+        windows=2048,
         half=True,
+        more_seeds=True,
     ),
     # Two cores of a CPU.
     "small": Size(

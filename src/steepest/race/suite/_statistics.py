@@ -13,7 +13,7 @@ import numpy as np
 
 from .._significance import compare, holm
 from ._arms import ADAMW, Arm, ARMS, MUON
-from ._protocol import Entry, FINAL, LONGER, SEEDS, SHORTER
+from ._protocol import Entry, FINAL, LONGER, MORE, SEEDS, SHORTER
 from ._record import ArmRecord, Record
 
 _NOTES = {arm.name: arm for arm in ARMS}
@@ -51,7 +51,8 @@ class Line:
     Attributes:
         arm: its row in the table of arms.
         entry: what came of its tuning.
-        losses: of the final runs, one per seed, in nats per byte.
+        losses: of the final runs, one per seed, in nats per byte. Twins and the arms
+            that have one may have more seeds than others.
         floor: difference between two runs of the same seed.
         adamw: the difference from AdamW; `None` for AdamW itself.
         muon: the difference from Muon; `None` for Muon itself.
@@ -87,8 +88,8 @@ class Line:
 
     @property
     def mean(self) -> float:
-        """Mean of the final losses; infinite if a run diverged."""
-        return sum(self.losses) / len(self.losses)
+        """Mean loss of the seeds that all arms have; infinite if a run diverged."""
+        return sum(self.losses[: len(SEEDS)]) / len(SEEDS)
 
     @property
     def sigma(self) -> float:
@@ -128,14 +129,15 @@ def paired(a: Sequence[float], b: Sequence[float]) -> Paired | None:
 
     Args:
         a: final losses of an arm, one per seed.
-        b: those of another arm, for the same seeds.
+        b: those of another arm. If one has more seeds, they are left out.
 
     >>> test = paired([1.0, 2.0, 3.0, 4.0, 5.0], [1.5, 2.5, 3.6, 4.5, 5.4])
     >>> round(test.mean, 3), round(test.error, 4), round(test.t, 2)
     (-0.5, 0.0316, -15.81)
     """
-    x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    if len(x) != len(y) or len(x) < 2 or not np.isfinite([*x, *y]).all():
+    many = min(len(a), len(b))
+    x, y = np.asarray(a[:many], np.float64), np.asarray(b[:many], np.float64)
+    if many < 2 or not np.isfinite([*x, *y]).all():
         return None
     error = float(np.std(x - y, ddof=1)) / sqrt(len(x))
     return Paired(float(np.mean(x - y)), error, compare(x, y).p)
@@ -189,7 +191,7 @@ def _line(record: Record, name: str, slope: float | None) -> Line | None:
     final, entry = arm.stage(FINAL), arm.tuned
     if final is None or entry is None or name not in _NOTES:
         return None
-    losses = tuple(final.losses[: len(SEEDS)])
+    losses = _losses(arm)
     to_adamw, to_muon = (_against(record, losses, x, name) for x in (ADAMW, MUON))
     ends = [x for ran in arm.ran for x in ran.losses]
     members = record.size["members"]
@@ -221,15 +223,21 @@ def _against(
     record: Record, losses: Sequence[float], other: str, name: str
 ) -> Paired | None:
     """The difference from another arm."""
-    final = record.arms.get(other, ArmRecord()).stage(FINAL)
-    if final is None or other == name:
-        return None
-    return paired(losses, final.losses[: len(SEEDS)])
+    known = _losses(record.arms.get(other, ArmRecord()))
+    return None if other == name else paired(losses, known)
+
+
+def _losses(arm: ArmRecord) -> tuple[float, ...]:
+    """The final losses of an arm, one per seed."""
+    final, more = arm.stage(FINAL), arm.stage(MORE)
+    if final is None:
+        return ()
+    return *final.losses[: len(SEEDS)], *(more.losses if more is not None else ())
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:
     """The lines with Holm's correction over all planned comparisons."""
-    tuned = [line for line in lines if line.arm.twin is None]
+    tuned = [line for line in lines if not line.arm.equal]
     planned = [(line.name, ADAMW) for line in tuned if line.adamw is not None]
     planned += [
         (line.name, MUON)

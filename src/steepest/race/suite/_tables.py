@@ -100,13 +100,10 @@ def _row(line: Line) -> tuple[str, ...]:
 
 def _decay(line: Line) -> str:
     """The weight decay, with an arrow if it is the smallest or the largest tried."""
-    tuned, tried = line.entry.tuned, line.arm.decays
-    if tuned is None or max(tried) == 0:
+    tuned, edge = line.entry.tuned, line.entry.edge
+    if tuned is None or not line.arm.decay:
         return NOTHING
-    arrow = ""
-    if line.entry.decay_at_edge:
-        arrow = " ↑" if tuned.decay == max(tried) else " ↓"
-    return f"{rate(tuned.decay)}{arrow}"
+    return f"{rate(tuned.decay)} {edge}".strip()
 
 
 def _times(line: Line) -> str:

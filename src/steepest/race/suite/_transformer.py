@@ -77,19 +77,40 @@ def nats(
 
 
 def held_out_nats(
-    size: Size, params: Params, text: UInt8[Array, "windows places"]
+    size: Size,
+    params: Params,
+    text: UInt8[Array, "windows places"],
+    parts: Int[Array, ""],
 ) -> Float[Array, ""]:
-    """The same for many windows, a few at a time.
+    """The same for the first windows of a text, a few at a time.
 
     Args:
         size: of the model.
         params: of the model.
-        text: windows of equal weight.
+        text: windows of equal weight, a multiple of those in a part.
+        parts: number of parts to measure, at most `parts_of(text)`.
     """
-    many = len(text)
-    rows = next(n for n in range(min(_ROWS, many), 0, -1) if many % n == 0)
-    parts = text.reshape(many // rows, rows, -1)
-    return jnp.mean(jax.lax.map(lambda part: nats(size, params, part), parts))
+    rows = _rows(len(text))
+
+    def add(k: Array, total: Array) -> Array:
+        part = jax.lax.dynamic_slice_in_dim(text, k * rows, rows)
+        return total + nats(size, params, part)
+
+    return jax.lax.fori_loop(0, parts, add, jnp.float32(0)) / parts
+
+
+def parts_of(text: UInt8[Array, "windows places"]) -> int:
+    """The number of parts of a text.
+
+    Args:
+        text: windows.
+    """
+    return len(text) // _rows(len(text))
+
+
+def _rows(many: int) -> int:
+    """The number of windows in a part: all parts are equal."""
+    return next(n for n in range(min(_ROWS, many), 0, -1) if many % n == 0)
 
 
 def _scores(

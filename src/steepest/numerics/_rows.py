@@ -1,0 +1,231 @@
+"""How a kernel decodes and encodes a row of one block.
+
+Most rows are ordinary: no infinity, no NaN, nothing above `LARGE`. For them, fewer
+operations give the same result. `Ordinary` notices a row that is not, whose results are
+wrong then. The functions with `exact` in their names are for any row, piece by piece.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ._codes import (
+    allowed,
+    Coded,
+    codes_of,
+    decoded_row,
+    encoded_row,
+    LARGE,
+    scales_from,
+    Signed8,
+    sizes_of,
+)
+from ._dither import hashed, hashes_of_row
+from ._split import Corrected, joined_bfloat16, split, split_bfloat16
+
+_LIMIT = np.float32(LARGE).view(np.int32)
+
+Stored = Array | Coded | Corrected
+# (plain arrays, numbers) -> (new ones of what is kept, other results)
+Formula = Callable[[Sequence[Array], Sequence[Array]], tuple[list[Array], list[Array]]]
+
+
+class Place(NamedTuple):
+    """Some elements of a row of one block."""
+
+    start: int | Array  # the first column, in the block
+    column: Int[Array, "1 n"]  # the columns, counted from there
+    inside: Array | None  # which are inside the array; `None` if all are
+    index: tuple[Array, Array]  # row and first column, in the whole array
+    length: int  # of a row of the array
+
+
+class Ordinary:
+    """Decodes and encodes a row, if it is ordinary."""
+
+    def __init__(self, seeds: Sequence[Array]):
+        self._seeds = iter(seeds)
+        self._most = jnp.int32(0)
+
+    @property
+    def is_ordinary(self) -> Array:
+        """Whether the row was ordinary, as far as it was decoded and encoded."""
+        return self._most <= _LIMIT
+
+    def decoded(self, like: Stored, loaded: Iterator[Array]) -> Array:
+        """Elements of a leaf, from the next of the loaded arrays."""
+        if isinstance(like, Corrected):
+            # What it cannot decode is NaN, and so is the new number.
+            return joined_bfloat16(next(loaded), next(loaded))
+        if not isinstance(like, Coded):
+            return next(loaded)
+        stored = type(like)(next(loaded), next(loaded))
+        # Above the limit if the scale is negative.
+        self._note(_bits(jnp.max(stored.scales * -LARGE * LARGE)))
+        return decoded_row(stored)
+
+    def encoded(
+        self, like: Stored, xs: Sequence[Array], places: Sequence[Place]
+    ) -> list[list[Array]]:
+        """The arrays to store for the pieces of a row of a leaf.
+
+        Args:
+            like: how it is stored.
+            xs: the pieces.
+            places: where they are.
+        """
+        if not isinstance(like, Coded | Corrected):
+            return [list(xs)]
+        xs = [allowed(like.kind, x) if isinstance(like, Coded) else x for x in xs]
+        # The bits of positive numbers are in order: NaN, infinity, large ones, others.
+        signed = isinstance(like, Signed8 | Corrected)
+        sizes = [_bits(jnp.abs(x) if signed else x) for x in xs]
+        most = jnp.max(_largest(sizes), axis=1, keepdims=True)
+        self._note(jnp.max(most))
+        if isinstance(like, Corrected):
+            seed = _seed_of(like, self._seeds)
+            pairs = zip(xs, places, strict=True)
+            dtype = like.correction.dtype
+            halves = [split_bfloat16(x, dtype, _noise(seed, at)) for x, at in pairs]
+            return [list(part) for part in zip(*halves, strict=True)]
+        largest = jax.lax.bitcast_convert_type(most, jnp.float32)
+        rows = [encoded_row(like.kind, x, largest) for x in xs]
+        return [[row.codes for row in rows], [rows[0].scales]]
+
+    def _note(self, bits: Int[Array, ""]) -> None:
+        self._most = jnp.maximum(self._most, bits)
+
+
+def exactly_decoded(like: Stored, loaded: Iterator[Array]) -> Array:
+    """Elements of a leaf, from the next of the loaded arrays."""
+    if not isinstance(like, Coded | Corrected):
+        return next(loaded)
+    return type(like)(next(loaded), next(loaded)).decode()
+
+
+def no_sizes(old: Sequence[Stored]) -> list[Float[Array, "1 1"]]:
+    """What `exact_sizes` starts with."""
+    coded = [x for x in old if isinstance(x, Coded)]
+    return [jnp.zeros((1, 1), jnp.float32)] * (2 * len(coded))
+
+
+def exact_sizes(
+    old: Sequence[Stored], news: Sequence[Array], sizes: Sequence[Array]
+) -> list[Array]:
+    """The largest `sizes_of` of leaves in few bits, with those of one more piece.
+
+    Args:
+        old: how the leaves are stored.
+        news: a piece of each.
+        sizes: those of the pieces before.
+    """
+    pairs = zip(old, news, strict=True)
+    now = [
+        jnp.max(size, axis=1, keepdims=True)
+        for was, x in pairs
+        if isinstance(was, Coded)
+        for size in sizes_of(was.kind, x)
+    ]
+    return [jnp.maximum(a, b) for a, b in zip(sizes, now, strict=True)]
+
+
+def scales_of(old: Sequence[Stored], sizes: Sequence[Array]) -> list[Array]:
+    """The scales of leaves in few bits.
+
+    Args:
+        old: how the leaves are stored.
+        sizes: the `exact_sizes` of the row.
+    """
+    coded = [x for x in old if isinstance(x, Coded)]
+    rows = zip(coded, sizes[::2], sizes[1::2], strict=True)
+    return [scales_from(was.kind, most, special) for was, most, special in rows]
+
+
+def exact_codes(
+    old: Sequence[Stored],
+    news: Sequence[Array],
+    scales: Sequence[Array],
+    seeds: Sequence[Array],
+    place: Place,
+) -> list[Array]:
+    """The arrays to store for a piece of a row, except the scales.
+
+    Args:
+        old: how the leaves are stored.
+        news: the piece of each.
+        scales: those of leaves in few bits.
+        seeds: those of leaves with corrections.
+        place: where the piece is.
+    """
+    rest, draws = iter(scales), iter(seeds)
+    parts: list[Array] = []
+    for was, x in zip(old, news, strict=True):
+        if isinstance(was, Coded):
+            parts += [codes_of(was.kind, x, next(rest))]
+        elif isinstance(was, Corrected):
+            noise = _noise(_seed_of(was, draws), place)
+            parts += split(x, was.half.dtype, was.correction.dtype, noise)
+        else:
+            parts += [x]
+    return parts
+
+
+def inside_only(
+    old: Sequence[Stored], news: Sequence[Array], place: Place
+) -> list[Array]:
+    """A piece of each leaf; outside of the array, zero, which changes no scale."""
+    inside = place.inside
+    if inside is None:
+        return list(news)
+    zero = lambda x: jnp.where(inside, x, 0)
+    pairs = zip(old, news, strict=True)
+    return [zero(x) if isinstance(was, Coded | Corrected) else x for was, x in pairs]
+
+
+def parts_of(x: Stored, shape: tuple[int, int]) -> list[Array]:
+    """The arrays of a leaf, each as a matrix."""
+    if isinstance(x, Corrected):
+        return [x.half.reshape(shape), x.correction.reshape(shape)]
+    if not isinstance(x, Coded):
+        return [x.reshape(shape)]
+    return [x.codes.reshape(shape), x.scales.reshape(shape[0], -1)]
+
+
+def whole_of(x: Stored, parts: Iterator[Array]) -> Stored:
+    """The inverse of `parts_of`, from the next of the new arrays."""
+    if isinstance(x, Corrected):
+        half, correction = next(parts), next(parts)
+        return Corrected(half.reshape(x.shape), correction.reshape(x.shape), x.seed)
+    if not isinstance(x, Coded):
+        return next(parts).reshape(x.shape)
+    codes, scales = next(parts), next(parts)
+    return type(x)(codes.reshape(x.codes.shape), scales.reshape(x.scales.shape))
+
+
+def _largest(xs: Sequence[Array]) -> Array:
+    result, *rest = xs
+    for x in rest:
+        result = jnp.maximum(result, x)
+    return result
+
+
+def _seed_of(like: Corrected, seeds: Iterator[Array]) -> tuple[Array, Array] | None:
+    return None if like.seed is None else (next(seeds), next(seeds))
+
+
+def _noise(seed: tuple[Array, Array] | None, place: Place) -> Array | None:
+    """What `dither` gives at a place."""
+    if seed is None:
+        return None
+    row, first = (x.astype(jnp.uint32) for x in place.index)
+    # Four neighbours share a hash, and a place begins with the first of four.
+    start = row * np.uint32(hashes_of_row(place.length, jnp.uint8)) + (first >> 2)
+    return hashed(seed, start, place.column.astype(jnp.uint32), jnp.uint8)
+
+
+def _bits(x: Float[Array, "..."]) -> Int[Array, "..."]:
+    return jax.lax.bitcast_convert_type(x, jnp.int32)
