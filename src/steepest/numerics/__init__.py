@@ -164,6 +164,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         inlined as inlined,
         largest as largest,
         members as members,
+        most_in_chain as most_in_chain,
         most_in_stack as most_in_stack,
         read_again as read_again,
         set_apart as set_apart,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from ...numerics import inlined, members, most_in_stack, unknown, wide_dtype
+from ...numerics import inlined, members, most_in_chain, unknown, wide_dtype
 from ..leaves import mixing, restore, widen_all
 from ._formula import Numbers, Part, result
 from ._turns import Places, Turns
@@ -168,7 +168,7 @@ def new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
     arrays = jax.tree.leaves(stack)
     size = max(1, *(y[0].size * y.dtype.itemsize for y in arrays))
     many = len(arrays[0])
-    pieces = -(-many // most_in_stack(size))
+    pieces = -(-many // most_in_chain(size))
     # Traced for one matrix, then for a stack: sooner than both at once.
     many_at_once = jax.vmap(inlined(partial(_one, part, places)), (0, None))
     one = lambda stack: many_at_once(stack, numbers)
