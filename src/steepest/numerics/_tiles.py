@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ._codes import Coded, is_coded, Signed8, Unsigned8
-from ._inverses import with_inverses
+from ._kernels import triton
 from ._rows import (
     exact_codes,
     exact_sizes,
@@ -77,7 +77,7 @@ def fits(kept: PyTree, given: PyTree) -> bool:
         and len({x.shape for x in stored}) == 1
         and prod(stored[0].shape) < 1 << 31  # Triton's indices have 32 bits
         and all(map(_is_known, stored))
-        and _triton() is not None
+        and triton() is not None
     )
 
 
@@ -101,6 +101,8 @@ def in_tiles(
         interpret: whether to run without a GPU, for tests.
     """
     from jax.experimental import pallas as pl
+
+    from ._inverses import with_inverses  # with what it imports, as slow as Pallas
 
     function = with_inverses(function)
     old, treedef = jax.tree.flatten(kept, is_leaf=is_coded)
@@ -154,7 +156,7 @@ def in_tiles(
         + [spec(x) for x in arrays],
         out_specs=[spec(x) for x in outputs],
         input_output_aliases={len(scalars) + k: k for k in range(changed)},
-        compiler_params=_triton().CompilerParams(num_warps=1, num_stages=1),
+        compiler_params=triton().CompilerParams(num_warps=1, num_stages=1),
         interpret=interpret,
         name="in_tiles",
     )(*[jnp.reshape(x, (1,)) for x in scalars], *arrays)
@@ -294,15 +296,6 @@ def _one_device() -> bool:
     return jax.device_count() == 1
 
 
-def _triton() -> Any:
-    """Pallas' Triton backend; `None` if this JAX does not have it."""
-    try:
-        from jax.experimental.pallas import triton
-    except ImportError:
-        return None
-    return triton
-
-
 def _at(ref: Any, place: Place) -> tuple[Any, Array | None]:
     """The part of a block at a place, and which elements are inside the array."""
     from jax.experimental import pallas as pl
@@ -316,7 +309,7 @@ def _load(ref: Any, place: Place) -> Array:
     at, inside = _at(ref, place)
     if inside is None:
         return at[...]
-    return _triton().load(at, mask=inside, other=0)
+    return triton().load(at, mask=inside, other=0)
 
 
 def _store(ref: Any, place: Place, x: Array, wanted: Array | None) -> None:
@@ -327,4 +320,4 @@ def _store(ref: Any, place: Place, x: Array, wanted: Array | None) -> None:
     if mask is None:
         at[...] = x
     else:
-        _triton().store(at, x, mask=mask)
+        triton().store(at, x, mask=mask)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
-from ...numerics import Corrected, in_tiles, inlined, read_twice
+from ...numerics import Corrected, in_tiles, inlined, on_cuda, read_twice
 from ..leaves import (
     Leaf,
     mixing,
@@ -204,16 +204,7 @@ def _on_cuda(
         step: `(kept, given, numbers) -> (kept, other results)`.
         arguments: those of `step`.
     """
-
-    @jax.custom_jvp
-    def stepped(*arguments: PyTree) -> tuple[PyTree, PyTree]:
-        return jax.lax.platform_dependent(
-            *arguments, cuda=partial(run, step), default=step
-        )
-
-    # A kernel has no derivative.
-    stepped.defjvp(lambda primals, tangents: jax.jvp(step, primals, tangents))
-    return stepped(*arguments)
+    return on_cuda(partial(run, step), step, *arguments)
 
 
 @lru_cache(maxsize=COMPILED)
