@@ -157,7 +157,7 @@ def main() -> None:
     """Train, print a table, and save the record row by row."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.low_bits")
     parser.add_argument("names", nargs="*", help=", ".join(OPTIMIZERS))
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--kinds", default="int8,float8,int4")
     parser.add_argument("--layers", type=int, help="of a GPT, instead of the race's")

@@ -1,3 +1,3 @@
 """The tests; `checked` is their type checker, named in `pyproject.toml`."""
 
-from ._typechecker import checked as checked
+from ._typechecker import checked as checked, jaxtyped as jaxtyped

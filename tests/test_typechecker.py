@@ -1,5 +1,6 @@
 """Annotations are checked at run time, also those of functions inside functions."""
 
+import dataclasses
 import functools
 
 import jax.numpy as jnp
@@ -51,6 +52,76 @@ def test_shapes_are_compared_between_arguments():
     add(jnp.ones(2), jnp.ones(2))
     with pytest.raises(jaxtyping.TypeCheckError):
         add(jnp.ones(2), jnp.ones(3))
+
+
+def test_the_result_has_the_axes_of_the_arguments():
+    @typed
+    def longer(x: Float[Array, " n"], by: int = 0) -> Float[Array, " n"]:
+        return jnp.concatenate([x, jnp.ones(by)])
+
+    @typed
+    def calls(x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return x + longer(jnp.ones(7))[:1]  # another `n`
+
+    assert longer(jnp.ones(2)).shape == (2,) and calls(jnp.ones(3)).shape == (3,)
+    with pytest.raises(jaxtyping.TypeCheckError, match=r"return value of .*longer"):
+        longer(jnp.ones(2), by=1)
+
+
+def test_the_wrong_argument_is_named():
+    @typed
+    def f(first: int, *, second: str = "a") -> None: ...
+
+    f(1)
+    with pytest.raises(jaxtyping.TypeCheckError, match="second"):
+        f(1, second=2)
+    with pytest.raises(TypeError, match="missing a required argument: 'first'"):
+        f()
+
+
+def test_functions_of_classes_are_checked():
+    @typed
+    @dataclasses.dataclass
+    class One:
+        x: int
+
+        @typed
+        @property
+        def wrong(self) -> str:
+            return self.x
+
+        @typed
+        @staticmethod
+        def of(x: int) -> int:
+            return x
+
+    assert One(One.of(3)).x == 3
+    for f in (lambda: One("a"), lambda: One.of("a"), lambda: One(3).wrong):
+        with pytest.raises(jaxtyping.TypeCheckError):
+            f()
+
+
+def test_checks_can_be_turned_off(as_users_do):
+    assert _inner(int)("a") == "a"
+
+
+def test_what_a_function_raises_is_not_changed():
+    @typed
+    def f(x: int) -> int:
+        raise KeyError(x)
+
+    with pytest.raises(KeyError, match="3"):
+        f(3)
+
+
+def test_an_axis_may_be_computed_from_an_argument():
+    @typed
+    def zeros(n: int) -> Float[Array, "{n}+1"]:  # noqa: F821
+        return jnp.zeros(max(n, 3))
+
+    assert zeros.__wrapped__(2).shape == (3,) and zeros(2).shape == (3,)
+    with pytest.raises(jaxtyping.TypeCheckError):
+        zeros(3)
 
 
 def test_steepest_is_checked():

@@ -33,6 +33,7 @@ TESTS = [
     "-k=core or exchange or test_adam or adamw or lion or sgd",
 ]
 NEEDED = ["beartype>=0.22", "hypothesis>=6", "optax==0.2.8", "pytest>=9"]
+NEEDED += ["threadpoolctl>=3"]
 
 
 class Outcome(NamedTuple):

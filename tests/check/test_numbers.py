@@ -159,7 +159,7 @@ def test_an_unusual_number_is_refused_if_it_cannot_be_used(check, wanted, x):
 def test_the_warning_points_to_the_users_line(as_users_do):
     with pytest.warns(UnusualValueWarning, match=r"b1 is 2\.0") as caught:
         steepest.adamw(0.1, b1=2.0)
-    wrapped = "jaxtyping"  # in tests, jaxtyping wraps every function of the library
+    wrapped = "_typechecker"  # in tests, it wraps every function of the library
     assert all(w.filename == __file__ or wrapped in w.filename for w in caught)
 
 

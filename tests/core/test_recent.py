@@ -22,6 +22,7 @@ GROWS = "dict", "set", "list", "defaultdict", "OrderedDict", "WeakKeyDictionary"
 # Files with a container that cannot grow without bound, and why.
 BOUNDED = {
     "core/_recent.py": "the bounded cache itself",
+    "engine/placement/_streamed.py": "lives only as long as its trace",
     "engine/step/_select.py": "lives only as long as its trace",
     "exchange/_install.py": "the path of a module, always empty",
 }

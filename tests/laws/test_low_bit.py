@@ -1,5 +1,7 @@
 """Memory in 8 or 4 bits: what it does to the updates."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -64,12 +66,16 @@ SIZES = jnp.exp(jax.random.normal(KEY, (16, 256)))
 SIGNS = jnp.sign(jax.random.normal(jax.random.fold_in(KEY, 1), (16, 256)))
 
 
+# Thousands of steps: code that LLVM has optimized saves more than that takes.
+long = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
+
+
 def _long_run(gradient, steps, few):
     """The last update of Adam, and the sum of those in the second half."""
     tx = steepest.keeping(steepest.scale_by_adam(), memory_dtype=few)
     p = jnp.zeros((16, 256))
 
-    @jax.jit
+    @long
     def run():
         def step(carry, t):
             state, _, total = carry
@@ -155,7 +161,7 @@ def test_a_momentum_in_4_bits_turns_with_its_gradients():
     signs = jnp.sign(jax.random.normal(KEY, (64, 128)))
     tx = steepest.keeping(steepest.scale_by_lion(b2=0.99), memory_dtype="int4")
 
-    @jax.jit
+    @long
     def run():
         def step(state, t):
             g = jax.random.normal(jax.random.fold_in(KEY, t), signs.shape)

@@ -9,7 +9,7 @@ import steepest
 
 from ._difficult import DTYPES, stays_finite
 from ._reference import matrix, run, updates
-from ._runs import after_bad_gradients, BAD_GRADIENTS, spread, steps_to_solve
+from ._runs import no_gradient_makes_it_infinite, spread, steps_to_solve
 
 NORM = np.linalg.norm
 
@@ -196,11 +196,8 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-@pytest.mark.parametrize("bad", BAD_GRADIENTS)
-def test_no_gradient_makes_it_infinite(name, bad):
-    tx = steepest.scale_by_shampoo(frequency=2, **RUNS[name])
-    for x in jax.tree.leaves(after_bad_gradients(tx, bad)):
-        assert np.isfinite(x).all()
+def test_no_gradient_makes_it_infinite(name):
+    no_gradient_makes_it_infinite(steepest.scale_by_shampoo(frequency=2, **RUNS[name]))
 
 
 @pytest.mark.parametrize("name", RUNS)

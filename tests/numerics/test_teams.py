@@ -72,11 +72,12 @@ def _check(name, mesh, params, want, steps=2):
     for g in grads:
         expected, state = compiled(expected, state, g)
     for k, x in new.items():
-        np.testing.assert_allclose(x, expected[k], rtol=1e-5, atol=1e-5)
+        near = 1e-5 if x.dtype == jnp.float32 else 1e-9
+        np.testing.assert_allclose(x, expected[k], rtol=near, atol=near)
 
 
 def _noise(k, x):
-    noise = np.random.default_rng(k).normal(size=x.shape).astype(np.float32)
+    noise = np.random.default_rng(k).normal(size=x.shape).astype(x.dtype)
     return jax.device_put(noise * np.asarray(x), x.sharding)
 
 
@@ -141,9 +142,11 @@ def test_every_matrix_optimizer_is_tested():
 )
 @pytest.mark.parametrize("name", ["muon", "short_side"])
 def test_layouts(name, many, shape, spec, kinds, exchanges):
-    mesh = _mesh(*kinds)
-    params = _params(mesh, spec, many, shape)
-    _check(name, mesh, params, {"all-to-all": exchanges}, steps=3)
+    # In float32, an eigenbasis amplifies rounding errors to 1.4e-5 on some machines.
+    with jax.enable_x64(True):
+        mesh = _mesh(*kinds)
+        params = _params(mesh, spec, many, shape)
+        _check(name, mesh, params, {"all-to-all": exchanges}, steps=3)
 
 
 def test_one_axis_of_two():

@@ -14,6 +14,7 @@ from steepest.numerics import (
     inlined,
     largest,
     members,
+    most_in_chain,
     most_in_stack,
     read_again,
     set_apart,
@@ -184,7 +185,9 @@ def test_stacks_are_no_larger_than_they_should_be(monkeypatch):
     assert most_in_stack(1) == _xla.SMALL_ONES
     assert most_in_stack(_xla.SMALL_ON_CPU) == most_in_stack(1 << 20) == _xla.ON_CPU
     assert most_in_stack(_xla.MOST) == most_in_stack(2 * _xla.MOST) == 1
+    assert most_in_chain(1 << 20) == _xla.ON_CPU
     at("gpu")
+    assert most_in_chain(1 << 20) == 512 and most_in_chain(2 * _xla.MOST) == 1
     assert most_in_stack(1) == _xla.SMALL_ONES
     assert most_in_stack(_xla.SMALL) == _xla.ELSEWHERE
     assert most_in_stack(2 * _xla.MOST) == 1

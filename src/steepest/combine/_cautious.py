@@ -64,9 +64,9 @@ def cautious(
     The mean is over one leaf. The state is that of `inner`.
 
     `cautious(adam(1e-3))` wraps a complete optimizer, whose updates are added to the
-    params: it keeps the entries with `u g < 0`. With `descent=False` it wraps what
-    stands before the learning rate, such as `scale_by_adam()`, whose updates point
-    along the gradient: it keeps those with `u g > 0`.
+    params: it keeps the entries with `u g < 0`. With `descent=False` it wraps a
+    transformation that comes before the learning rate, such as `scale_by_adam()`, whose
+    updates point along the gradient: it keeps those with `u g > 0`.
 
     Around an optimizer with weight decay, the decay is masked too. The paper adds it
     after the mask:
@@ -77,8 +77,8 @@ def cautious(
             scale_by_learning_rate(1e-3),
         )
 
-    Cautious Lion has `scale_by_lion()` there, and cautious Muon, for matrices,
-    `scale_by_polar()`.
+    For cautious Lion, use `scale_by_lion()` in its place; for cautious Muon, which is
+    for matrices, `scale_by_polar()`.
 
     Args:
         inner: any transformation; it receives the extra arguments.
@@ -124,7 +124,7 @@ def cautious(
 
 
 def _check_sign(tx: AnyTransformation, descent: bool) -> None:
-    """Raise if `tx` evidently goes the other way than `descent` says."""
+    """Raise an error if the sign of the updates of `tx` contradicts `descent`."""
     names = names_in(tx)
     if not descent and RATE in names:
         raise ValueError(

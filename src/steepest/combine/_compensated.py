@@ -78,8 +78,9 @@ def compensated(
     down at random, so small steps are kept on average. Weights take 3 bytes in total.
 
     The update is float32. Added by `apply_updates`, it lands exactly on the new `p`.
-    Nothing may follow `compensated` in a chain. Leaves in other dtypes are updated by
-    `inner` alone. Derivatives of the update are zero.
+    `make_step` writes `p` without it, and on a GPU in the same kernel as memory in 8
+    bits. Nothing may follow `compensated` in a chain. Leaves in other dtypes are
+    updated by `inner` alone. Derivatives of the update are zero.
 
     In float16, numbers below 2^-17 are off by up to 2^-41. A weight that is too large
     for its dtype stops at the largest finite number.

@@ -70,7 +70,7 @@ def apply_if_finite(
 
     A skipped step returns zeros and leaves the inner state unchanged, bit for bit.
     After `max_consecutive_errors` such gradients in a row, the next one is applied: the
-    loss itself must be broken, and the failure should be visible.
+    loss itself is probably broken, and the failure should be visible.
 
     Args:
         inner: any transformation.

@@ -109,7 +109,7 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     """Show which transformations handle each leaf, their memory and their work.
 
     No arrays are allocated, and no step is run: floating-point operations are counted
-    in the traced formulas. The steps of a model are far more work: about 6 operations
+    in the traced formulas. The gradient of a model is far more work: about 6 operations
     for each param and token.
 
     On a mesh, it also shows how the memory of each leaf is sharded: see `shardings`.

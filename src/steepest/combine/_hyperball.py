@@ -72,7 +72,7 @@ class Radius:
 def moved(
     g: Array, p: Array, radius: Array, rate: Real, ndim: int, axes: MeshAxes | None
 ) -> Array:
-    """The way from `p` to the end of the step; `radius` has the axes of `p`."""
+    """The param after the step, less `p`; `radius` has the axes of `p`."""
     size = norms(g, ndim, axes)
     w = p - rate * radius * quotient(g, size)
     w = radius * quotient(w, norms(w, ndim, axes))
@@ -144,7 +144,7 @@ def hyperball(
     where `|.|` is the Frobenius norm of a matrix, and `R` is its initial norm. Only the
     direction of `u` matters. `inner` points along the gradient, without a learning rate
     and without weight decay, as `scale_by_adam()` does. Nothing may follow `hyperball`
-    in a chain: the update is the exact way to the new params.
+    in a chain: the update leads exactly to the new params.
 
     A learning rate near `sqrt(learning_rate * weight_decay)` of the same optimizer with
     weight decay is a good start.

@@ -113,8 +113,9 @@ def mars(
             scale_by_learning_rate(3e-3),
         )
 
-    MARS-Lion has `mars(scale_by_lion(0.95, 0.95))` there, and MARS-Muon, for matrices,
-    `mars(scale_by_polar())`. The paper uses plain AdamW for vectors: see `partition`.
+    For MARS-Lion, use `mars(scale_by_lion(0.95, 0.95))` in its place; for MARS-Muon,
+    which is for matrices, `mars(scale_by_polar())`. The paper uses plain AdamW for
+    vectors: see `partition`.
 
     Args:
         inner: any transformation, with a mean of the gradients; it receives the extra

@@ -55,6 +55,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         wide_moment as wide_moment,
     )
     from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
+    from ._kernels import on_cuda as on_cuda
     from ._keys import key_from as key_from
     from ._lengths import (
         length as length,
@@ -164,6 +165,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         inlined as inlined,
         largest as largest,
         members as members,
+        most_in_chain as most_in_chain,
         most_in_stack as most_in_stack,
         read_again as read_again,
         set_apart as set_apart,

@@ -14,6 +14,8 @@ from jax.extend.core import ClosedJaxpr, Literal
 from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
+from ..core import evaluated
+
 # The primitives that call a program, and the name of it. A kernel has no derivative.
 _CALLS = {
     "jit": "jaxpr",
@@ -55,8 +57,7 @@ def _run(program: ClosedJaxpr, arguments: Sequence[ArrayLike]) -> list[Any]:
         elif name == "div" and (by := _divisor(line, inputs[1], numbers)) is not None:
             outputs = [inputs[0] * by]
         else:
-            outputs = line.primitive.bind(*inputs, **line.params)
-            outputs = outputs if line.primitive.multiple_results else [outputs]
+            outputs = evaluated(line, inputs)
         values |= zip(line.outvars, outputs, strict=True)
     return [read(x) for x in jaxpr.outvars]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 
 def triton() -> Any:
@@ -27,7 +27,7 @@ def has_kernels() -> bool:
 
 
 def on_cuda(
-    kernel: Callable[..., PyTree], plain: Callable[..., PyTree], *arrays: Array
+    kernel: Callable[..., PyTree], plain: Callable[..., PyTree], *arrays: PyTree
 ) -> PyTree:
     """`kernel(*arrays)` on a GPU of NVIDIA, `plain(*arrays)` elsewhere.
 
@@ -36,11 +36,11 @@ def on_cuda(
     Args:
         kernel: a function of arrays that calls a kernel.
         plain: the same function without kernels.
-        arrays: the arguments.
+        arrays: the arguments: arrays, or trees of arrays.
     """
 
     @jax.custom_jvp
-    def either(*arrays: Array) -> PyTree:
+    def either(*arrays: PyTree) -> PyTree:
         return jax.lax.platform_dependent(*arrays, cuda=kernel, default=plain)
 
     either.defjvp(lambda primals, tangents: jax.jvp(plain, primals, tangents))

@@ -8,6 +8,7 @@ arrays it closes over, not by its source, name or address.
 import hashlib
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -106,6 +107,32 @@ def differences(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     keys = [*then, *(key for key in now if key not in then)]
     pairs = [(key, then.get(key, "none"), now.get(key, "none")) for key in keys]
     return [_difference(*pair) for pair in pairs if pair[1] != pair[2]]
+
+
+def check_same(
+    path: Path,
+    then: Mapping[str, str],
+    now: Mapping[str, str],
+    *,
+    name: str = "race",
+    place: str = "folder",
+) -> None:
+    """Raise if code, data or settings have changed since a file was written.
+
+    Args:
+        path: of the file.
+        then: the fingerprint in the file.
+        now: the current fingerprint.
+        name: name used in error messages.
+        place: where results are stored.
+    """
+    changed = differences(then, now)
+    if changed:
+        raise ValueError(
+            f"{name}: cannot resume. Changed since {path} was written: "
+            f"{', '.join(changed)}. Results from before and after the change cannot "
+            f"be compared. Undo it, or use another {place}."
+        )
 
 
 def traced(f: Callable[..., PyTree], *args: PyTree) -> str:

@@ -190,7 +190,7 @@ class Problem:
         mode in the metric.
 
         Args:
-            model: makes the module of `nnx.Rngs`: a class, or a function such as
+            model: makes the module from `nnx.Rngs`: a class, or a function such as
                 `lambda rngs: MLP(4, 2, rngs=rngs)`. A module is accepted, too; then all
                 seeds start from its params.
             loss: `loss(model, batch) -> value`, or `(value, logits)`. A loss with
@@ -303,7 +303,7 @@ class Problem:
         `eqx.nn.BatchNorm`, are model state. The metric is computed in inference mode.
 
         Args:
-            model: makes the module of a key: a class, or a function such as `lambda
+            model: makes the module from a key: a class, or a function such as `lambda
                 key: MLP(4, 2, key=key)`. It may also make a pair `(model, state)`, as
                 `eqx.nn.make_with_state` does. A module or a pair is accepted, too;
                 then all seeds start from its params.

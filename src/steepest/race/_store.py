@@ -23,7 +23,7 @@ import numpy as np
 from . import _disk
 from ._files import File, from_json, read_sealed, to_json, write_sealed
 from ._fingerprint import (
-    differences,
+    check_same,
     Fingerprint,
     OPTIMIZER,
     optimizer_fingerprint,
@@ -196,7 +196,7 @@ class Store:
             then.pop(OPTIMIZER, None)
         else:
             now = self._fingerprint(model)["fingerprint"]
-        _compare(path, then, now)
+        check_same(path, then, now)
         return content, data
 
     def _read(self, path: Path, role: str) -> File:
@@ -222,7 +222,7 @@ class Store:
             content = self._read(self._manifest, _SETTINGS)[0]
             race = content["race"]
             if race == self._id:
-                _compare(self._manifest, content["fingerprint"], self._common)
+                check_same(self._manifest, content["fingerprint"], self._common)
         if race != self._id:
             raise ValueError(
                 f"race: another process has started a race in {self.folder}. Resume "
@@ -311,17 +311,6 @@ class Nowhere:
 def _role(name: str, ending: str) -> str:
     """The role that an optimizer's file declares."""
     return f"{_KINDS[ending]} {name}"
-
-
-def _compare(path: Path, then: Fingerprint, now: Fingerprint) -> None:
-    """Raise if code, data or settings have changed since the file was written."""
-    changed = differences(then, now)
-    if changed:
-        raise ValueError(
-            f"race: cannot resume. Changed since {path} was written: "
-            f"{', '.join(changed)}. Results from before and after the change cannot "
-            "be compared. Undo it, or use another folder."
-        )
 
 
 def _sweep(content: dict[str, Any]) -> Sweep:

@@ -1,4 +1,4 @@
-"""Exponential moving average of the params, to evaluate at.
+"""Exponential moving average of the params, for evaluation.
 
 Polyak and Juditsky, Acceleration of stochastic approximation by averaging, 1992,
 doi:10.1137/0330046
@@ -47,7 +47,7 @@ def first_average(p: Param, *, dtype: DTypeLike | None) -> Array:
 
 @gives("weight")
 def weight_of_params(count: Array, *, decay: Real) -> tuple[dict[str, Array], Array]:
-    """The weight of the newest params: 1 in the first step, at last `1 - decay`."""
+    """The weight of the newest params: 1 in the first step, `1 - decay` after many."""
     t = increment(count)
     return {"weight": (1 - decay) / debias(decay, t)}, t
 

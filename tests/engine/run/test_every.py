@@ -151,3 +151,12 @@ def test_vmap_over_states():
         assert jax.tree.all(
             jax.tree.map(lambda x, y, k=k: jnp.array_equal(x[k], y), new, want)
         )
+
+
+def test_the_work_is_that_of_the_largest_product():
+    """A preconditioner of the short side of 4 x 64 is cheaper than one of 64 x 64."""
+    cell = lambda *arrays: _every.Cell(0, None, tuple(map(jnp.zeros, arrays)))
+    assert _every._work([cell((3, 64, 64))] * 2) == (6, 6 * 64**3)
+    wide = cell((3, 4, 64), (3, 4, 4), (3, 64))
+    assert _every._work([wide]) == (3, 3 * 4 * 64 * 4)
+    assert _every._work([cell((3, 64))]) == (3, 3)

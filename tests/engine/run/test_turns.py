@@ -23,6 +23,22 @@ def test_steps_are_divided_by_work(works, k, turns):
     assert divide(works, k) == [Turns(first, count, k) for first, count in turns]
 
 
+@pytest.mark.parametrize(
+    "works, k, most",
+    [
+        ([(60, 768**3), (12, 2304**3), (24, 3072**3)], 10, 1.16),  # SOAP, GPT-2 124M
+        ([(240, 1600**3), (48, 4800**3), (96, 6400**3)], 10, 1.16),  # SOAP, GPT-2 XL
+        ([(12, 1), (12, 3), (12, 4), (12, 4)], 5, 1.12),  # PSGD, GPT-2 124M
+    ],
+)
+def test_the_fullest_step_has_little_more_work_than_others(works, k, most):
+    works, load = [Work(n, n * each) for n, each in works], np.zeros(k)
+    for work, turns in zip(works, divide(works, k), strict=True):
+        steps = (turns.first + np.arange(turns.count)) % k
+        load[steps] += work.of_a_turn(turns.count)
+    assert load.max() <= most * sum(work.cost for work in works) / k
+
+
 @pytest.mark.parametrize("sizes", [(1,) * 60, (12, 12), (12,), (1,), (3, 2), (3, 4)])
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_every_matrix_is_in_a_window(sizes, count):

@@ -7,6 +7,7 @@ param if it is wider, so that float32 weights do not get bfloat16 updates.
 
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -113,18 +114,6 @@ def restore(x: Array, dtype: DTypeLike) -> Array:
     return x.astype(dtype)
 
 
-def plus(p: Array | Corrected, u: Array) -> Array | Corrected:
-    """`p + u`, stored like `p`.
-
-    Args:
-        p: a param.
-        u: its update.
-    """
-    real = wide_dtype([u, p])
-    with mixing([u, p]):
-        return restore_like(p, widen(p, real) + widen(u, real))
-
-
 def mixing(
     arrays: Sequence[Array | Corrected | None],
 ) -> contextlib.AbstractContextManager[object]:
@@ -137,20 +126,42 @@ def mixing(
     return contextlib.nullcontext()
 
 
+def in_wide(
+    f: Callable[..., Array],
+    numbers: Sequence[Real],
+    leaves: Sequence[Array | Corrected],
+) -> Any:
+    """`f(*numbers, *leaves)`, computed in float32 or wider.
+
+    Args:
+        f: a function of numbers and arrays.
+        numbers: its first arguments.
+        leaves: its other arguments. The result is stored like the last one.
+    """
+    real = wide_dtype(leaves)
+    with mixing(leaves):
+        result = f(*(widen(x, real) for x in (*numbers, *leaves)))
+    return restore_like(leaves[-1], result)
+
+
+def plus(p: Array | Corrected, u: Array) -> Array | Corrected:
+    """`p + u`, stored like `p`.
+
+    Args:
+        p: a param.
+        u: its update.
+    """
+    return in_wide(lambda u, p: p + u, [], [u, p])
+
+
 def wide(f: Callable[..., Array]) -> Callable[..., list[Array]]:
     """Compile `f`, a function of numbers and leaves, for several rows of leaves.
 
         wide(lambda a, x, y: a * x + y)([a], [(x, y), ...]) -> [a * x + y, ...]
 
-    Each row is computed in float32 or wider. The result has the dtype of its last leaf.
+    Each row is computed by `in_wide`.
     """
-
-    @inlined
-    def one(numbers: Sequence[Real], leaves: Sequence[Array]) -> Array:
-        real = wide_dtype(leaves)
-        with mixing(leaves):
-            result = f(*(widen(x, real) for x in (*numbers, *leaves)))
-        return restore(result, leaves[-1].dtype)
+    one = inlined(partial(in_wide, f))
 
     @jax.jit
     def many(numbers: Sequence[Real], rows: Sequence[Sequence[Array]]) -> list[Array]:

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int, PyTree
 
-from ...numerics import inlined, members, most_in_stack, unknown, wide_dtype
-from ..leaves import mixing, restore, widen
+from ...numerics import inlined, members, most_in_chain, unknown, wide_dtype
+from ..leaves import mixing, restore, widen_all
 from ._formula import Numbers, Part, result
 from ._turns import Places, Turns
 
@@ -168,7 +168,7 @@ def new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
     arrays = jax.tree.leaves(stack)
     size = max(1, *(y[0].size * y.dtype.itemsize for y in arrays))
     many = len(arrays[0])
-    pieces = -(-many // most_in_stack(size))
+    pieces = -(-many // most_in_chain(size))
     # Traced for one matrix, then for a stack: sooner than both at once.
     many_at_once = jax.vmap(inlined(partial(_one, part, places)), (0, None))
     one = lambda stack: many_at_once(stack, numbers)
@@ -181,10 +181,10 @@ def new_values(formula: Formula, stack: Arrays, numbers: Numbers) -> Arrays:
 def _one(part: Part, places: Sequence[int], arrays: Arrays, numbers: Numbers) -> Arrays:
     """The formula for one matrix."""
     real = wide_dtype(jax.tree.leaves(arrays))
-    wide = lambda tree: jax.tree.map(lambda x: widen(x, real), tree)
-    have = dict(zip(part.memory, wide(arrays), strict=True))
+    memory, mine = widen_all((arrays, numbers), real)
+    have = dict(zip(part.memory, memory, strict=True))
     with mixing(jax.tree.leaves(arrays)):
-        new = result(part(have, wide(numbers)))
+        new = result(part(have, mine))
     if len(new) != len(places):
         raise TypeError(
             f"{part.name}: {part.function.__name__} returns {len(new)} arrays, "

@@ -202,10 +202,17 @@ def _write(
 
 
 def _work(group: Sequence[Cell]) -> Work:
-    """The work for a group, if it takes the time of products of square matrices."""
+    """The work for a group, if it takes the time of the largest product of a matrix.
+
+    That is `m n min(m, n)` for a matrix of m rows and n columns, times itself or a
+    square one.
+    """
+    shapes = [y.shape for y in _arrays(group[0])]
     members = sum(len(_arrays(cell)[0]) for cell in group)
-    side = max(max(y.shape[1:], default=1) for y in _arrays(group[0]))
-    return Work(members, members * side**3)
+    each = [
+        prod(shape[1:]) * min(shape[-2:], default=1) for shape in shapes if shape[2:]
+    ]
+    return Work(members, members * max(each, default=1))
 
 
 @lru_cache(maxsize=COMPILED)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import call_by_name, names_of, OPERANDS, Real, Rule, Static
-from ...numerics import Corrected, in_tiles, inlined, read_twice
+from ...numerics import Corrected, in_tiles, inlined, on_cuda, read_twice
 from ..leaves import (
     Leaf,
     mixing,
@@ -204,16 +204,7 @@ def _on_cuda(
         step: `(kept, given, numbers) -> (kept, other results)`.
         arguments: those of `step`.
     """
-
-    @jax.custom_jvp
-    def stepped(*arguments: PyTree) -> tuple[PyTree, PyTree]:
-        return jax.lax.platform_dependent(
-            *arguments, cuda=partial(run, step), default=step
-        )
-
-    # A kernel has no derivative.
-    stepped.defjvp(lambda primals, tangents: jax.jvp(step, primals, tangents))
-    return stepped(*arguments)
+    return on_cuda(partial(run, step), step, *arguments)
 
 
 @lru_cache(maxsize=COMPILED)
@@ -255,10 +246,10 @@ def one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array,
         numbers: the arguments of `part`.
     """
     real = wide_dtype_of((x, row))
-    wide = lambda tree: jax.tree.map(lambda a: widen(a, real), tree)
     old = dict(zip(part.memory, row, strict=True))
+    memory, mine = widen_all((old, numbers), real)
     with mixing([x]):
-        u, *new = result(part({"g": x, **wide(old)}, wide(numbers)))
+        u, *new = result(part({"g": x, **memory}, mine))
     return u, tuple(part.renewed(old, new).values())
 
 

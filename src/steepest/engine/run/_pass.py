@@ -75,16 +75,13 @@ class Pass:
             # Then it runs where the matrices are computed.
             for k in (k for team in memory.teams for k in team):
                 selected[k] = (*selected[k][:-1], False)
-        kinds: list[Any] = [
-            None if g is None or not any(on) else (on, dtype, alike(g))
-            for g, on, dtype in zip(updates, selected, out, strict=True)
-        ]
         jobs = list(zip(updates, params, memory.rows, strict=True))
-        ways = [
-            # What goes on to a matrix formula has no dtype yet.
-            kind and self._way(kind[0], job, lands and kind[1] is not None)
-            for kind, job in zip(kinds, jobs, strict=True)
-        ]
+        kinds: list[Any] = [None] * len(jobs)  # of leaves that share a call
+        for k, (job, on, dtype) in enumerate(zip(jobs, selected, out, strict=True)):
+            if job[0] is not None and any(on):
+                # What goes on to a matrix formula has no dtype yet.
+                way = self._way(on, job, lands and dtype is not None)
+                kinds[k] = on, dtype, way, alike(job[0])
 
         # Under `jit`, Python numbers are constants of the program, as in Optax.
         eager = not any(isinstance(x, Tracer) for x in updates)
@@ -94,10 +91,9 @@ class Pass:
         steps = [end_step(step, total) for step in steps]
 
         formulas, numbers = _formulas(steps, eager)
-        both = zip(kinds, ways, strict=True)
-        for batch in batches([kind and (kind, way) for kind, way in both]):
-            on, dtype, _ = kinds[batch[0]]
-            formula = joined(formulas, on, dtype, ways[batch[0]] or "plain")
+        for batch in batches(kinds):
+            on, dtype, way, _ = kinds[batch[0]]
+            formula = joined(formulas, on, dtype, way)
             results = formula([jobs[k] for k in batch], numbers)
             for k, (u, row) in zip(batch, results, strict=True):
                 updates[k], memory.rows[k] = u, row
