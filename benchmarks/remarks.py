@@ -58,8 +58,8 @@ def _small(small: Table, full: Table) -> list[str]:
         "**Order**: without muon_h, which could not tune its norms on the GPU, the "
         f"first three are {', '.join(here)}; on the GPU they are {', '.join(there)}. "
         "The two differ in the model, the batches and the steps.",
-        "**muon_h** ran twice. In the first run, without a factor on the initial norms, "
-        "it was behind Muon. The factor, and the value where its search begins, were "
+        "**muon_h** ran twice. In the first run, without a factor on the initial "
+        "norms, it was behind Muon. The factor, and the value where its search begins, were "
         "chosen after that, with a trial on two of the five seeds that count. No other "
         "arm had a second look.",
         "**SOAP** that corrects its bases every tenth step differs from Muon by "
