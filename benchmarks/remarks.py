@@ -59,9 +59,9 @@ def _small(small: Table, full: Table) -> list[str]:
         f"first three are {', '.join(here)}; on the GPU they are {', '.join(there)}. "
         "The two differ in the model, the batches and the steps.",
         "**muon_h** ran twice. In the first run, without a factor on the initial "
-        "norms, it was behind Muon. The factor, and the value where its search begins, were "
-        "chosen after that, with a trial on two of the five seeds that count. No other "
-        "arm had a second look.",
+        "norms, it was behind Muon. The factor, and the value where its search begins, "
+        "were chosen after that, with a trial on two of the five seeds that count. No "
+        "other arm had a second look.",
         "**SOAP** that corrects its bases every tenth step differs from Muon by "
         f"{soap.mean:+.4f} nats, and every step by {every.mean:+.4f}: in so few steps, "
         "the bases are not good soon enough. On the GPU both are close to Muon.",
