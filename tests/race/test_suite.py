@@ -171,7 +171,9 @@ def test_results_are_not_overwritten_or_mixed(tmp_path, fake):
     run_suite(TINY, arms, path, **QUIET)
     with pytest.raises(FileExistsError, match="--resume"):
         run_suite(TINY, arms, path, **QUIET)
-    with pytest.raises(ValueError, match=r"another suite.*steps \(4 then, 6 now\)"):
+    with pytest.raises(
+        ValueError, match=r"suite: cannot resume.*steps \(4 then, 6 now\)"
+    ):
         run_suite(TINY.but(steps=6), arms, path, resume=True, **QUIET)
     path.write_text(json.dumps({"format": 0}))
     with pytest.raises(ValueError, match="has format 0, expected 2"):

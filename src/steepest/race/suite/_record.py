@@ -16,7 +16,6 @@ import steepest
 
 from .. import _disk
 from .._arrays import digest
-from .._fingerprint import differences
 from .._race import machine
 from ._members import Data, Result
 from ._protocol import Entry, Request, Tuned
@@ -187,23 +186,6 @@ def fingerprint(size: Size, data: Data) -> dict[str, str]:
         "version of JAX": jax.__version__,
         "version of steepest": steepest.__version__,
     }
-
-
-def check_same(path: Path, then: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """Refuse to mix results that cannot be compared.
-
-    Args:
-        path: of the file.
-        then: the fingerprint in the file.
-        now: the fingerprint of this suite.
-    """
-    found = differences(then, now)
-    if found:
-        raise ValueError(
-            f"suite: {path} holds results of another suite, which differs in "
-            f"{', '.join(found[:3])}{', ...' if found[3:] else ''}. Use the same "
-            "options, or another file."
-        )
 
 
 def as_text(fields: Mapping[str, Any]) -> str:

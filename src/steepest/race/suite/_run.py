@@ -13,10 +13,11 @@ from statistics import median
 
 import jax
 
+from .._fingerprint import check_same
 from ._arms import Arm
 from ._members import Data, data_of, Members, state_bytes
 from ._protocol import Entry, missing, more_seeds, Request, stages, work
-from ._record import ArmRecord, check_same, new_record, Ran, Record
+from ._record import ArmRecord, new_record, Ran, Record
 from ._size import Size
 
 Say = Callable[[str], None]
@@ -60,7 +61,8 @@ def run_suite(
     record = new_record(size, data)
     if resume and path.exists():
         before = Record.load(path)
-        check_same(path, before.fingerprint, record.fingerprint)
+        then, now = before.fingerprint, record.fingerprint
+        check_same(path, then, now, name="suite", place="file")
         record = before
     elif path.exists():
         raise FileExistsError(
