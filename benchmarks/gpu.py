@@ -260,9 +260,10 @@ def main() -> None:
     args = parser.parse_args()
     matrix.SECONDS = args.seconds
     trees = TINY if args.quick else TREES
+    matrices = [x for x in args.only or () if x in matrix.OURS] or list(matrix.OURS)
     if args.compile_only:
         models = [trees[PARTS[part][1]] for part in args.parts]
-        matrix.compile_all(models, args.only or list(matrix.OURS))
+        matrix.compile_all(models, matrices)
         return
     record = Record(machine.describe(), "python -m benchmarks.gpu", quick=args.quick)
     before = record
@@ -285,8 +286,7 @@ def main() -> None:
             measure = partial(measure, only=args.only or ())
         if part.startswith("matrix"):
             known = list(record.rows) if args.peers_only else None
-            chosen = [name for name in args.only or () if name in matrix.OURS]
-            measured = measure(tree, chosen or matrix.OURS, args.patience, known)
+            measured = measure(tree, matrices, args.patience, known)
         else:
             measured = measure(tree, peer_turns)
         for row in measured:

@@ -1,7 +1,7 @@
 """A step whose state is in host memory, with a few arrays of it on the device at once.
 
 XLA may copy arrays from the host as early as it likes, and on a GPU it copies all of
-them before it computes: the whole state is on the device again (JAX 0.10.2). So the
+them before it computes: the whole state is on the device again (JAX 0.11.2). So the
 step is traced and evaluated equation by equation. An array is copied to the device
 before the first equation that uses it, and its new value is copied back as soon as it
 is computed. If too many bytes are on the device, the next copy waits for earlier
@@ -12,7 +12,7 @@ of matrices, all their arrays are on the device.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import jax
@@ -25,8 +25,8 @@ from ...core import evaluated, OptState
 T = TypeVar("T")
 Copy = Callable[[Any], Any]
 
-# Bytes on the device at once: enough for copies in both directions while a leaf is
-# computed. A larger array is alone on the device.
+# Bytes on the device before copies wait: enough for copies in both directions while a
+# leaf is computed. The arrays of one leaf do not wait for each other.
 WINDOW = 256 << 20
 
 
@@ -56,11 +56,8 @@ def streamed(
     leaving = [False] * len(jax.tree.leaves(out)) + jax.tree.leaves(is_moved(new))
     window = _Window(to_device, to_host)
     args = [_Far(x, window) if far else x for x, far in zip(xs, moved, strict=True)]
-    places: dict[Var, list[int]] = {}
-    for k, (v, leaves) in enumerate(zip(closed.jaxpr.outvars, leaving, strict=True)):
-        if leaves and not isinstance(v, Literal):
-            places.setdefault(v, []).append(k)
-    results = _run(closed, args, places, window)
+    indices = [(k,) if leaves else () for k, leaves in enumerate(leaving)]
+    results = _run(closed, args, indices, window)
     for k, (x, leaves) in enumerate(zip(results, leaving, strict=True)):
         if not leaves:
             results[k] = _near(x)
@@ -119,7 +116,7 @@ class _Far:
 def _run(
     closed: ClosedJaxpr,
     args: Sequence[Any],
-    places: Mapping[Var, Sequence[int]],
+    indices: Sequence[Sequence[int]],
     window: _Window,
 ) -> list[Any]:
     """The results of a traced function.
@@ -128,7 +125,7 @@ def _run(
         closed: the function. Jitted functions inside it are inlined if they use arrays
             in host memory.
         args: arrays; `_Far` in host memory.
-        places: the results that go to host memory -> their indices.
+        indices: for each result, its indices among all results that go to host memory.
         window: what is on the device.
     """
     jaxpr = closed.jaxpr
@@ -136,16 +133,15 @@ def _run(
         zip((*jaxpr.constvars, *jaxpr.invars), (*closed.consts, *args), strict=True)
     )
     read = lambda v: v.val if isinstance(v, Literal) else known[v]
+    leaving: dict[Var, tuple[int, ...]] = {}  # a variable may be several results
+    for v, ks in zip(jaxpr.outvars, indices, strict=True):
+        if not isinstance(v, Literal):
+            leaving[v] = (*leaving.get(v, ()), *ks)
     for eqn in jaxpr.eqns:
         inputs = [read(v) for v in eqn.invars]
-        mine = [places.get(v, ()) for v in eqn.outvars]
+        mine = [leaving.get(v, ()) for v in eqn.outvars]
         if eqn.primitive is jit_p and any(isinstance(x, _Far) for x in inputs):
-            inner = eqn.params["jaxpr"]
-            inside: dict[Var, Sequence[int]] = {}
-            for v, ks in zip(inner.jaxpr.outvars, mine, strict=True):
-                if ks and not isinstance(v, Literal):
-                    inside[v] = (*inside.get(v, ()), *ks)
-            results = _run(inner, inputs, inside, window)
+            results = _run(eqn.params["jaxpr"], inputs, mine, window)
         else:
             results = evaluated(eqn, [_near(x) for x in inputs])
         for ks, x in zip(mine, results, strict=True):
