@@ -22,6 +22,8 @@ from ._sides import (
     rotated,
     rotated_back,
     Sides,
+    summed,
+    Sums,
 )
 
 # For rows and columns: a vector, or `None` if the side has none.
@@ -36,7 +38,7 @@ class KL(NamedTuple):
     """What a gradient changes."""
 
     coordinates: Array  # Q_L^T g Q_R
-    factors: Sides
+    factors: Sums
     eigenvalues: Vectors  # running averages, in the bases given
 
 
@@ -77,15 +79,16 @@ def new_kl(
         jnp.mean(jnp.square(limited(both * r)), axis=1),
         jnp.mean(jnp.square(limited(l * both)), axis=0),
     )
-    return KL(both, _means(factors, terms, beta), _means(eigenvalues, squares, beta))
+    mean = lambda a, x: ema(a, x, beta)
+    means = jax.tree.map(mean, eigenvalues, _known(squares, eigenvalues))
+    return KL(both, summed(beta, 1 - beta, _known(terms, factors)), means)
 
 
-def _means(
-    old: tuple[Array | None, Array | None], terms: tuple[Array, Array], beta: Real
-) -> tuple[Array | None, Array | None]:
-    """Running averages, of the sides that have one."""
-    pairs = zip(old, terms, strict=True)
-    rows, columns = (None if a is None else ema(a, x, beta) for a, x in pairs)
+def _known(new: tuple[Array, Array], old: Sides | Vectors) -> Sides | Vectors:
+    """The values of the sides that had one."""
+    rows, columns = (
+        None if was is None else x for x, was in zip(new, old, strict=True)
+    )
     return rows, columns
 
 
@@ -121,7 +124,7 @@ def kl_soap_formula(
     factor_beta: Real,
     c1: Array,
     c2: Array,
-) -> tuple[Array, Array, Array, Sides, Sides, Vectors]:
+) -> tuple[Array, Array, Array, Sums, Sides, Vectors]:
     """Adam in the bases of the last steps; then `g` enters factors and eigenvalues."""
     g = limited(g)
     roots = inverse_roots(eigenvalues, eps)
@@ -144,7 +147,7 @@ def kl_soap_paper_formula(
     eps: Real,
     factor_beta: Real,
     first: Bool[Array, ""],
-) -> tuple[Array, Array, Array, Sides, Sides, Vectors]:
+) -> tuple[Array, Array, Array, Sums, Sides, Vectors]:
     """`kl_soap_formula` without bias correction; the first step begins the factors."""
     g = limited(g)
     new = paper_kl(g, factors, bases, eigenvalues, factor_beta, first)
@@ -165,7 +168,7 @@ def kl_shampoo_formula(
     b1: Real,
     eps: Real,
     factor_beta: Real,
-) -> tuple[Array, Array, Sides, Sides, Vectors]:
+) -> tuple[Array, Array, Sums, Sides, Vectors]:
     """Let `g` enter factors and eigenvalues; then divide by the roots of the latter.
 
     In this order a large gradient after many small ones makes no large step.
@@ -189,7 +192,7 @@ def kl_shampoo_paper_formula(
     eps: Real,
     factor_beta: Real,
     first: Bool[Array, ""],
-) -> tuple[Array, Array, Sides, Sides, Vectors]:
+) -> tuple[Array, Array, Sums, Sides, Vectors]:
     """Divide first; the first step only begins the factors."""
     g = limited(g)
     mean = ema(mu, g, b1)
@@ -244,7 +247,7 @@ def fresh_kl_factors(
     *,
     eps: Real,
     factor_beta_now: Array,
-) -> tuple[Array, Sides, Sides, Vectors]:
+) -> tuple[Array, Sums, Sides, Vectors]:
     """Let `g` enter the factors first, whitened by eigenvalues of at least `eps`."""
     g = limited(g)
     roots = inverse_roots(eigenvalues, eps)

@@ -8,7 +8,6 @@ Shampoo optimizer, 2023, arXiv:2309.06497
 
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PyTree
 
@@ -24,7 +23,15 @@ from ..numerics import (
     norms,
     root,
 )
-from ._sides import outer_products, PerSide, rotated, rotated_back, Sides
+from ._sides import (
+    outer_products,
+    PerSide,
+    rotated,
+    rotated_back,
+    Sides,
+    summed,
+    Sums,
+)
 
 Square = Float[Array, "d d"]
 # How a root is computed.
@@ -44,11 +51,10 @@ first_tracked = PerSide(lambda d: (jnp.eye(d), jnp.ones(d)))
 
 def shampoo_factors(
     g: Array, factors: Sides, *, factor_beta: Real, factor_weight: Array
-) -> tuple[Array, Sides]:
+) -> tuple[Array, Sums]:
     """Let `g` enter the factors."""
     g = limited(g)
-    add = lambda a, x: factor_beta * a + factor_weight * x
-    return g, jax.tree.map(add, factors, outer_products(g, factors))
+    return g, summed(factor_beta, factor_weight, outer_products(g, factors))
 
 
 def shampoo_formula(

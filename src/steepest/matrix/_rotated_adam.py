@@ -5,7 +5,7 @@ from jaxtyping import Array, Bool
 
 from ..core import gives, Real
 from ..numerics import debias, ema, increment, limited, root
-from ._sides import new_factors, rotated, rotated_back, Sides
+from ._sides import new_factors, rotated, rotated_back, Sides, Sums
 
 
 def adam_in_bases(
@@ -49,7 +49,7 @@ def soap_formula(
     factor_beta: Real,
     c1: Array,
     c2: Array,
-) -> tuple[Array, Array, Array, Sides, Sides]:
+) -> tuple[Array, Array, Array, Sums, Sides]:
     """Adam in the bases of the last steps; then `g` enters the factors."""
     g = limited(g)
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
@@ -71,7 +71,7 @@ def paper_formula(
     c1: Array,
     c2: Array,
     first: Bool[Array, ""],
-) -> tuple[Array, Array, Array, Sides, Sides]:
+) -> tuple[Array, Array, Array, Sums, Sides]:
     """`soap_formula`, but the first step only begins the factors."""
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
     u, *new, factors, bases = soap_formula(
@@ -83,7 +83,7 @@ def paper_formula(
 
 def fresh_factors(
     g: Array, factors: Sides, *, factor_beta_now: Array
-) -> tuple[Array, Sides]:
+) -> tuple[Array, Sums]:
     """Let `g` enter the factors first."""
     g = limited(g)
     return g, new_factors(g, factors, factor_beta_now)

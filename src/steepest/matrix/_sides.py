@@ -16,12 +16,12 @@ from ..numerics import (
     between_bases,
     cond_under_vmap,
     eigenbasis,
-    ema,
     iterated_basis,
     rotated_basis,
     rounded_gram,
     rounded_to_half,
     sharded_near,
+    WeightedSum,
     wide_dtype,
 )
 from ._groups import Words
@@ -125,11 +125,25 @@ def rotated_back(x: Array, bases: Sides) -> Array:
     return between_bases(left, x, None if right is None else right.T)
 
 
-def new_factors(g: Array, factors: Sides, beta: Real) -> Sides:
+# New values of the factors. The engine adds them up.
+Sums = tuple[WeightedSum | None, WeightedSum | None]
+
+
+def new_factors(g: Array, factors: Sides, beta: Real) -> Sums:
     """Running averages of `g g^T` and `g^T g`."""
-    return jax.tree.map(
-        lambda a, x: ema(a, x, beta), factors, outer_products(g, factors)
-    )
+    return summed(beta, 1 - beta, outer_products(g, factors))
+
+
+def summed(keep: Real, take: Real, terms: Sides) -> Sums:
+    """`keep * factor + take * term`, for the sides that have a term.
+
+    Args:
+        keep: the weight of the factors.
+        take: the weight of the terms.
+        terms: for rows and columns; `None` if the side has no factor.
+    """
+    rows, columns = (None if x is None else WeightedSum(keep, take, x) for x in terms)
+    return rows, columns
 
 
 def next_basis(factors: Array, bases: Array, *, basis: Basis) -> Array:

@@ -53,6 +53,7 @@ from ._sides import (
     rotated,
     rotated_back,
     Sides,
+    Sums,
     zero_factors,
 )
 
@@ -80,7 +81,7 @@ def soap_muon_formula(
     factor_beta: Real,
     polynomials: Polynomials,
     dtype: DTypeLike | None,
-) -> tuple[Array, Array, Array, Sides, Sides]:
+) -> tuple[Array, Array, Array, Sums, Sides]:
     """The polar factor of scaled momentum; then `g` enters the factors."""
     g = limited(g)
     mu = ema(mu, g, beta)

@@ -51,6 +51,7 @@ from ._sides import (
     rotated,
     rotated_back,
     Sides,
+    Sums,
     zero_factors,
 )
 from ._soap_muon import counted
@@ -72,7 +73,7 @@ class ScaleBySplusState(NamedTuple):
 
 def splus_formula(
     g: Array, mu: Array, factors: Sides, bases: Sides, *, b1: Real, b2: Real
-) -> tuple[Array, Array, Sides, Sides]:
+) -> tuple[Array, Array, Sums, Sides]:
     """The signs of the coordinates of the mean; then `g` enters the factors."""
     g = limited(g)
     mu = ema(mu, g, b1)

@@ -87,6 +87,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         second_moment as second_moment,
         Values as Values,
         values_of as values_of,
+        WeightedSum as WeightedSum,
         zero_count as zero_count,
         Zeros as Zeros,
     )

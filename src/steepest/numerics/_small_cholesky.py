@@ -2,7 +2,7 @@
 
 The library's Cholesky factorization and triangular solve of 128 rows and columns take
 0.21 ms on an H200: many launches for a chain of 128 small steps. In the kernel, one
-program holds the matrix in its registers, and the chain is a loop: 0.10 ms.
+program holds the matrix in its registers, and the chain is a loop.
 """
 
 from typing import Any, TypeAlias
@@ -16,9 +16,8 @@ from ._kernels import triton
 Square: TypeAlias = Float[Array, "n n"]
 
 SIDES = 64, 128  # of the matrices that the kernel takes
-# With one or two, the registers do not suffice for a side of 128. Halves of 64 that are
-# put together by products take ten times as long (JAX 0.11.2).
-_WARPS = 4
+_WARPS = 8
+_ROWS = 4  # eliminated in a step of the loop: the latency of a step is shared
 
 
 def small_inverse_cholesky(a: Square, *, interpret: bool = False) -> Square:
@@ -32,41 +31,68 @@ def small_inverse_cholesky(a: Square, *, interpret: bool = False) -> Square:
 
     n = len(a)
     assert n in SIDES and a.dtype == jnp.float32
-
-    def kernel(a: Any, result: Any) -> None:
-        result[...] = _eliminated(a[...])
-
+    shape = n // _ROWS, _ROWS, n
     return pl.pallas_call(
-        kernel,
-        out_shape=jax.ShapeDtypeStruct((n, n), jnp.float32),
+        _eliminate,
+        out_shape=jax.ShapeDtypeStruct(shape, jnp.float32),
         compiler_params=triton().CompilerParams(num_warps=_WARPS, num_stages=1),
         interpret=interpret,
         name="small_inverse_cholesky",
-    )(a)
+    )(a.reshape(shape)).reshape(n, n)
 
 
-def _eliminated(a: Square) -> Square:
-    """`C^-1` by elimination, in place.
+def _eliminate(a: Any, result: Any) -> None:
+    """Write `C^-1` by elimination, a few rows at a time.
 
-    In step `j`, multiples of row `j` make column `j` zero below the diagonal, and the
-    same multiples of the identity take its place. Rows above `j` are those of the
-    inverse of `C`, but for a factor.
+    In step `j`, multiples of these rows make their columns zero in all rows below, and
+    the same multiples of the identity take the place of these columns. So when the turn
+    of a row comes, it is a row of the inverse of `C`, but for what the rows of the same
+    step do to each other.
     """
-    n = len(a)
-    rows, columns = (jax.lax.broadcasted_iota(jnp.int32, (n, n), k) for k in (0, 1))
-    index = jax.lax.broadcasted_iota(jnp.int32, (n,), 0)
+    blocks, size, n = a.shape
+    iota = jax.lax.broadcasted_iota
+    block, column = (iota(jnp.int32, a.shape, k) for k in (0, 2))
+    part = iota(jnp.int32, (size, n), 0)
+    index = iota(jnp.int32, (n,), 0)
 
     def step(j: Array, t: Array) -> Array:
         # Triton has no slices of registers: a sum with one term that is not zero.
-        row = jnp.sum(jnp.where(rows == j, t, 0.0), axis=0)
-        pivot = jnp.sum(jnp.where(index == j, row, 0.0))
-        # What is left is symmetric, so the row is also the column.
-        multiples = jnp.where(index > j, row, 0.0) / pivot
-        row = jnp.where(index == j, 1.0, row)
-        rest = jnp.where((columns == j) & (rows > j), 0.0, t)
-        return rest - multiples[:, None] * row[None, :]
+        some = jnp.sum(jnp.where(block == j, t, 0.0), axis=0)
+        rows = [jnp.sum(jnp.where(part == k, some, 0.0), axis=0) for k in range(size)]
+        at = lambda row, k: jnp.sum(jnp.where(index == j * size + k, row, 0.0))
+        corner = [[at(row, k) for k in range(i + 1)] for i, row in enumerate(rows)]
+        ones = [jnp.where(index == j * size + k, 1.0, 0.0) for k in range(size)]
+        here = (index >= j * size) & (index < (j + 1) * size)
+        rows = [jnp.where(here, *pair) for pair in zip(ones, rows, strict=True)]
+        done = [
+            sum(w * row for w, row in zip(ws, rows, strict=False))
+            for ws in _inverse_factor(corner)
+        ]
+        t = jnp.where((column >= j * size) & (column < (j + 1) * size), 0.0, t)
+        for k, row in enumerate(done):
+            result[j, k, :] = jnp.where(index <= j * size + k, row, 0.0)
+            # What is left is symmetric, so the row is also the column.
+            multiples = jnp.where(index >= (j + 1) * size, row, 0.0)
+            t -= multiples.reshape(blocks, size)[:, :, None] * row[None, None, :]
+        return t
 
-    t = jax.lax.fori_loop(0, n, step, a)
-    pivots = jnp.sum(jnp.where(rows == columns, t, 0.0), axis=1)
-    unit = jnp.where(rows == columns, 1.0, jnp.where(rows > columns, t, 0.0))
-    return unit * jax.lax.rsqrt(pivots)[:, None]
+    jax.lax.fori_loop(0, blocks, step, a[...])
+
+
+def _inverse_factor(a: list[list[Array]]) -> list[list[Array]]:
+    """The rows of `C^-1` up to the diagonal, where `C C^T = a`, number by number."""
+    c: list[list[Array]] = []
+    inverse: list[list[Array]] = []
+    for row in a:
+        left: list[Array] = []
+        for k, x in enumerate(row[:-1]):
+            x -= sum(y * z for y, z in zip(left, c[k], strict=False))
+            left.append(x * inverse[k][k])
+        one = jax.lax.rsqrt(row[-1] - sum(x * x for x in left))
+        some = [
+            -one * sum(left[i] * inverse[i][k] for i in range(k, len(left)))
+            for k in range(len(left))
+        ]
+        c.append(left)
+        inverse.append([*some, one])
+    return inverse

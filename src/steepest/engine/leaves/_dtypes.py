@@ -23,6 +23,7 @@ from ...numerics import (
     inlined,
     is_coded,
     is_inexact,
+    WeightedSum,
     wide_dtype,
 )
 
@@ -49,15 +50,22 @@ def widen_all(tree: PyTree, real: DTypeLike) -> PyTree:
     return jax.tree.map(lambda x: widen(x, real), tree, is_leaf=is_coded)
 
 
-def restore_like(old: PyTree, new: PyTree) -> PyTree:
+def restore_like(old: PyTree, new: PyTree, *, late: bool = False) -> PyTree:
     """New memory, stored like the old one: in its dtypes, or in few bits.
 
     Args:
         old: the memory before the step, as it is stored.
         new: the same after the step, in the dtypes of the computation.
+        late: whether a `WeightedSum` is left for later.
     """
 
-    def one(was: Any, x: Array) -> Array | Coded | Corrected:
+    def one(
+        was: Any, x: Array | WeightedSum
+    ) -> Array | Coded | Corrected | WeightedSum:
+        if isinstance(x, WeightedSum):
+            if late:
+                return x
+            x = x.after(was)
         return was.like(x) if is_coded(was) else restore(x, was.dtype)
 
     return jax.tree.map(one, old, new, is_leaf=is_coded)

@@ -69,13 +69,18 @@ class Part(NamedTuple):
             return call_by_name(self.function, have)
 
     def renewed(
-        self, kept: Mapping[str, PyTree], new: Sequence[PyTree]
+        self,
+        kept: Mapping[str, PyTree],
+        new: Sequence[PyTree],
+        *,
+        late: bool = False,
     ) -> dict[str, PyTree]:
         """The new memory by name, stored like the old one.
 
         Args:
             kept: the old memory, as it is stored.
             new: the values that the function returned after its result.
+            late: whether a `WeightedSum` is left for later.
         """
         named = [k for k in names_of(self.function).arrays if k in kept]
         if len(named) != len(new):
@@ -83,7 +88,8 @@ class Part(NamedTuple):
                 f"{self.name}: {self.function.__name__} returns {len(new)} arrays of "
                 f"memory, expected {len(named)}: {', '.join(named) or 'none'}."
             )
-        fresh = {k: restore_like(kept[k], x) for k, x in zip(named, new, strict=True)}
+        like = partial(restore_like, late=late)
+        fresh = {k: like(kept[k], x) for k, x in zip(named, new, strict=True)}
         return {**kept, **fresh}
 
 
@@ -236,7 +242,9 @@ def summed(measurements: list[PyTree]) -> PyTree:
     return jax.tree.map(lambda *xs: sum(xs[1:], xs[0]), *measurements)
 
 
-def one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array, Row]:
+def one_matrix(
+    part: Part, x: Array, row: Row, numbers: Numbers, *, late: bool = False
+) -> tuple[Array, Row]:
     """The matrix formula for one matrix.
 
     Args:
@@ -244,13 +252,14 @@ def one_matrix(part: Part, x: Array, row: Row, numbers: Numbers) -> tuple[Array,
         x: the matrix.
         row: its memory.
         numbers: the arguments of `part`.
+        late: whether a `WeightedSum` is left for later.
     """
     real = wide_dtype_of((x, row))
     old = dict(zip(part.memory, row, strict=True))
     memory, mine = widen_all((old, numbers), real)
     with mixing([x]):
         u, *new = result(part({"g": x, **memory}, mine))
-    return u, tuple(part.renewed(old, new).values())
+    return u, tuple(part.renewed(old, new, late=late).values())
 
 
 def result(returned: PyTree) -> tuple[PyTree, ...]:

@@ -23,6 +23,7 @@ from ...numerics import (
     Team,
     team_of,
     unknown,
+    WeightedSum,
 )
 from ..leaves import decoded, encoded_like, Leaf, restore
 from ._every import run_every
@@ -167,7 +168,7 @@ def stacking(
             u, row = one(xs[0].reshape(stack.matrix), rows[0], numbers)
             return [(u.reshape(xs[0].shape), row)]
         # Traced for one matrix, then for a stack: sooner than both at once.
-        many = jax.vmap(inlined(one), (0, 0, None))
+        many = jax.vmap(inlined(partial(one, late=True)), (0, 0, None))
         x, memory = stack.joined(xs), stack.joined_memory(rows)
         if team is None or len(x) == 1:  # one large matrix is too much for one device
             results = many(x, memory, numbers)
@@ -256,16 +257,24 @@ class _Stack:
         starts = unknown(starts, hide) if one_device else starts
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
 
-            def new(y: Array, was: Array, old: Array, k: int = k) -> Array:
+            def new(
+                was: Array, old: Array, y: Array | WeightedSum, k: int = k
+            ) -> Array:
                 if y is was:  # the formula does not change it
                     return old
-                mine = members(y, starts[k], self._sizes[k])
-                return jax.lax.reshape(mine, old.shape)
+                x = y.new if isinstance(y, WeightedSum) else y
+                mine = members(x, starts[k], self._sizes[k])
+                mine = jax.lax.reshape(mine, old.shape)
+                if not isinstance(y, WeightedSum):
+                    return mine
+                # The two numbers are the same for all matrices.
+                late = WeightedSum(y.keep[0], y.take[0], mine)
+                return restore(late.after(old), old.dtype)
 
             shape = self._shapes[k]
             u = members(us, starts[k], self._sizes[k])
             u = self._turned(u.reshape(*shape[:-2], *self.matrix), shape)
-            parts.append((u.reshape(x.shape), jax.tree.map(new, memory, joined, row)))
+            parts.append((u.reshape(x.shape), jax.tree.map(new, joined, row, memory)))
         return parts
 
     def _turned(self, x: Array, shape: Shape) -> Array:
