@@ -32,11 +32,14 @@ def test_products_in_halves(on_a_gpu, scale):
     gram = exact_gram(x32)
     np.testing.assert_allclose(gram / scale**2, x @ x.T / scale**2, atol=3e-5)
     left, right = (np.linalg.qr(rng.randn(d, d))[0] for d in (40, 60))
-    sides = jnp.asarray(left, jnp.float32), jnp.asarray(right, jnp.float32)
-    both = between_bases(sides[0], x32, sides[1]) / scale
-    np.testing.assert_allclose(both, left @ x @ right / scale, atol=5e-3)
-    one = between_bases(None, x32, sides[1]) / scale
-    np.testing.assert_allclose(one, x @ right / scale, atol=5e-3)
+    y = rng.randn(40, 60)  # of another size, and multiplied at the same time
+    for l, r in ((left, right), (None, right), (left, None), (None, None)):
+        sides = (None if q is None else jnp.asarray(q, jnp.float32) for q in (l, r))
+        pair = [x32, jnp.asarray(y, jnp.float32)]
+        rotated = between_bases(next(sides), pair, next(sides))
+        for got, z, size in zip(rotated, (x, y), (scale, 1.0), strict=True):
+            exact = (z if l is None else l @ z) @ (np.eye(60) if r is None else r)
+            np.testing.assert_allclose(got / size, exact / size, atol=5e-3)
     np.testing.assert_allclose(
         exact_product(x32, x32.T) / scale**2, x @ x.T / scale**2, atol=2e-3
     )
@@ -88,4 +91,4 @@ def test_zeros_in_halves(on_a_gpu):
     x = jnp.zeros((3, 4))
     assert not exact_gram(x).any()
     assert not rounded_gram(rounded_to_half(x)).any()
-    assert not between_bases(None, x, jnp.eye(4)).any()
+    assert not between_bases(None, [x], jnp.eye(4))[0].any()

@@ -7,9 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steepest.numerics import _kernels, _symmetric as symmetric
+from steepest.numerics import (
+    _kernels,
+    _symmetric as symmetric,
+    columns_sum,
+    rows_sum,
+    WeightedSum,
+)
+from steepest.numerics._matmul import Rounded
 from steepest.numerics._symmetric import (
+    adds_in_triangle,
     in_triangle,
+    plus_gram,
     rows_gram,
     symmetric_gram,
     symmetric_polynomial,
@@ -31,7 +40,7 @@ def kernels(monkeypatch):
     monkeypatch.setattr(symmetric, "in_triangle", interpreted)
     monkeypatch.setattr(symmetric, "_LEAST", 32)
     monkeypatch.setattr(symmetric, "_LONG_SUMS", Tiles(32, 64, 32, 1, 1))
-    for name in ("_SHORT_SUMS", "_POLYNOMIAL", "_FLOAT32"):
+    for name in ("_SHORT_SUMS", "_POLYNOMIAL", "_FLOAT32", "_ADDED"):
         monkeypatch.setattr(symmetric, name, SMALL)
 
 
@@ -88,3 +97,33 @@ def test_kernels_are_lowered_for_a_gpu_and_have_derivatives(monkeypatch):
     x = _matrix(1024, 1024)
     _, slope = jax.jvp(symmetric_gram, (x,), (x,))
     _close(slope, 2 * np.asarray(x, float) @ np.asarray(x, float).T, 9)
+
+
+@pytest.mark.parametrize("shape", [(96, 32), (32, 96)])
+def test_a_gram_matrix_is_added_in_place(kernels, shape):
+    assert adds_in_triangle(jnp.float16, 96, 32)
+    assert not adds_in_triangle(jnp.float16, 80, 32)  # tiles would overlap
+    assert not adds_in_triangle(jnp.float32, 96, 32)
+    x, old = _matrix(*shape), _matrix(96, 96, dtype="float32")
+    old = old + old.T
+    new = plus_gram(old, jnp.array([0.9, 0.3]), x)
+    wide = np.asarray(x if shape[0] == 96 else x.T, float)
+    _close(new, 0.9 * np.asarray(old, float) + 0.3 * wide @ wide.T, 20)
+
+
+@pytest.mark.parametrize("make", [rows_sum, columns_sum])
+@pytest.mark.parametrize("shape", [(96, 64), (64, 96), (64, 64), (96, 80)])
+def test_sums_are_those_of_xla(kernels, make, shape):
+    """For leaves of one matrix and of several, with and without a kernel."""
+    xs = jnp.stack([_matrix(*shape), 2 * _matrix(*shape)])
+    side = shape[0] if make is rows_sum else shape[1]
+    one = _matrix(side, side, dtype="float32")
+    olds = jnp.stack([one + one.T, one @ one.T])
+    scales = jnp.array([0.5, 2.0])
+    sums = jax.vmap(lambda x, s: make(0.9, jnp.array(0.1), Rounded(x, s)))(xs, scales)
+    assert isinstance(sums, WeightedSum) == (80 in shape)
+    wide = np.asarray(xs, float) * np.array([0.5, 2.0])[:, None, None]
+    wide = wide if make is rows_sum else wide.swapaxes(1, 2)
+    exact = 0.9 * np.asarray(olds, float) + 0.1 * wide @ wide.swapaxes(1, 2)
+    _close(sums.part(lambda y: y).after(olds), exact, 18)
+    _close(sums.part(lambda y: y[1]).after(olds[1]), exact[1], 18)

@@ -12,7 +12,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..core import gives, Real
-from ..numerics import ema, exact_gram, exact_product, increment, limited
+from ..numerics import (
+    ema,
+    exact_gram,
+    exact_product,
+    increment,
+    limited,
+    WeightedSum,
+)
 from ._rotated_adam import adam_in_bases, where_first
 from ._sides import (
     Basis,
@@ -22,7 +29,6 @@ from ._sides import (
     rotated,
     rotated_back,
     Sides,
-    summed,
     Sums,
 )
 
@@ -81,7 +87,11 @@ def new_kl(
     )
     mean = lambda a, x: ema(a, x, beta)
     means = jax.tree.map(mean, eigenvalues, _known(squares, eigenvalues))
-    return KL(both, summed(beta, 1 - beta, _known(terms, factors)), means)
+    rows, columns = (
+        None if x is None else WeightedSum(beta, 1 - beta, x)
+        for x in _known(terms, factors)
+    )
+    return KL(both, (rows, columns), means)
 
 
 def _known(new: tuple[Array, Array], old: Sides | Vectors) -> Sides | Vectors:
@@ -129,8 +139,18 @@ def kl_soap_formula(
     g = limited(g)
     roots = inverse_roots(eigenvalues, eps)
     new = new_kl(g, factors, bases, eigenvalues, roots, factor_beta)
-    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
-    u, mu, nu = adam_in_bases(g, new.coordinates, mu, nu, bases, **numbers)
+    u, mu, nu = adam_in_bases(
+        g,
+        mu,
+        nu,
+        bases,
+        b1=b1,
+        b2=b2,
+        eps=eps,
+        c1=c1,
+        c2=c2,
+        coordinates=new.coordinates,
+    )
     return u, mu, nu, new.factors, bases, new.eigenvalues
 
 
@@ -152,8 +172,18 @@ def kl_soap_paper_formula(
     g = limited(g)
     new = paper_kl(g, factors, bases, eigenvalues, factor_beta, first)
     one = jnp.ones(())
-    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": one, "c2": one}
-    results = adam_in_bases(g, new.coordinates, mu, nu, bases, **numbers)
+    results = adam_in_bases(
+        g,
+        mu,
+        nu,
+        bases,
+        b1=b1,
+        b2=b2,
+        eps=eps,
+        c1=one,
+        c2=one,
+        coordinates=new.coordinates,
+    )
     u, mu, nu = where_first(first, (jnp.zeros_like(g), mu, nu), results)
     return u, mu, nu, new.factors, bases, new.eigenvalues
 

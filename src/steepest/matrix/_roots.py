@@ -22,14 +22,14 @@ from ..numerics import (
     matrix_inverse_pth_root,
     norms,
     root,
+    stored,
 )
 from ._sides import (
-    outer_products,
     PerSide,
     rotated,
     rotated_back,
     Sides,
-    summed,
+    summed_factors,
     Sums,
 )
 
@@ -54,7 +54,7 @@ def shampoo_factors(
 ) -> tuple[Array, Sums]:
     """Let `g` enter the factors."""
     g = limited(g)
-    return g, summed(factor_beta, factor_weight, outer_products(g, factors))
+    return g, summed_factors(g, factors, factor_beta, factor_weight)
 
 
 def shampoo_formula(
@@ -72,7 +72,7 @@ def shampoo_formula(
     begun: Bool[Array, ""],
 ) -> tuple[Array, Array, Array | tuple[()], Roots]:
     """Multiply the mean by both roots, with the length of another method's step."""
-    mu = ema(mu, g, b1)
+    mu = stored(ema(mu, g, b1))
     mean = mu / c1
     other = mean
     if not isinstance(nu, tuple):

@@ -4,13 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from ..core import gives, Real
-from ..numerics import debias, ema, increment, limited, root
-from ._sides import new_factors, rotated, rotated_back, Sides, Sums
+from ..numerics import debias, ema, increment, limited, root, stored
+from ._sides import all_rotated, new_factors, rotated, rotated_back, Sides, Sums
 
 
 def adam_in_bases(
     g: Array,
-    coordinates: Array,
     mu: Array,
     nu: Array,
     bases: Sides,
@@ -20,11 +19,19 @@ def adam_in_bases(
     eps: Real,
     c1: Array,
     c2: Array,
+    coordinates: Array | None = None,
 ) -> tuple[Array, Array, Array]:
-    """One step of Adam for the coordinates of a matrix, where `c = 1 - b^t`."""
-    mu = ema(mu, g, b1)
+    """One step of Adam for the coordinates of a matrix, where `c = 1 - b^t`.
+
+    `coordinates` are those of `g`, if they are known.
+    """
+    mu = stored(ema(mu, g, b1))
+    if coordinates is None:
+        coordinates, mean = all_rotated([g, mu], bases)
+    else:
+        mean = rotated(mu, bases)
     nu = ema(nu, jnp.square(coordinates), b2)
-    u = rotated(mu, bases) / (root(nu) + eps)
+    u = mean / (root(nu) + eps)
     return rotated_back(u, bases) * (root(c2) / c1), mu, nu
 
 
@@ -53,7 +60,7 @@ def soap_formula(
     """Adam in the bases of the last steps; then `g` enters the factors."""
     g = limited(g)
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
-    u, mu, nu = adam_in_bases(g, rotated(g, bases), mu, nu, bases, **numbers)
+    u, mu, nu = adam_in_bases(g, mu, nu, bases, **numbers)
     return u, mu, nu, new_factors(g, factors, factor_beta), bases
 
 
@@ -103,7 +110,7 @@ def fresh_formula(
 ) -> tuple[Array, Array, Array, Sides]:
     """Adam in bases that may depend on `g`; `eps` is added to `sqrt(nu / c2)`."""
     numbers = {"b1": b1, "b2": b2, "eps": eps * root(c2), "c1": c1, "c2": c2}
-    u, mu, nu = adam_in_bases(g, rotated(g, bases), mu, nu, bases, **numbers)
+    u, mu, nu = adam_in_bases(g, mu, nu, bases, **numbers)
     return u, mu, nu, bases
 
 

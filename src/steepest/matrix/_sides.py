@@ -14,14 +14,15 @@ from jaxtyping import Array, Bool, Float, PyTree
 from ..core import Every, Param, Real
 from ..numerics import (
     between_bases,
+    columns_sum,
     cond_under_vmap,
     eigenbasis,
     iterated_basis,
     rotated_basis,
-    rounded_gram,
     rounded_to_half,
+    rows_sum,
     sharded_near,
-    WeightedSum,
+    Sum,
     wide_dtype,
 )
 from ._groups import Words
@@ -88,21 +89,6 @@ zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
 first_bases = PerSide(jnp.eye)
 
 
-def outer_products(g: Array, like: Sides) -> Sides:
-    """`g g^T` and `g^T g`, for the sides that `like` has.
-
-    On a GPU, `g` is rounded to 11 bits first. That is far below its noise.
-
-    Args:
-        g: a matrix.
-        like: an array for each side, or `None`.
-    """
-    x = rounded_to_half(g)
-    rows = None if like[0] is None else rounded_gram(x)
-    columns = None if like[1] is None else rounded_gram(x.T)
-    return rows, columns
-
-
 def rotated(x: Array, bases: Sides) -> Array:
     """The coordinates of a matrix in these bases: `left^T x right`.
 
@@ -110,8 +96,18 @@ def rotated(x: Array, bases: Sides) -> Array:
         x: a matrix.
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
+    return all_rotated([x], bases)[0]
+
+
+def all_rotated(xs: Sequence[Array], bases: Sides) -> list[Array]:
+    """The coordinates of some matrices of equal shape in these bases.
+
+    Args:
+        xs: the matrices.
+        bases: orthogonal matrices for rows and columns; `None` for the identity.
+    """
     left, right = bases
-    return between_bases(None if left is None else left.T, x, right)
+    return between_bases(None if left is None else left.T, xs, right)
 
 
 def rotated_back(x: Array, bases: Sides) -> Array:
@@ -122,27 +118,33 @@ def rotated_back(x: Array, bases: Sides) -> Array:
         bases: orthogonal matrices for rows and columns; `None` for the identity.
     """
     left, right = bases
-    return between_bases(left, x, None if right is None else right.T)
+    (u,) = between_bases(left, [x], None if right is None else right.T)
+    return u
 
 
-# New values of the factors. The engine adds them up.
-Sums = tuple[WeightedSum | None, WeightedSum | None]
+# New values of the factors, which the engine adds up.
+Sums = tuple[Sum | None, Sum | None]
 
 
 def new_factors(g: Array, factors: Sides, beta: Real) -> Sums:
     """Running averages of `g g^T` and `g^T g`."""
-    return summed(beta, 1 - beta, outer_products(g, factors))
+    return summed_factors(g, factors, beta, 1 - beta)
 
 
-def summed(keep: Real, take: Real, terms: Sides) -> Sums:
-    """`keep * factor + take * term`, for the sides that have a term.
+def summed_factors(g: Array, factors: Sides, keep: Real, take: Real) -> Sums:
+    """`keep L + take g g^T` and `keep R + take g^T g`, for the sides that have one.
+
+    On a GPU, `g` is rounded to 11 bits first. That is far below its noise.
 
     Args:
+        g: a matrix.
+        factors: `L` and `R`.
         keep: the weight of the factors.
-        take: the weight of the terms.
-        terms: for rows and columns; `None` if the side has no factor.
+        take: the weight of the products.
     """
-    rows, columns = (None if x is None else WeightedSum(keep, take, x) for x in terms)
+    x = rounded_to_half(g)
+    rows = None if factors[0] is None else rows_sum(keep, take, x)
+    columns = None if factors[1] is None else columns_sum(keep, take, x)
     return rows, columns
 
 

@@ -37,6 +37,7 @@ from ..numerics import (
     quick_dtype,
     root,
     second_moment,
+    stored,
     zero_count,
 )
 from ._groups import PLAIN, Words
@@ -84,7 +85,7 @@ def soap_muon_formula(
 ) -> tuple[Array, Array, Array, Sums, Sides]:
     """The polar factor of scaled momentum; then `g` enters the factors."""
     g = limited(g)
-    mu = ema(mu, g, beta)
+    mu = stored(ema(mu, g, beta))
     m = rotated(ema(mu, g, beta), bases)
     nu = ema(nu, jnp.square(m), b2)
     x = rotated_back(m / jnp.maximum(root(nu), eps), bases)

@@ -48,6 +48,11 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         quick_dtype as quick_dtype,
     )
     from ._half import at_least_float32 as at_least_float32, promoted as promoted
+    from ._in_place import (
+        can_replace as can_replace,
+        replaced as replaced,
+        Window as Window,
+    )
     from ._init import (
         copy_of as copy_of,
         number_or_schedule as number_or_schedule,
@@ -87,7 +92,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         second_moment as second_moment,
         Values as Values,
         values_of as values_of,
-        WeightedSum as WeightedSum,
         zero_count as zero_count,
         Zeros as Zeros,
     )
@@ -147,6 +151,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         way as way,
         with_bits as with_bits,
     )
+    from ._sums import (
+        columns_sum as columns_sum,
+        rows_sum as rows_sum,
+        Sum as Sum,
+        WeightedSum as WeightedSum,
+    )
     from ._teams import (
         cond_in as cond_in,
         divided as divided,
@@ -173,5 +183,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         short_programs as short_programs,
         slope_if as slope_if,
         sqrt_or_zero as sqrt_or_zero,
+        stored as stored,
         unknown as unknown,
     )

@@ -22,6 +22,7 @@ from ._kernels import has_kernels, on_cuda
 from ._matmul import (
     exact_product as times,
     product_error,
+    Rounded,
     rounded_gram,
     rounded_product,
     rounded_times,
@@ -117,12 +118,12 @@ def orthonormal_rows(x: Square) -> Square:
     def one_pass(state: _Pass) -> _Pass:
         # The basis is approximate anyway. That of the rounded rows is as good.
         rows = rounded_to_half(state.x)
-        factor = inverse_cholesky(rounded_gram(rows) + state.shift * _eye(x))
-        # The new `x x^T` is `I - shift factor factor^T`, but for rounding.
-        error = state.shift * jnp.max(jnp.sum(factor * factor, axis=1))
+        new = _divided(rounded_gram(rows) + state.shift * _eye(x), rows)
+        # The new `x x^T` is `I - shift C^-1 C^-T`, but for rounding.
+        error = jnp.max(1 - jnp.sum(new * new, axis=1))
         real = jnp.isfinite(error)
         return _Pass(
-            jnp.where(real, times_rounded(factor, rows), state.x),
+            jnp.where(real, new, state.x),
             jnp.where(real, error, state.error),
             jnp.where(real, shift, 16 * state.shift),
             state.passes + 1,
@@ -177,6 +178,26 @@ def _(size: int, batched: Sequence[bool], x: Array) -> tuple[Array, bool]:
     return jax.lax.map(_one_by_one, x), True
 
 
+def _divided(a: Square, x: Rounded) -> Square:
+    """`C^-1 x`, where `C C^T = a` and `C` is lower triangular.
+
+    Halves of a large `a` at a time: the inverse of `C` is zero above the diagonal, and
+    the block below is never formed. That saves a quarter of the multiplications.
+
+    Args:
+        a: symmetric and positive definite.
+        x: a matrix with as many rows.
+    """
+    if len(a) <= 2 * _BLOCK:
+        return times_rounded(inverse_cholesky(a), x)
+    top, corner, bottom = _halves(a)
+    half = len(top)
+    above, below = (x._replace(values=y) for y in (x.values[:half], x.values[half:]))
+    first = times_rounded(top, above)
+    rest = rounded_to_half(below.matrix - times(corner, first))
+    return jnp.concatenate([first, times_rounded(bottom, rest)])
+
+
 # Below this side, the library's triangular solve is faster than products of blocks.
 _BLOCK = 256
 
@@ -190,19 +211,34 @@ def inverse_cholesky(a: Square) -> Square:
         a: symmetric and positive definite.
     """
     n = len(a)
-    kernels = a.dtype == jnp.float32 and has_kernels()
-    block = max(SIDES) if kernels else _BLOCK
-    if n <= block:
-        if kernels and n in SIDES:
+    if n <= _block(a):
+        if n in SIDES and _has_kernels_for(a):
             return on_cuda(small_inverse_cholesky, _by_solving, a)
         return _by_solving(a)
-    half = -(-n // (2 * block)) * block
+    top, corner, bottom = _halves(a)
+    corner = -times(bottom, times(corner, top))
+    above = jnp.zeros((len(top), len(bottom)), a.dtype)
+    return jnp.block([[top, above], [corner, bottom]])
+
+
+def _halves(
+    a: Square,
+) -> tuple[Float[Array, "k k"], Float[Array, "m k"], Float[Array, "m m"]]:
+    """The inverses of the blocks of `C` on the diagonal, and the block below."""
+    half = -(-len(a) // (2 * _block(a))) * _block(a)
     top = inverse_cholesky(a[:half, :half])
     corner = times(a[half:, :half], top.T)
     bottom = inverse_cholesky(a[half:, half:] - times(corner, corner.T))
-    corner = -times(bottom, times(corner, top))
-    above = jnp.zeros((half, n - half), a.dtype)
-    return jnp.block([[top, above], [corner, bottom]])
+    return top, corner, bottom
+
+
+def _block(a: Square) -> int:
+    """The largest side whose factor is inverted at once."""
+    return max(SIDES) if _has_kernels_for(a) else _BLOCK
+
+
+def _has_kernels_for(a: Square) -> bool:
+    return a.dtype == jnp.float32 and has_kernels()
 
 
 def _by_solving(a: Square) -> Square:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -103,28 +103,6 @@ def _wide(p: Param) -> np.dtype:
 def ema(mean: Leaf, x: Leaf, decay: Real) -> Leaf:
     """`decay * mean + (1 - decay) * x`: one step of a running average."""
     return decay * mean + (1 - decay) * x
-
-
-class WeightedSum(NamedTuple):
-    """Memory that is still to be computed: `keep * old + take * new`.
-
-    A matrix formula returns it for memory that it does not read itself. The engine then
-    computes it for each leaf, in place. Computed for a stack of leaves, it would be
-    written twice, the second time to the leaves: 1 of 16 ms of a step of SOAP (GPT-2
-    124M, H200, JAX 0.11.2).
-    """
-
-    keep: Real
-    take: Real
-    new: Array
-
-    def after(self, old: Array) -> Array:
-        """The new value.
-
-        Args:
-            old: the memory before the step.
-        """
-        return self.keep * old.astype(self.new.dtype) + self.take * self.new
 
 
 def debias(decay: Real, t: Num[Array, ""]) -> Leaf:

@@ -100,6 +100,47 @@ def rows_gram(x: Float[Array, "m n"]) -> Float[Array, "m m"]:
     return on_cuda(kernel, plain, x)
 
 
+def adds_in_triangle(dtype: DTypeLike, side: int, long: int) -> bool:
+    """Whether `plus_gram` can compute this product, and should.
+
+    Args:
+        dtype: the dtype of the matrix.
+        side: the side of the result.
+        long: the number of terms in a sum.
+    """
+    tiles = _ADDED
+    # A tile that overlaps with another one would be added twice.
+    divides = side % tiles.rows == 0 and side % tiles.columns == 0
+    fits = divides and side >= _LEAST and tiles.fit(side, long)
+    return dtype in _HALVES and fits and has_kernels()
+
+
+def plus_gram(
+    old: Float[Array, "d d"], weights: Float[Array, "2"], x: Float[Array, "m n"]
+) -> Float[Array, "d d"]:
+    """`weights[0] old + weights[1] x x^T`, or with `x^T x`, if that has the shape.
+
+    On a GPU of NVIDIA, a kernel overwrites `old`.
+
+    Args:
+        old: symmetric, in float32.
+        weights: two numbers.
+        x: a matrix in half precision, for which `adds_in_triangle` holds.
+    """
+    tall = len(old) != len(x)
+
+    def plain(old: Array, weights: Array, x: Array) -> Array:
+        x = x.T if tall else x
+        gram = jnp.matmul(x, x.T, preferred_element_type=jnp.float32)
+        return weights[0] * old + weights[1] * gram
+
+    def kernel(old: Array, weights: Array, x: Array) -> Array:
+        options = {"tiles": _ADDED, "tall": tall, "dtype": old.dtype}
+        return in_triangle(_plus, x, x, weights, old, in_place=True, **options)
+
+    return on_cuda(kernel, plain, old, weights, x)
+
+
 class Tiles(NamedTuple):
     """How the result is divided among the programs of a kernel."""
 
@@ -129,6 +170,7 @@ class Tiles(NamedTuple):
 # are the fastest on an H200: for sums of many terms, of few, and with a polynomial.
 _LONG_SUMS, _SHORT_SUMS = Tiles(128, 256, 64, 8, 3), Tiles(128, 128, 64, 4, 3)
 _POLYNOMIAL, _FLOAT32 = Tiles(128, 128, 64, 8, 4), Tiles(128, 128, 64, 8, 3)
+_ADDED = _FLOAT32
 
 
 def _tiles(
@@ -178,6 +220,12 @@ def _polynomial(
     return jnp.where(place.diagonal, a, 0.0) + b * x + c * tile
 
 
+def _plus(tile: Array, place: Place, weights: Any, old: Any) -> Array:
+    """`weights[0] old + weights[1] tile`."""
+    x = triton().load(old.at[place.slices])
+    return weights[0] * x + weights[1] * tile
+
+
 def in_triangle(
     last: Callable[..., Array],
     x: Float[Array, "m k"],
@@ -186,6 +234,7 @@ def in_triangle(
     tiles: Tiles,
     dtype: DTypeLike,
     tall: bool = False,
+    in_place: bool = False,
     interpret: bool = False,
 ) -> Square:
     """`last(x y^T)` for a symmetric product, in one kernel.
@@ -198,6 +247,7 @@ def in_triangle(
         tiles: how the result is divided.
         dtype: the dtype of the result.
         tall: whether to compute `x^T y` instead.
+        in_place: whether the result overwrites the last of `others`.
         interpret: whether to run without a GPU, for tests.
     """
     from jax.experimental import pallas as pl
@@ -235,6 +285,7 @@ def in_triangle(
         kernel,
         out_shape=jax.ShapeDtypeStruct((side, side), dtype),
         grid=(len(pairs),),
+        input_output_aliases={3 + len(others): 0} if in_place else {},
         compiler_params=triton().CompilerParams(
             num_warps=tiles.warps, num_stages=tiles.stages
         ),

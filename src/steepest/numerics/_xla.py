@@ -54,6 +54,19 @@ def read_again(x: Array) -> Array:
     return jax.lax.optimization_barrier(x)
 
 
+def stored(x: Array) -> Array:
+    """`x`, computed once and stored on a GPU, and not again at every use.
+
+    A matrix formula uses the new mean of the gradients twice. Without the barrier, XLA
+    computes it from the old mean each time, and must then copy the old one before it is
+    overwritten: 0.4 of 14 ms of a step of SOAP (GPT-2 124M, H200, JAX 0.11.2).
+
+    Args:
+        x: an array.
+    """
+    return jax.lax.optimization_barrier(x) if jax.default_backend() == "gpu" else x
+
+
 def computed_once(decision: ArrayLike) -> Bool[Array, ""]:
     """The same boolean, computed once, and not again at every use.
 

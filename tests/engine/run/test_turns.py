@@ -10,11 +10,11 @@ from steepest.engine.run._turns import divide, Places, Turns, Work
     "works, k, turns",
     [
         # The sides of GPT-2: 60 of 768, 12 of 2304 and 24 of 3072.
-        ([(60, 768), (12, 2304), (24, 3072)], 10, [(8, 1), (8, 2), (0, 8)]),
+        ([(60, 768), (12, 2304), (24, 3072)], 10, [(8, 2), (8, 2), (0, 8)]),
         ([(60, 768)], 10, [(0, 10)]),
         ([(1, 768)], 10, [(0, 1)]),
         ([(3, 8), (2, 4)], 1, [(0, 1), (0, 1)]),
-        ([(9, 8), (9, 4), (9, 2)], 2, [(0, 2), (0, 1), (1, 1)]),
+        ([(9, 8), (9, 4), (9, 2)], 2, [(0, 2), (0, 2), (0, 1)]),
         ([], 10, []),
     ],
 )
@@ -26,9 +26,9 @@ def test_steps_are_divided_by_work(works, k, turns):
 @pytest.mark.parametrize(
     "works, k, most",
     [
-        ([(60, 768**3), (12, 2304**3), (24, 3072**3)], 10, 1.16),  # SOAP, GPT-2 124M
-        ([(240, 1600**3), (48, 4800**3), (96, 6400**3)], 10, 1.16),  # SOAP, GPT-2 XL
-        ([(12, 1), (12, 3), (12, 4), (12, 4)], 5, 1.12),  # PSGD, GPT-2 124M
+        ([(60, 768**3), (12, 2304**3), (24, 3072**3)], 10, 1.01),  # SOAP, GPT-2 124M
+        ([(240, 1600**3), (48, 4800**3), (96, 6400**3)], 10, 1.01),  # SOAP, GPT-2 XL
+        ([(12, 1), (12, 3), (12, 4), (12, 4)], 5, 1.15),  # PSGD, GPT-2 124M
     ],
 )
 def test_the_fullest_step_has_little_more_work_than_others(works, k, most):
@@ -37,6 +37,7 @@ def test_the_fullest_step_has_little_more_work_than_others(works, k, most):
         steps = (turns.first + np.arange(turns.count)) % k
         load[steps] += work.of_a_turn(turns.count)
     assert load.max() <= most * sum(work.cost for work in works) / k
+    assert load.max() <= 1.01 * np.median(load)
 
 
 @pytest.mark.parametrize("sizes", [(1,) * 60, (12, 12), (12,), (1,), (3, 2), (3, 4)])

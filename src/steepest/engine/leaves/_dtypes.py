@@ -23,7 +23,7 @@ from ...numerics import (
     inlined,
     is_coded,
     is_inexact,
-    WeightedSum,
+    Sum,
     wide_dtype,
 )
 
@@ -56,13 +56,11 @@ def restore_like(old: PyTree, new: PyTree, *, late: bool = False) -> PyTree:
     Args:
         old: the memory before the step, as it is stored.
         new: the same after the step, in the dtypes of the computation.
-        late: whether a `WeightedSum` is left for later.
+        late: whether a `Sum` is left for later.
     """
 
-    def one(
-        was: Any, x: Array | WeightedSum
-    ) -> Array | Coded | Corrected | WeightedSum:
-        if isinstance(x, WeightedSum):
+    def one(was: Any, x: Array | Sum) -> Array | Coded | Corrected | Sum:
+        if isinstance(x, Sum):
             if late:
                 return x
             x = x.after(was)

@@ -8,9 +8,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
-from ...numerics import inlined, members, most_in_chain, unknown, wide_dtype
+from ...numerics import (
+    can_replace,
+    inlined,
+    members,
+    most_in_chain,
+    on_cuda,
+    replaced,
+    unknown,
+    wide_dtype,
+    Window,
+)
 from ..leaves import mixing, restore, widen_all
 from ._formula import Numbers, Part, result
 from ._turns import Places, Turns
@@ -192,3 +202,53 @@ def _one(part: Part, places: Sequence[int], arrays: Arrays, numbers: Numbers) ->
         )
     old = tuple(arrays[j] for j in places)
     return jax.tree.map(lambda was, x: restore(x, was.dtype), old, new)
+
+
+def put_in_turn(
+    windows: Sequence[Window],
+    turn: Int[Array, ""],
+    values: Array,
+    old: Sequence[Array],
+) -> list[Array]:
+    """The arrays of all cells, with the members whose turn it is replaced by `values`.
+
+    Args:
+        windows: the members in each turn.
+        turn: which turn it is; nobody's, if there are fewer windows.
+        values: the new members.
+        old: the arrays.
+    """
+
+    def plain(turn: Array, values: Array, old: Sequence[Array]) -> list[Array]:
+        changed = list(old)
+        sizes = len(values), len(windows)
+        starts, mine = (unknown(range(n), turn) for n in sizes)
+        for c, window in enumerate(windows):
+            at, now = 0, turn == mine[c]
+            for j, a, b in window:
+                changed[j] = _put(now, a, b, starts[at], changed[j], values)
+                at += b - a
+        return changed
+
+    if not can_replace(old):
+        return plain(turn, values, old)
+    return on_cuda(partial(replaced, windows), plain, turn, values, list(old))
+
+
+def _put(
+    now: Bool[Array, ""], a: int, b: int, at: Start, old: Array, values: Array
+) -> Array:
+    """`old` with the members from `a` to `b` replaced by some of `values`, if `now`.
+
+    Args:
+        now: whether to replace them.
+        a: the first member that is replaced.
+        b: the one after the last.
+        at: the first of the new ones in `values`.
+        old: the members of one cell.
+        values: the new members of all cells in this turn.
+    """
+    new = members(values, at, b - a)
+    if b - a < len(old):
+        new = jnp.concatenate([old[:a], new, old[b:]])
+    return jax.lax.select(now, new, old)

@@ -14,16 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from ...core import Every, names_of
 from ...numerics import (
     cond_in,
-    members,
     sharded_like,
     short_programs,
     Team,
-    unknown,
+    Window,
 )
 from ._changes import (
     Arrays,
@@ -35,7 +34,7 @@ from ._changes import (
     members_of,
     new_values,
     old_values,
-    Start,
+    put_in_turn,
 )
 from ._formula import COMPILED, Numbers, Part, part_of
 from ._per_step import Step
@@ -310,7 +309,7 @@ def _changing_some(
 def _in_turn(
     formula: Formula,
     team: Team | None,
-    windows: Sequence[Sequence[tuple[int, int, int]]],
+    windows: Sequence[Window],
     cells: Sequence[Arrays],
     numbers: Numbers,
     turn: Int[Array, ""],
@@ -342,32 +341,9 @@ def _in_turn(
     # The condition returns a few matrices. If it returned all, XLA would copy them.
     is_turn = turn < len(windows)
     values = cond_in(team, is_turn, new, nothing, turn, cells, numbers)
-    changed = old_values(formula.places, cells)
-    width = len(jax.tree.leaves(values)[0])
-    starts, mine = (unknown(range(n), turn) for n in (width, len(windows)))
-    for c, places_in_turn in enumerate(windows):
-        at, now = 0, turn == mine[c]
-        for j, a, b in places_in_turn:
-            put = partial(_put, now, a, b, starts[at])
-            changed[j] = jax.tree.map(put, changed[j], values)
-            at += b - a
-    return changed
-
-
-def _put(
-    now: Bool[Array, ""], a: int, b: int, at: Start, old: Array, values: Array
-) -> Array:
-    """`old` with the members from `a` to `b` replaced by some of `values`, if `now`.
-
-    Args:
-        now: whether to replace them.
-        a: the first member that is replaced.
-        b: the one after the last.
-        at: the first of the new ones in `values`.
-        old: the members of one cell.
-        values: the new members of all cells in this turn.
-    """
-    new = members(values, at, b - a)
-    if b - a < len(old):
-        new = jnp.concatenate([old[:a], new, old[b:]])
-    return jax.lax.select(now, new, old)
+    old = old_values(formula.places, cells)
+    put = lambda new, *old: put_in_turn(windows, turn, new, old)
+    changed = jax.tree.map(put, values, *old)
+    return jax.tree.transpose(
+        jax.tree.structure(values), jax.tree.structure([0] * len(old)), changed
+    )

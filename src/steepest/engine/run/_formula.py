@@ -80,7 +80,7 @@ class Part(NamedTuple):
         Args:
             kept: the old memory, as it is stored.
             new: the values that the function returned after its result.
-            late: whether a `WeightedSum` is left for later.
+            late: whether a `Sum` is left for later.
         """
         named = [k for k in names_of(self.function).arrays if k in kept]
         if len(named) != len(new):
@@ -252,7 +252,7 @@ def one_matrix(
         x: the matrix.
         row: its memory.
         numbers: the arguments of `part`.
-        late: whether a `WeightedSum` is left for later.
+        late: whether a `Sum` is left for later.
     """
     real = wide_dtype_of((x, row))
     old = dict(zip(part.memory, row, strict=True))

@@ -20,10 +20,10 @@ from ...numerics import (
     inlined,
     members,
     sharded_like,
+    Sum,
     Team,
     team_of,
     unknown,
-    WeightedSum,
 )
 from ..leaves import decoded, encoded_like, Leaf, restore
 from ._every import run_every
@@ -256,26 +256,34 @@ class _Stack:
         hide = us if jax.typeof(us).sharding.mesh.empty else xs[0]
         starts = unknown(starts, hide) if one_device else starts
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
-
-            def new(
-                was: Array, old: Array, y: Array | WeightedSum, k: int = k
-            ) -> Array:
-                if y is was:  # the formula does not change it
-                    return old
-                x = y.new if isinstance(y, WeightedSum) else y
-                mine = members(x, starts[k], self._sizes[k])
-                mine = jax.lax.reshape(mine, old.shape)
-                if not isinstance(y, WeightedSum):
-                    return mine
-                # The two numbers are the same for all matrices.
-                late = WeightedSum(y.keep[0], y.take[0], mine)
-                return restore(late.after(old), old.dtype)
-
             shape = self._shapes[k]
-            u = members(us, starts[k], self._sizes[k])
-            u = self._turned(u.reshape(*shape[:-2], *self.matrix), shape)
+
+            def pick(y: Array, k: int = k, outer: Shape = shape[:-2]) -> Array:
+                mine = members(y, starts[k], self._sizes[k])
+                return jax.lax.reshape(mine, (*outer, *y.shape[1:]))
+
+            u = self._turned(pick(us), shape)
+            new = partial(_new_memory, pick)
             parts.append((u.reshape(x.shape), jax.tree.map(new, joined, row, memory)))
         return parts
 
     def _turned(self, x: Array, shape: Shape) -> Array:
         return x if shape[-2:] == self.matrix else x.mT
+
+
+def _new_memory(
+    pick: Callable[[Array], Array], was: Array, old: Array, new: Array | Sum
+) -> Array:
+    """The new memory of one leaf.
+
+    Args:
+        pick: an array of the stack -> the part of the leaf.
+        was: the memory of the stack, before the formula.
+        old: the memory of the leaf.
+        new: the memory of the stack, after the formula.
+    """
+    if new is was:  # the formula does not change it
+        return old
+    if isinstance(new, Sum):
+        return restore(new.part(pick).after(old), old.dtype)
+    return pick(new)

@@ -1,6 +1,7 @@
 """The steps in which matrices change what is too expensive for every step."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -13,6 +14,11 @@ class Turns(NamedTuple):
     first: int  # the step of the first turn
     count: int  # the number of turns, in successive steps
     period: int  # the number of steps until all have had a turn
+
+    @property
+    def steps(self) -> np.ndarray:
+        """The steps of the turns, in a period."""
+        return np.arange(self.first, self.first + self.count) % self.period
 
     def width(self, total: int) -> int:
         """The number of matrices in each turn.
@@ -100,7 +106,8 @@ class Work(NamedTuple):
         return self.cost / self.members * -(-self.members // count)
 
 
-_EVEN = 1.1  # a fuller step is as good, if it saves turns
+_EVEN = 1.05  # a fuller step is as good, if it saves turns
+_FINER = 1.02  # the limits for the fullest step that are tried differ by this factor
 
 
 def divide(works: Sequence[Work], k: int | None) -> Sequence[Turns | None]:
@@ -117,29 +124,47 @@ def divide(works: Sequence[Work], k: int | None) -> Sequence[Turns | None]:
     """
     if k is None:
         return [None] * len(works)
-    most = sorted({work.of_a_turn(c) for work in works for c in work.counts(k)})
-    plans = [_plan(works, k, limit) for limit in most]
-    least = min((peak for peak, _ in plans), default=0)
-    even = [turns for peak, turns in plans if peak <= _EVEN * least]
-    return min(even, key=lambda turns: sum(x.count for x in turns), default=[])
+    return _divided(tuple(works), k)
 
 
-def _plan(works: Sequence[Work], k: int, limit: float) -> tuple[float, list[Turns]]:
-    """The work in the fullest step, and the turns, if none has more work than `limit`.
+@lru_cache(maxsize=128)
+def _divided(works: tuple[Work, ...], k: int) -> list[Turns]:
+    limit = sum(work.cost for work in works) / k
+    plans = [_plan(works, k, limit)]
+    while limit < _EVEN * min(plans).peak:
+        limit *= _FINER
+        plans.append(_plan(works, k, limit))
+    even = [plan for plan in plans if plan.peak <= _EVEN * min(plans).peak]
+    return min(even, key=lambda plan: sum(x.count for x in plan.turns)).turns
+
+
+class _Plan(NamedTuple):
+    peak: float  # the work in the fullest step
+    turns: list[Turns]
+
+
+def _plan(works: Sequence[Work], k: int, limit: float) -> _Plan:
+    """The turns; if possible, no step has more work than `limit`.
 
     Args:
         works: the work for each stack.
         k: the number of steps.
-        limit: the most work in a turn, if possible.
+        limit: the most work in a step.
     """
     load, turns = np.zeros(k), {}
+
+    def fullest(turns: Turns, work: Work) -> float:
+        return load[turns.steps].max() + work.of_a_turn(turns.count)
+
     # Stacks with much work choose their steps first.
     for j in sorted(range(len(works)), key=lambda j: -works[j].cost):
         work = works[j]
-        fits = (c for c in work.counts(k) if work.of_a_turn(c) <= limit)
-        count = next(fits, work.counts(k)[-1])
-        steps = lambda first, count=count: np.arange(first, first + count) % k
-        first = min(range(k), key=lambda first: load[steps(first)].max())
-        load[steps(first)] += work.of_a_turn(count)
-        turns[j] = Turns(first, count, k)
-    return load.max(), [turns[j] for j in range(len(works))]
+        choices = [
+            min((Turns(i, c, k) for i in range(k)), key=lambda x: fullest(x, work))
+            for c in work.counts(k)
+        ]
+        fits = (x for x in choices if fullest(x, work) <= limit)
+        best = next(fits, None) or min(choices, key=lambda x: fullest(x, work))
+        load[best.steps] += work.of_a_turn(best.count)
+        turns[j] = best
+    return _Plan(load.max(), [turns[j] for j in range(len(works))])
