@@ -220,7 +220,7 @@ ARMS = (
     Arm(
         "adafactor",
         _adafactor,
-        1e-2,
+        3e-2,
         3e-3,
         note="decay is not multiplied by the learning rate",
     ),
