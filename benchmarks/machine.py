@@ -5,6 +5,7 @@ import platform
 from datetime import datetime
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 import jax
@@ -29,7 +30,8 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return getattr(import_module(name), "__version__", "not installed")
+        found = import_module(name) if find_spec(name) else None
+        return getattr(found, "__version__", "not installed")
 
 
 def _cpu() -> str:

@@ -2,10 +2,12 @@
 
 It needs only JAX, NumPy and jaxtyping; Optax takes part if it is installed.
 
-    python -m benchmarks.quality calibrate --size full
-    python -m benchmarks.quality run --json FILE --time-budget 540 --partly
-    python -m benchmarks.quality run --json FILE --time-budget 540 --resume
+    python -m benchmarks.quality calibrate --size full --cache FOLDER
+    python -m benchmarks.quality run --json FILE --time-budget 540 --cache FOLDER
+    python -m benchmarks.quality run --json FILE --time-budget 540 --resume --partly
     python -m benchmarks.quality page        # docs/quality.md, from the saved results
+
+`--cache` keeps compiled programs for later calls on the same machine.
 """
 
 import argparse
@@ -14,6 +16,8 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+
+import jax
 
 from steepest.race.suite import arms_named, calibrate, Record, run_suite, SIZES
 
@@ -64,10 +68,15 @@ def main() -> None:
         "--partly", action="store_true", help="begin an arm that does not fit"
     )
     parser.add_argument(
-        "--ahead", type=int, metavar="N", help="arms to compile while others run"
+        "--ahead", type=int, metavar="N", help="programs to compile at the same time"
+    )
+    parser.add_argument(
+        "--cache", metavar="FOLDER", help="keep compiled programs for later calls"
     )
     parser.add_argument("--note", default="", help="a sentence for the page")
     args = parser.parse_args()
+    if args.cache:
+        jax.config.update("jax_compilation_cache_dir", args.cache)
     size = SIZES[args.size].but(**{name: getattr(args, name) for name in _NUMBERS})
     listed = lambda text: [x.strip() for x in text.split(",") if x.strip()]
     chosen = listed(args.optimizers) if args.optimizers else None
@@ -79,8 +88,9 @@ def main() -> None:
         return
     if args.what == "calibrate":
         until = args.time_budget or float("inf")
-        calibrate(size, arms, budget=1080, ahead=args.ahead, until=until, say=_say)
-        return
+        calibrate(size, arms, budget=540, ahead=args.ahead, until=until, say=_say)
+        sys.stderr.flush()
+        os._exit(0)  # do not wait for programs that are still being compiled
     if args.json is None:
         parser.error("run needs --json FILE")
     run = partial(run_suite, size, arms, args.json, resume=args.resume, say=_say)

@@ -7,11 +7,14 @@ the race recommends; it needs only JAX and jaxtyping, for the last line also Sci
     python -m benchmarks.racing --optimizers adamw soap "lookahead(adamw)"
     python -m benchmarks.racing --at-once 5      # fewer runs in memory than fit
     python -m benchmarks.racing --tiny           # tries it on a CPU
+    python -m benchmarks.racing --json benchmarks/results/racing.json
+    python -m benchmarks.report                  # docs/race.md shows these results
 """
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -22,6 +25,9 @@ import steepest
 from steepest.race import Outcome, Problem, Sweep, Watch
 from steepest.race._memory import available, told
 from steepest.race.problems import load
+
+from . import machine
+from .rows import OURS, Record, Row
 
 _BEGAN = time.monotonic()
 HALF = jnp.bfloat16
@@ -120,6 +126,31 @@ class _Told(Watch):
         _say(f"{name}: {why}")
 
 
+def rows_of(outcome: Outcome) -> Iterator[Row]:
+    """What each optimizer cost, and how good its best learning rate was.
+
+    Args:
+        outcome: of the race.
+    """
+    for sweep in outcome.sweeps:
+        best = float(np.nanmin(sweep.metric[..., -1].mean(axis=1)))
+        numbers = {
+            "params": (sweep.parameters, ""),
+            "runs": (sweep.runs, ""),
+            "at once": (sweep.at_once or sweep.runs, ""),
+            "steps": (sweep.planned, ""),
+            "compile": (sweep.compiling, "s"),
+            "all runs": (float(sweep.seconds[-1]), "s"),
+            "step of one run": (sweep.step_seconds, "s"),
+            "state per param": (sweep.bytes_per_param, "bytes"),
+            "best": (best, outcome.measure),
+        }
+        for quantity, (x, unit) in numbers.items():
+            yield Row(
+                "racing", outcome.problem, sweep.name, quantity, unit, {OURS: [x]}
+            )
+
+
 def _say(line: str) -> None:
     print(f"[{time.monotonic() - _BEGAN:6.1f}] {line}", flush=True)
 
@@ -138,7 +169,9 @@ def main(tokens: Sequence[str] | None = None) -> Outcome:
     parser.add_argument("--at-once", type=int, help="at most this many runs at once")
     parser.add_argument("--time-budget", type=float, metavar="SECONDS")
     parser.add_argument("--tiny", action="store_true", help="a tiny model")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
     args = parser.parse_args(tokens)
+    record = Record(machine.describe(), "python -m benchmarks.racing", quick=args.tiny)
     shape = (2, 16, 2, 8, 4) if args.tiny else (8, 320, 5, 256, args.batch)
     outcome = steepest.race(
         problem_of(*shape),
@@ -150,6 +183,9 @@ def main(tokens: Sequence[str] | None = None) -> Outcome:
         at_once=args.at_once,
         watch=_Told(),
     )
+    if args.json:
+        record.rows = [*rows_of(outcome)]
+        record.save(args.json)
     stats = jax.devices()[0].memory_stats() or {}
     _say(f"{outcome.machine}; peak {told(stats.get('peak_bytes_in_use', 0))}")
     try:

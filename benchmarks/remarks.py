@@ -1,7 +1,6 @@
 """What was found out about the results of the quality suite, for its page.
 
-The sentences are about the results in `benchmarks/results`; their numbers are computed
-from them.
+Every sentence is computed from the results, and says nothing if they lack its numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,167 +8,169 @@ from textwrap import fill
 
 import numpy as np
 
-from steepest.race.suite import Line, Record, Table, table_of
-from steepest.race.suite._protocol import FINAL, NARROWING, SEEDS, TUNING
-from steepest.race.suite._statistics import paired
+from steepest.race.suite import ARMS, Line, Record, Table, table_of
+from steepest.race.suite._protocol import FINAL, NARROWING, PROGRAMS, SEEDS
+from steepest.race.suite._statistics import Paired, paired
 
 _PLATEAU = 2.2  # nats
+_TWINS = [(arm.name, arm.twin) for arm in ARMS if arm.equal and "int8" in arm.name]
 
 
 def remarks(records: Mapping[str, Record]) -> dict[str, str]:
-    """Lists of what the failed bars mean, by the names of the sizes.
+    """Lists of what the results mean, by the names of the sizes.
 
     Args:
         records: the results of each size.
     """
     tables = {name: table_of(record) for name, record in records.items()}
-    items: dict[str, list[str]] = {}
-    if "full" in records:
-        record, table = records["full"], tables["full"]
-        items["full"] = [
-            _missing(table),
-            _same(record, table),
-            _plateau(record, table),
-            _lion(record),
-            _hyperball(record),
-            _int8(table),
-        ]
-    if len(tables) == 2:
-        items["small"] = _small(tables["small"], tables["full"])
+    found: dict[str, list[str]] = {}
+    for name, record in records.items():
+        table = tables[name]
+        some = [_same(record, table), _tuning(record, table), _plateau(record, table)]
+        some += [_int8(table)]
+        if name == "small":
+            some += [_order(table, tables.get("full")), _HYPERBALL]
+        found[name] = [item for item in some if item]
     wrap = {"initial_indent": "- ", "subsequent_indent": "  ", "width": 88}
-    head = "What was found out:"
     return {
-        name: "\n".join([head, "", *(fill(item, **wrap) for item in some)])
-        for name, some in items.items()
+        name: "\n".join(
+            ["What was found out:", "", *(fill(item, **wrap) for item in some)]
+        )
+        for name, some in found.items()
+        if some
     }
 
 
-def _small(small: Table, full: Table) -> list[str]:
-    here, there = (
-        [x.name for x in table.lines if not x.arm.equal and not x.arm.keeps_norms][:3]
-        for table in (small, full)
-    )
-    soap, every = (
-        paired(_line(small, name).losses, _line(small, "muon").losses)
-        for name in ("soap", "soap every step")
-    )
-    assert soap is not None and every is not None
-    return [
-        "**Order**: without muon_h, which could not tune its norms on the GPU, the "
-        f"first three are {', '.join(here)}; on the GPU they are {', '.join(there)}. "
-        "The two differ in the model, the batches and the steps.",
-        "**muon_h** ran twice. In the first run, without a factor on the initial "
-        "norms, it was behind Muon. The factor, and the value where its search begins, "
-        "were chosen after that, with a trial on two of the five seeds that count. No "
-        "other arm had a second look.",
-        "**SOAP** that corrects its bases every tenth step differs from Muon by "
-        f"{soap.mean:+.4f} nats, and every step by {every.mean:+.4f}: in so few steps, "
-        "the bases are not good soon enough. On the GPU both are close to Muon.",
-        "**Lion and AdamW** vary much from seed to seed in such short runs. The bars "
-        "for Lion and for the steps that Muon saves were meant for longer ones.",
-    ]
-
-
-def _missing(table: Table) -> str:
-    names = " and ".join(name for name, _ in table.skipped)
-    ends = [line.side for line in table.lines if line.arm.twin is None]
-    low, high = ends.count("lowest"), ends.count("highest")
-    return (
-        f"**Missing**: {names}, and the five more seeds of the twins. The time on the "
-        "machine was used up. In this run, stage 2 did not yet go on beyond its three "
-        f"learning rates: of {len(ends)} tuned arms, {low} ended at the lowest (AdamW "
-        f"and Muon too) and {high} at the highest."
-    )
+_HYPERBALL = (
+    "**muon_h**: the factor on the initial norms, and the value where its search "
+    "begins, were chosen after an earlier run at this size in which muon_h was behind "
+    "Muon, with a trial on two of the five seeds that count."
+)
 
 
 def _same(record: Record, table: Table) -> str:
-    adamw, optax = _line(table, "adamw"), _line(table, "optax adamw")
-    curves = _curves(record, "adamw")
-    part = record.size["steps"] // len(curves[0])
-    other = np.abs(curves[: len(SEEDS)] - _curves(record, "optax adamw")[: len(SEEDS)])
-    floor = np.abs(curves[0] - curves[-1])
+    """How far equal runs drift apart."""
+    adamw, optax = table.line("adamw"), table.line("optax adamw")
+    test = _difference(adamw, optax)
+    if adamw is None or optax is None or test is None:
+        return ""
+    many = _pairs(adamw, optax)
+    spread = test.error * many**0.5
+    here, there = _curves(record, "adamw"), _curves(record, "optax adamw")
+    part = record.size["steps"] // here.shape[1]
+    apart = np.abs(here[: len(SEEDS)] - there[: len(SEEDS)]).mean(axis=0)
     return (
-        "**AdamW and Optax's**: five seeds do not decide this bar here. Two runs of "
-        f"AdamW with the same seed, in the same program, end {adamw.floor:.3f} nats "
-        f"apart, {adamw.floor / adamw.sigma:.1f} sigma (two of Optax's "
-        f"{optax.floor:.3f}): they differ by rounding at first, and grow apart. The "
-        f"mean training loss of the first {part} steps differs by "
-        f"{other[:, 0].mean():.0e} nats from that with Optax's AdamW, and by "
-        f"{floor[0]:.0e} between the two runs of one seed; that of the last {part} "
-        f"steps by {other[:, -1].mean():.3f} and {floor[-1]:.3f}. The tests compare "
-        "both optimizers step by step."
+        "**AdamW and Optax's** differ by rounding at first, and grow apart: the mean "
+        f"training loss of the first {part} steps by {apart[0]:.1g} nats, that of the "
+        f"last {part} by {apart[-1]:.1g}. In the end, two runs of one seed differ by "
+        f"{spread:.4f} nats (standard deviation), {spread / adamw.sigma:.2f} sigma, so "
+        f"the mean of {many} seeds is known to ±{test.error / adamw.sigma:.2f} sigma. "
+        f"Two runs of one seed in one program differ by {adamw.floor:.2g} nats with "
+        f"AdamW and by {optax.floor:.2g} with Optax's. The tests compare both "
+        "optimizers step by step."
     )
+
+
+def _tuning(record: Record, table: Table) -> str:
+    """How long the searches were, and where they ended."""
+    tuned = [line for line in table.lines if line.arm.twin is None]
+    if not tuned:
+        return ""
+    many = [line.entry.programs for line in tuned]
+    stage_2 = lambda line: [
+        ran for ran in record.arms[line.name].ran if ran.stage == NARROWING
+    ]
+    further = sum(len(stage_2(line)) > 1 for line in tuned)
+    sides = [line.side for line in tuned]
+    edges = [line.entry.edge for line in tuned]
+    limit = sum(x >= PROGRAMS for x in many)
+    return (
+        f"**Tuning**: the {len(tuned)} tuned arms needed {np.mean(many):.1f} programs "
+        f"of stage 1 on average; {limit} used all {PROGRAMS}. Stage 2 went on beyond "
+        f"its first three learning rates for {further}. In the end, "
+        f"{_counted(sides, 'learning rate')}, and {_counted(edges, 'decay')}."
+    )
+
+
+def _counted(sides: Sequence[str], what: str) -> str:
+    low, high = sides.count("lowest"), sides.count("highest")
+    if not low and not high:
+        return f"no {what} is the lowest or the highest one tried"
+    return f"{low} have the lowest {what} tried and {high} the highest"
 
 
 def _plateau(record: Record, table: Table) -> str:
-    names = ("lion", "schedule-free adamw", "adamw", "cautious adamw", "soap", "muon")
-    shares = [f"{name} {100 * _share(record, name):.0f}%" for name in names]
+    """How soon the training loss falls below what pairs of bytes tell."""
+    ends: dict[str, float] = {}
+    for line in table.lines:
+        curves = _curves(record, line.name)[: len(SEEDS)]
+        if not line.arm.equal and (curves < _PLATEAU).any(axis=1).all():
+            ends[line.name] = float((curves < _PLATEAU).argmax(axis=1).mean())
+    if not {"adamw", "muon"} <= ends.keys():
+        return ""
+    parts = _curves(record, "adamw").shape[1]
+    slowest = max(ends, key=lambda name: ends[name])
+    share = lambda name: f"{100 * ends[name] / parts:.0f}% of a run for {name}"
+    names = dict.fromkeys(["muon", "adamw", slowest])
     return (
-        f"**{_line(table, 'muon').steps:.2f} times the steps, and AdamW's large sigma "
-        f"of {_line(table, 'adamw').sigma:.3f} nats**: the training loss stays between "
-        "2.3 and 2.5 nats, about what the byte before tells, until attention forms. It "
-        f"falls below {_PLATEAU} nats after this part of a run: {', '.join(shares)}. "
-        f"Much of the difference is made there, and {record.size['steps']} steps are "
-        "too few to make up for it. That is why the model has rotary positions and "
-        "normalised queries and keys now."
-    )
-
-
-def _lion(record: Record) -> str:
-    arm = record.arms["lion"]
-    short = [x for ran in arm.ran if ran.stage == TUNING for x in ran.losses]
-    return (
-        "**Lion** is the slowest to get there: its best short run ended at "
-        f"{min(short):.2f} nats. So stage 1 tuned it for the wrong part of a run, and "
-        "stage 2 ended at its highest learning rate. The tests compare Lion with "
-        "Optax's, step by step."
-    )
-
-
-def _hyperball(record: Record) -> str:
-    name, muon = "muon_h", "muon"
-    loss = lambda arm, k: _curves(record, arm)[: len(SEEDS), k].mean()
-    full = [ran for ran in record.arms[name].ran if ran.stage == NARROWING]
-    pairs = zip(full[0].members[::2], np.reshape(full[0].losses, (-1, 2)), strict=True)
-    means = [f"{np.mean(x):.4f} nats at {member[0]:.2g}" for member, x in pairs]
-    return (
-        f"**{name}**: in stage 2 the lowest of its learning rates was the best "
-        f"({', '.join(means)}). Early it is as good as Muon (training loss "
-        f"{loss(name, 4):.2f} against {loss(muon, 4):.2f} after an eighth of a run), "
-        f"later it is behind ({loss(name, 16):.2f} against {loss(muon, 16):.2f} after "
-        "a half, before the rate falls). It keeps the initial norms of matrices, which "
-        "others change by weight decay, and a factor on them was not tuned in this "
-        "run. It is now, and on two cores the bar passes (below)."
+        "**The beginning**: the byte before tells enough for 2.3 to 2.5 nats. The "
+        f"training loss falls below {_PLATEAU} nats after "
+        f"{_listed([share(name) for name in names])}"
+        f"{', the slowest' if slowest not in ('adamw', 'muon') else ''}."
     )
 
 
 def _int8(table: Table) -> str:
+    """How far the int8 arms are from their twins."""
     parts = []
-    for twin in ("adamw", "muon", "lion"):
-        pair = paired(_line(table, f"{twin} int8").losses, _line(table, twin).losses)
-        assert pair is not None
-        side = "behind" if pair.mean > 0 else "ahead"
-        parts.append(f"{twin} int8 is {abs(pair.mean):.4f} nats {side}")
+    for name, twin in _TWINS:
+        a, b = table.line(name), table.line(twin or "")
+        test = _difference(a, b)
+        if a is None or b is None or test is None:
+            continue
+        many = _pairs(a, b)
+        apart = np.subtract(a.losses[:many], b.losses[:many])
+        same = max(int((apart > 0).sum()), int((apart < 0).sum()))
+        parts.append(
+            f"{name} differs by {test.mean:+.4f} ± {test.error:.4f} nats, "
+            f"{test.mean / b.sigma:+.2f} sigma of {twin}, with the same sign for "
+            f"{same} of {many} seeds"
+        )
+    return f"**int8**: compared with float32, {'; '.join(parts)}." if parts else ""
+
+
+def _order(small: Table, full: Table | None) -> str:
+    """The best three on two cores, and on the GPU."""
+    if full is None:
+        return ""
+    known = {line.name for line in small.lines}
+    first = lambda table: [
+        line.name for line in table.lines if not line.arm.equal and line.name in known
+    ][:3]
+    here, there = first(small), first(full)
+    same = "the same three in another order" if {*here} == {*there} else "not the same"
+    same = "the same" if here == there else same
     return (
-        f"**int8**: compared with float32, {', '.join(parts)}. That of Muon is small, "
-        "but has the same sign for nearly all seeds. Why AdamW's is ahead is not "
-        "known; two equal runs of AdamW differ by more (above)."
+        f"**Order**: the first three are {_listed(here)}; on the GPU, of the arms that "
+        f"are in both tables, {_listed(there)}: {same}. The two differ in the model, "
+        "the batches and the steps."
     )
 
 
+def _listed(some: Sequence[str]) -> str:
+    return f"{', '.join(some[:-1])} and {some[-1]}" if len(some) > 1 else "".join(some)
+
+
+def _difference(a: Line | None, b: Line | None) -> Paired | None:
+    return None if a is None or b is None else paired(a.losses, b.losses)
+
+
+def _pairs(a: Line, b: Line) -> int:
+    return min(len(a.losses), len(b.losses))
+
+
 def _curves(record: Record, name: str) -> np.ndarray:
+    """The training losses of the final runs."""
     final = record.arms[name].stage(FINAL)
-    assert final is not None
+    assert final is not None  # it has a line in the table
     return np.array(final.curves, float)
-
-
-def _share(record: Record, name: str) -> float:
-    """The part of a run until the training loss is below the plateau."""
-    curves: Sequence[np.ndarray] = list(_curves(record, name)[: len(SEEDS)])
-    return float(np.mean([np.argmax(x < _PLATEAU) / len(x) for x in curves]))
-
-
-def _line(table: Table, name: str) -> Line:
-    line = table.line(name)
-    assert line is not None
-    return line

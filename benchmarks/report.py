@@ -1,6 +1,6 @@
 """`python -m benchmarks.report`: write `docs/performance.md` from the saved results.
 
-It also writes the tables of `docs/guides/memory.md`.
+It also writes the tables of `docs/race.md` and of two guides.
 
 Only the explanations of the numbers are written by hand, and they stay true whatever
 another run measures.
@@ -15,7 +15,10 @@ from .table import amount, markdown, spread, times
 
 ROOT = Path(__file__).parent.parent
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"
-GUIDES = [ROOT / "docs" / "guides" / name for name in ("memory.md", "matrices.md")]
+GUIDES = [
+    ROOT / "docs" / name
+    for name in ("race.md", "guides/memory.md", "guides/matrices.md")
+]
 Records = Mapping[str, Record]  # by file name
 # Where less is better. The time of a step covers its bandwidth, and a loss is that of
 # one run.
@@ -113,6 +116,10 @@ SECTIONS = {
         "seeds, and their standard deviation. Difference: the mean of the paired "
         "differences to float32, and its standard error. With five seeds, less than "
         "two or three errors may be chance.",
+    ),
+    "racing": (
+        "A race of ten million params",
+        "Learning rates and seeds are one program. At once: in memory together.",
     ),
     "every": (
         "Every optimizer, with its defaults",
@@ -265,6 +272,8 @@ def _tables(section: str, rows: list[Row], record: Record) -> Iterator[str]:
         yield from sections.peak(rows)
     elif section == "low bits":
         yield sections.low_bits(rows)
+    elif section == "racing":
+        yield sections.racing(rows)
     else:
         yield _ratios(rows)
 

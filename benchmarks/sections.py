@@ -137,3 +137,31 @@ def low_bits(rows: list[Row]) -> str:
         shown += [f"{mean(apart):+.4f}", f"{error:.4f}", verdict]
         lines.append([row.tree, row.optimizer, *shown, str(row.rounds), row.note])
     return markdown(head.split("|"), lines)
+
+
+def racing(rows: list[Row]) -> str:
+    """What a race of a larger model cost, a row for each optimizer.
+
+    Args:
+        rows: those of the section.
+    """
+    head = (
+        "optimizer|params|runs|at once|compile|steps|all runs|step of one run|"
+        "state per param|best"
+    )
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row.optimizer, {})[row.quantity] = row
+
+    def cell(row: Row) -> str:
+        x = row.best(OURS)
+        if row.unit == "s":
+            return amount(x, row.unit)
+        return f"{x:.2f} {row.unit}" if row.unit else f"{int(x):,}"
+
+    names = head.split("|")
+    lines = [
+        [f"`{name}`", *(cell(line[x]) if x in line else "" for x in names[1:])]
+        for name, line in found.items()
+    ]
+    return markdown(names, lines)

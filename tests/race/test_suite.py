@@ -1,6 +1,7 @@
 """The suite runs, is interrupted, goes on, and never mixes results."""
 
 import json
+import threading
 from dataclasses import asdict
 from functools import partial
 from math import log2
@@ -19,6 +20,7 @@ from steepest.race.suite import (
     run_suite,
     table_of,
 )
+from steepest.race.suite._compiling import compiling
 from steepest.race.suite._members import Member, Members, one_run, Rest, Result
 from steepest.race.suite._record import as_text, Ran
 from steepest.race.suite._text import is_copied, long_lines, windows, without_licence
@@ -226,20 +228,56 @@ def test_an_arm_may_begin_in_one_call_and_end_in_the_next(tmp_path, fake, monkey
     assert not record.arms["adamw"].skipped and record.arms["adamw"].tuned
 
 
-def test_more_seeds_come_last_and_once(tmp_path, fake):
-    """When the other arms are finished."""
+def test_twins_run_with_more_seeds_once(tmp_path, fake):
     size, path = TINY.but(more_seeds=True), tmp_path / "quality.json"
-    arms = arms_named(["adamw", "adamw int8", "cautious adamw"])
-    run_suite(TINY, arms, path, **QUIET)
-    before, fake.asked[:] = len(fake.asked), []
-    record = run_suite(size, arms, path, resume=True, **QUIET)
-    assert fake.asked == [("adamw", TINY.steps), ("adamw int8", TINY.steps)]
-    assert [len(x.losses) for x in table_of(record).lines] == [10, 10, 5]
+    arms = arms_named(["adamw", "optax adamw", "muon", "muon int8", "cautious adamw"])
+    record = run_suite(size, arms, path, **QUIET)
+    many = {line.name: len(line.losses) for line in table_of(record).lines}
+    twins, pairs = {"adamw": 17, "optax adamw": 17}, {"muon": 11, "muon int8": 11}
+    assert many == {**twins, **pairs, "cautious adamw": 5}
+    fake.asked.clear()
     run_suite(size, arms, path, resume=True, **QUIET)
-    assert len(fake.asked) == 2
-    whole = run_suite(size, arms, tmp_path / "whole.json", **QUIET)
-    assert fake.asked[2 + before :] == fake.asked[:2]
-    assert table_of(whole).lines == table_of(record).lines
+    assert not fake.asked
+    with pytest.raises(ValueError, match="more_seeds"):  # another protocol
+        run_suite(TINY, arms, path, resume=True, **QUIET)
+
+
+def _turns(arms, slow, before, left=lambda: 60.0):
+    """What was compiled, and the order in which the arms come.
+
+    The slow arm is only compiled when as many others as `before` have come.
+    """
+    began, go, order = [], threading.Event(), []
+
+    def make(arm, size, data):
+        began.append(arm.name)
+        if arm.name == slow:
+            assert go.wait(60)
+        return Fake(arm, size, data)
+
+    with compiling(TINY, arms, {}, 4, left=left, make=make) as programs:
+        for arm, program in programs:
+            order.append(arm.name)
+            if len(order) == before:
+                go.set()
+            if left() > 0:
+                assert program().arm is arm
+    return began, order
+
+
+def test_an_arm_runs_when_its_program_and_its_numbers_are_there():
+    """The first program is compiled alone; a slow one does not hold up the others."""
+    arms = arms_named(["adamw", "muon", "muon int8", "lion", "lion int8"])
+    began, order = _turns(arms, "muon", 3)
+    assert began[0] == order[0] == "adamw"
+    assert order[1:3] == ["lion", "lion int8"]  # the int8 twin of Muon waits for it
+    assert order[3:] == ["muon", "muon int8"]
+
+
+def test_a_program_that_is_not_ready_is_not_waited_for_at_the_end():
+    arms = arms_named(["adamw", "lion"])
+    began, order = _turns(arms, "adamw", 2, lambda: 0.0)
+    assert order == ["adamw", "lion"] and began == ["adamw"]
 
 
 def test_an_arm_that_fails_does_not_stop_the_others(tmp_path, fake, monkeypatch):

@@ -53,17 +53,19 @@ _PROTOCOL = f"""\
   dropout. A section above says so if its runs had another model.
 - **Budget**, the same for all. *Stage 1*: runs of half the length with one seed, in
   programs of {RATES}. First {RATES} learning rates, each {FACTORS[0]:.0f} times the
-  last, around the published one, at one weight decay. Then the neighbours of the best
-  pair of both: learning rates {FACTORS[0]:.0f} times lower and higher, decays
-  {FACTORS[1]:.0f} times lower and higher, in the method's own unit. Hyperball methods
-  have none, and keep the norms of matrices: for them it is a factor on the initial
-  norms. The search ends when all neighbours of the best pair are worse, or after
-  {PROGRAMS} programs. If the best learning rate is the lowest or the highest one tried
-  then, the entry is void.
+  last, at one weight decay. Then the neighbours of the best pair of both: learning
+  rates {FACTORS[0]:.0f} times lower and higher, decays {FACTORS[1]:.0f} times lower and
+  higher, in the method's own unit. Hyperball methods have none, and keep the norms of
+  matrices: for them it is a factor on the initial norms. The search ends when all
+  neighbours of the best pair are worse, or after {PROGRAMS} programs. If the best
+  learning rate is the lowest or the highest one tried then, the entry is void.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the
-  best learning rate and at those a factor of √2 below and above; if one of these two is
-  the best, at three more beyond it. *Stage 3*: full runs with {len(SEEDS)} new seeds at
-  the best of these. Only they count, so a lucky seed of the tuning does not.
+  best learning rate and at the two below it by factors of √2, because runs twice as
+  long need lower rates; if the lowest or the highest of the three is the best, at three
+  more beyond it. *Stage 3*: full runs with {len(SEEDS)} new seeds at the best of these.
+  Only they count, so a lucky seed of the tuning does not.
+  The search of each arm begins near the pair that an earlier run of the suite chose,
+  with an earlier model, so that few searches have to be extended.
   An arrow in the table marks a learning rate or a weight decay that is the lowest (↓)
   or the highest (↑) one of its stage: a better one may lie beyond.
 - **Schedule**, the same for all: {100 * WARM_UP:.0f}% warm-up, flat, and linear to zero
@@ -73,8 +75,11 @@ _PROTOCOL = f"""\
   Optimizers of matrices use the same AdamW for embeddings, norms and the head: its
   learning rate and decay are those that were tuned for AdamW alone.
 - **Twins** are not tuned: Optax's AdamW, the int8 arms and SOAP that corrects its bases
-  in every step use the numbers and the seeds of the arm that they are compared with. On
-  a GPU, the first two and those arms have {len(MORE_SEEDS)} seeds more.
+  in every step use the numbers and the seeds of the arm that they are compared with.
+  Optax's AdamW and the int8 arms should equal it, which takes more seeds to tell: on a
+  GPU, AdamW and Optax's have {len(SEEDS) + len(MORE_SEEDS)}, the int8 arms and their
+  twins {len(SEEDS) + len(MORE_SEEDS) // 2}. The mean loss in the table is that of the
+  {len(SEEDS)} seeds that all arms have.
 - **Statistics**: all arms start from the same params and see the same batches, so
   differences are paired by seed: the mean, its standard error and a t-test. p-values
   are corrected by Holm's method for all planned comparisons, which are those of every
@@ -83,6 +88,8 @@ _PROTOCOL = f"""\
 - **Steps of AdamW**: how many times as many steps AdamW would need for the same loss,
   from the slope of its final loss over three lengths (2/3, 1 and 4/3). The slope
   becomes smaller with more steps, so large factors are rather too small.
+- **Length**: tuning takes two thirds of the time on the machine. Longer runs would
+  leave less of it, or fewer arms.
 - **Time per step** is that of one run among six in one program. Use it to compare
   optimizers; a single run on its own takes longer.
 """
@@ -95,9 +102,9 @@ _LIMITS = """\
 - The bars are meant for the full size. In a few hundred steps of small batches, the
   averages of SOAP and Shampoo over many steps have no time to become good.
 - The bars for int8 are strict. An arm without any effect differs by more than one
-  standard error of five pairs in 37% of all cases, and of ten in 34%, so one of three
-  may well fail by chance. Look at the size of the difference, in nats and in sigma: the
-  standard deviation of one run of AdamW.
+  standard error of five pairs in 37% of all cases, and of eleven in 34%, so one of
+  three may well fail by chance. Look at the size of the difference, in nats and in
+  sigma: the standard deviation of one run of AdamW.
 - Momentum, `b2`, `eps` and the length of the warm-up are not tuned. A method that needs
   other values than its paper's is at a disadvantage.
 - The search of stage 1 has one seed and coarse steps. The second stage repairs most of

@@ -1,11 +1,7 @@
 """Run the suite: arm after arm, while the programs of the next ones are compiled."""
 
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from math import inf
 from pathlib import Path
@@ -15,8 +11,9 @@ import jax
 
 from .._fingerprint import check_same
 from ._arms import Arm
+from ._compiling import compiling, Program, usual_ahead
 from ._members import Data, data_of, Members, state_bytes
-from ._protocol import Entry, missing, more_seeds, Request, stages, work
+from ._protocol import Entry, missing, Request, stages, work
 from ._record import ArmRecord, new_record, Ran, Record
 from ._size import Size
 
@@ -24,6 +21,7 @@ Say = Callable[[str], None]
 _ROUNDS, _STEPS = 3, (2, 14)  # measurements of the time of a step
 _RESERVE = 0.02  # part of the time for these measurements
 _SPARE = 1.05  # a program may be slower than measured
+_EXTENDED = 1.2  # and some arms need more programs than the shortest search
 OUT_OF_TIME, STOPPED = "the time budget was used up", "the suite was stopped"
 
 
@@ -49,8 +47,8 @@ def run_suite(
         resume: whether to continue with the results in the file.
         time_budget: in seconds. Arms that do not fit are skipped, and say so.
         partly: whether to begin an arm that does not fit, to finish it in a later call.
-        ahead: number of arms to compile while others run; 0 to compile each in its
-            turn. By default 0 on a CPU.
+        ahead: number of programs to compile at the same time, while others run; 0 to
+            compile each in its turn. By default 0 on a CPU.
         note: a sentence for the page, such as what else ran on the machine.
         stopped: whether to stop before the next program.
         say: called with a line about each program.
@@ -78,72 +76,20 @@ def run_suite(
         record.save(path)
 
     for arm in arms:
+        known = record.arms.setdefault(arm.name, ArmRecord())
         if not _installed(arm):
-            why = f"{arm.needs} is not installed"
-            record.arms.setdefault(arm.name, ArmRecord()).skipped = why
-            say(f"{arm.name}: skipped: {why}")
+            known.skipped = f"{arm.needs} is not installed"
+            say(f"{arm.name}: skipped: {known.skipped}")
     save()
     suite = _Suite(size, data, record, save, say, stopped)
     suite.until(end - reserve, reserve, partly)
-    with compiling(size, arms, data, ahead, suite.needs) as programs:
-        turns = list(programs)
-        for arm, program in turns:
+    able = [arm for arm in arms if _installed(arm)]
+    left = lambda: suite.left
+    with compiling(size, able, data, ahead, suite.needs, left, Members) as programs:
+        for arm, program in programs:
             suite.turn(arm, program)
-        for arm, program in turns:
-            suite.more(arm, program)
     suite.measure_steps()
     return record
-
-
-Program = Callable[[], Members]
-
-
-@contextmanager
-def compiling(
-    size: Size,
-    arms: Sequence[Arm],
-    data: Data,
-    ahead: int,
-    needs: Callable[[Members], bool] = lambda members: True,
-) -> Iterator[Iterator[tuple[Arm, Program]]]:
-    """Compile the programs of the next arms in threads.
-
-    Args:
-        size: of the suite.
-        arms: in the order of their turns.
-        data: the text.
-        ahead: number of threads, and of arms; 0 to compile in this thread.
-        needs: whether a program is needed; if not, it is only traced.
-    """
-    pool = ThreadPoolExecutor(max(ahead, 1))
-    futures: dict[str, Future[Members]] = {}
-    able = [arm for arm in arms if _installed(arm)]
-
-    def made(arm: Arm) -> Members:
-        members = Members(arm, size, data)
-        return members.compile() if needs(members) else members
-
-    def pairs() -> Iterator[tuple[Arm, Program]]:
-        for k, arm in enumerate(able):
-            for each in able[k : k + 1 + ahead] if ahead else ():
-                if each.name not in futures:
-                    futures[each.name] = pool.submit(made, each)
-            if ahead:
-                yield arm, futures[arm.name].result
-            else:
-                yield arm, partial(made, arm)
-
-    try:
-        yield pairs()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def usual_ahead() -> int:
-    """The number of arms to compile while others run on an accelerator."""
-    if jax.default_backend() == "cpu":
-        return 0
-    return min(6, max((os.cpu_count() or 1) // 2, 1))
 
 
 def _installed(arm: Arm) -> bool:
@@ -183,7 +129,8 @@ class _Suite:
         return {name: arm.tuned for name, arm in arms if arm.tuned is not None}
 
     @property
-    def _left(self) -> float:
+    def left(self) -> float:
+        """The seconds that are left for training."""
         return -inf if self._stopped() else self._end - time.monotonic()
 
     @property
@@ -199,30 +146,7 @@ class _Suite:
         record = self._record.arms.get(members.arm.name, ArmRecord())
         known = record.program == members.digest
         done = known and record.tuned is not None and record.quiet
-        return self._left > 0 and (not done or self._more(members.arm) is not None)
-
-    def _more(self, arm: Arm) -> Request | None:
-        """The runs of an arm with more seeds, unless it has none or they did run."""
-        request = more_seeds(arm, self._size, self._entries)
-        if request is None:
-            return None
-        ran = self._record.arms[arm.name].stage(request.stage)
-        return None if ran is not None and ran.answers(request) else request
-
-    def more(self, arm: Arm, program: Program) -> None:
-        """Run an arm with more seeds, if it should have them, and if there is time.
-
-        Args:
-            arm: the optimizer.
-            program: as for `turn`.
-        """
-        request = self._more(arm)
-        if request is None or self._left <= 0:
-            return
-        members, record = program().compile(), self._record.arms[arm.name]
-        final = next(ran for ran in record.ran if ran.steps == request.steps)
-        if members.digest == record.program and _SPARE * final.seconds <= self._left:
-            self._ask(arm, members, record, request)
+        return self.left > 0 and not done
 
     def turn(self, arm: Arm, program: Program) -> None:
         """Run one arm, or note why it did not run.
@@ -231,9 +155,9 @@ class _Suite:
             arm: the optimizer.
             program: compiles its program, or waits for it.
         """
-        record = self._record.arms.setdefault(arm.name, ArmRecord())
+        record = self._record.arms[arm.name]
         why = missing(arm, self._entries)
-        if not why and self._left <= 0:
+        if not why and self.left <= 0:
             why = self._over
         if not why:
             try:
@@ -242,7 +166,7 @@ class _Suite:
                 # The other arms can still run.
                 why = f"{type(error).__name__}: {str(error).splitlines()[0][:200]}"
         if why:
-            record.skipped = why
+            self._record.arms[arm.name].skipped = why  # `_run` may have begun it again
             self._say(f"{arm.name}: skipped: {why}")
         self._save()
 
@@ -268,7 +192,7 @@ class _Suite:
             f"{1e3 * step:.1f} ms per step of {self._size.members} runs, "
             f"needs {max(needed, 0):.0f} s"
         )
-        if needed > self._left and not self._partly:
+        if needed > self.left and not self._partly:
             return f"{self._over}: it needs {needed:.0f} s"
         requests = stages(arm, self._size, self._entries)
         request, done = next(requests), 0
@@ -278,7 +202,7 @@ class _Suite:
                 losses = record.ran[done].losses
             else:
                 del record.ran[done:]
-                if _SPARE * step * request.steps > self._left:
+                if _SPARE * step * request.steps > self.left:
                     return self._over
                 losses = self._ask(arm, members, record, request)
             done += 1
@@ -313,7 +237,7 @@ class _Suite:
             began = time.monotonic()
             times = [members.step_seconds(*_STEPS)]
             needed = (_ROUNDS - 1) * (time.monotonic() - began)
-            if needed > self._left + self._reserve:
+            if needed > self.left + self._reserve:
                 continue
             times += [members.step_seconds(*_STEPS) for _ in range(_ROUNDS - 1)]
             record.step_seconds = [round(x, 7) for x in times]
@@ -337,7 +261,7 @@ def calibrate(
         size: of the suite.
         arms: what to time.
         budget: the seconds for which to suggest a number of steps.
-        ahead: number of arms to compile at the same time.
+        ahead: number of programs to compile at the same time.
         until: seconds after which to stop.
         say: called with a line about each arm, and the plan.
     """
@@ -345,9 +269,12 @@ def calibrate(
     ahead = usual_ahead() if ahead is None else ahead
     times: dict[str, tuple[float, float]] = {}
     total = 0.0
-    with compiling(size, arms, data_of(size), ahead) as programs:
+    able = [arm for arm in arms if _installed(arm)]
+    left = lambda: began + until - time.monotonic()
+    data = data_of(size)
+    with compiling(size, able, data, ahead, left=left, make=Members) as programs:
         for arm, program in programs:
-            if time.monotonic() - began > until:
+            if left() <= 0:
                 say(f"{arm.name}: not timed, {until:.0f} s are over")
                 continue
             try:
@@ -367,6 +294,6 @@ def calibrate(
     say(
         f"{size.flops:.2g} FLOPs in a run; all arms need {total:.0f} s at {size.steps} "
         f"steps; {budget:.0f} s are enough for "
-        f"{int(size.steps * budget / total / 1.1) if total else 0} steps"
+        f"{int(size.steps * budget / total / _EXTENDED) if total else 0} steps"
     )
     return times

@@ -20,8 +20,8 @@ class Size:
         members: number of runs in one program.
         warm: the factor on the published learning rates: short runs of small models
             need larger ones.
-        more_seeds: whether twins, and the arms that have one, run with ten seeds
-            instead of five, if there is time.
+        more_seeds: whether twins, and the arms that have one, run with more than five
+            seeds.
         arms: number of arms, most important first, unless they are named; `None` for
             all.
     """
@@ -67,8 +67,7 @@ class Size:
 
     def as_dict(self) -> dict[str, Any]:
         """What the numbers of a run depend on."""
-        free = "arms", "more_seeds"
-        return {name: x for name, x in asdict(self).items() if name not in free}
+        return {name: x for name, x in asdict(self).items() if name != "arms"}
 
 
 SIZES = {
@@ -79,7 +78,7 @@ SIZES = {
         heads=2,
         places=256,
         batch=32,
-        steps=900,
+        steps=750,
         windows=2048,
         half=True,
         more_seeds=True,

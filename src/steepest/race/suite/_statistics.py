@@ -249,10 +249,11 @@ def _side(arm: ArmRecord) -> str:
 
 def _losses(arm: ArmRecord) -> tuple[float, ...]:
     """The final losses of an arm, one per seed."""
-    final, more = arm.stage(FINAL), arm.stage(MORE)
+    final = arm.stage(FINAL)
     if final is None:
         return ()
-    return *final.losses[: len(SEEDS)], *(more.losses if more is not None else ())
+    more = [x for ran in arm.ran if ran.stage == MORE for x in ran.losses]
+    return *final.losses[: len(SEEDS)], *more
 
 
 def _corrected(lines: Sequence[Line]) -> list[Line]:

@@ -136,7 +136,9 @@ def _scores(
     embed, layers, head = params["embed"], params["layers"], params["head"]
     dtype = jnp.bfloat16 if size.half else jnp.float32
     product = lambda x, w: x.astype(dtype) @ w.astype(dtype)
-    x = embed["bytes"][inputs]
+    # Not a lookup: on a GPU its gradient adds with atomics, in an order of chance, and
+    # two runs of one seed differ.
+    x = product(jax.nn.one_hot(inputs, 256), embed["bytes"]).astype(jnp.float32)
     for k in range(size.layers):
         p = {name: leaf[k] for name, leaf in layers.items()}
         x = x + _attend(size, product, p, _normal(x, p["attend_norm"]))

@@ -1,0 +1,81 @@
+"""What the page of the suite says about its results is computed from them."""
+
+import numpy as np
+import pytest
+
+from benchmarks.remarks import remarks
+from steepest.race.suite._protocol import MORE
+
+from ..race.suites import ran, record_of
+
+BASE = np.array([1.50, 1.52, 1.49, 1.51, 1.50])
+NOISE = np.array([1.0, -1.0, 0.5, -0.5, 0.0])
+ARMS = {
+    "adamw": BASE,
+    "optax adamw": BASE + 0.01 * NOISE,
+    "adamw int8": BASE + 0.001 * (NOISE + 1),
+    "muon": BASE - 0.04,
+    "soap": BASE - 0.03,
+    "normuon": BASE - 0.05,
+}
+
+
+def _said(records, name="full"):
+    """The remarks without line breaks."""
+    return " ".join(remarks(records)[name].split())
+
+
+def test_the_spread_of_equal_runs_is_measured():
+    record = record_of(ARMS)
+    spread, sigma = 0.01 * np.std(NOISE, ddof=1), np.std(BASE, ddof=1)
+    said = _said({"full": record})
+    assert f"differ by {spread:.4f} nats (standard deviation)" in said
+    error = spread / 5**0.5 / sigma
+    assert f"the mean of 5 seeds is known to ±{error:.2f} sigma" in said
+    for name in ("adamw", "optax adamw"):
+        record.arms[name].ran.append(ran(BASE, MORE))
+    assert "the mean of 10 seeds is known to" in _said({"full": record})
+
+
+def test_int8_is_compared_seed_by_seed():
+    said = _said({"full": record_of(ARMS)})
+    assert "adamw int8 differs by +0.0010 ± 0.0004 nats, +0.09 sigma of adamw" in said
+    assert "the same sign for 4 of 5 seeds" in said and "muon int8" not in said
+
+
+@pytest.mark.parametrize("side, words", [("lowest", "1 have"), ("", "no decay is")])
+def test_edges_of_the_search_are_counted(side, words):
+    record = record_of(ARMS)
+    record.arms["muon"].entry |= {"edge": side, "programs": 5}
+    said = _said({"full": record})
+    assert "the 4 tuned arms needed 1.2 programs" in said and "1 used all 5" in said
+    assert words in said.partition("no learning rate is")[2]
+
+
+def test_a_plateau_is_measured_where_all_runs_leave_it():
+    record = record_of(ARMS)
+    for name, last in (("adamw", 3), ("muon", 1), ("soap", 4)):
+        curve = [2.4] * last + [2.0] * (4 - last)
+        record.arms[name].ran[0].curves = [curve] * 6
+    said = _said({"full": record})  # soap does not leave it
+    assert "after 25% of a run for muon and 75% of a run for adamw." in said
+
+
+ORDERS = {
+    "the same.": ["normuon", "muon", "soap"],
+    "the same three in another order.": ["normuon", "soap", "muon"],
+    "not the same.": ["lion", "normuon", "soap"],
+}
+
+
+@pytest.mark.parametrize("words", ORDERS)
+def test_the_order_is_that_of_the_gpu_or_not(words):
+    small = {name: BASE - 0.1 / (k + 1) for k, name in enumerate(ORDERS[words])}
+    full = record_of({**ARMS, "lion": BASE + 0.1})
+    records = {"full": full, "small": record_of({**ARMS, "lion": BASE, **small})}
+    assert f"normuon, muon and soap: {words}" in _said(records, "small")
+
+
+def test_nothing_is_said_without_results():
+    record = record_of({}, adamw="the suite was stopped")
+    assert remarks({"full": record}) == {}
