@@ -10,6 +10,7 @@ import pytest
 from steepest.numerics import (
     _xla,
     after,
+    before_its_parts,
     computed_once,
     inlined,
     largest,
@@ -47,7 +48,7 @@ def _operations(name, f, *args):
     return len(re.findall(rf"[\]\}}] {name}\(", _compiled(f, *args).as_text()))
 
 
-@pytest.mark.parametrize("trick", [set_apart, read_again])
+@pytest.mark.parametrize("trick", [set_apart, read_again, before_its_parts])
 def test_a_barrier_is_in_the_program(trick):
     """One, around all that it is given."""
     args = (ODD, ODD + 1) if trick is set_apart else ODD

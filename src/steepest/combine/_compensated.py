@@ -25,6 +25,7 @@ from ..core import (
 )
 from ..engine import apply_updates, Landed, Leaves, Plan, WrapperInfo
 from ..numerics import (
+    before_its_parts,
     Corrected,
     correction_dtype,
     dither,
@@ -170,7 +171,7 @@ _join = inlined(joined)
 @inlined
 def _land(x: Array, p: Array, c: Array, seed: Array | None) -> tuple[Array, Array]:
     noise = None if seed is None else dither(seed, x, jnp.uint8)
-    return landed(x.astype(jnp.float32), p, c.dtype, noise)
+    return landed(before_its_parts(x.astype(jnp.float32)), p, c.dtype, noise)
 
 
 def _pairs(

@@ -161,6 +161,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._xla import (
         after as after,
+        before_its_parts as before_its_parts,
         computed_once as computed_once,
         inlined as inlined,
         largest as largest,

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PyTree, UInt
 
 from ._dither import dither
 from ._split import at_random, joined, split, with_bits
+from ._xla import before_its_parts
 
 
 class Corrected(NamedTuple):
@@ -49,7 +50,7 @@ class Corrected(NamedTuple):
             x: numbers in float32, in the same shape.
         """
         noise = None if self.seed is None else dither(self.seed, x, self.noise_dtype)
-        return self.rounded(x.astype(jnp.float32), noise)
+        return self.rounded(before_its_parts(x.astype(jnp.float32)), noise)
 
     def rounded(
         self, x: Float[Array, "..."], noise: UInt[Array, "..."] | None

@@ -54,6 +54,23 @@ def read_again(x: Array) -> Array:
     return jax.lax.optimization_barrier(x)
 
 
+def before_its_parts(x: Array) -> Array:
+    """`x`, computed once, before the parts that it is stored in.
+
+    A weight in half precision and its correction are two results. Without the barrier,
+    XLA's CPU compiler computes each in its own loop, and both loops compute `x` again
+    (JAX 0.10.2 and 0.11.2). It may round a product and a sum together in one of them,
+    and not in the other. Near the middle between two bfloat16 numbers, the parts then
+    belong to different weights, a unit of bfloat16 apart. A step needs as many
+    temporary bytes with the barrier: without it, XLA copies what both loops read. On a
+    GPU one loop writes both parts. Test: `tests/combine/test_compensated.py`.
+
+    Args:
+        x: an array.
+    """
+    return jax.lax.optimization_barrier(x) if short_programs() else x
+
+
 def computed_once(decision: ArrayLike) -> Bool[Array, ""]:
     """The same boolean, computed once, and not again at every use.
 
