@@ -141,7 +141,10 @@ def test_weight_and_correction_belong_together(way):
     np.testing.assert_allclose(steepest.wide_params(p, state), w, 1e-6, 1e-6)
 
 
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="what its compiler does")
+@pytest.mark.skipif(
+    jax.default_backend() != "cpu" or jax.__version_info__ < (0, 11),
+    reason="what the CPU compiler does; that of JAX 0.10 ignores the barrier",
+)
 def test_a_weight_is_computed_once():
     """Else two loops read the old weights, and one of them reads a copy."""
     tx, p = steepest.compensated(INNER["momentum"]), _weights()

@@ -58,12 +58,13 @@ def before_its_parts(x: Array) -> Array:
     """`x`, computed once, before the parts that it is stored in.
 
     A weight in half precision and its correction are two results. Without the barrier,
-    XLA's CPU compiler computes each in its own loop, and both loops compute `x` again
-    (JAX 0.10.2 and 0.11.2). It may round a product and a sum together in one of them,
-    and not in the other. Near the middle between two bfloat16 numbers, the parts then
-    belong to different weights, a unit of bfloat16 apart. A step needs as many
-    temporary bytes with the barrier: without it, XLA copies what both loops read. On a
-    GPU one loop writes both parts. Test: `tests/combine/test_compensated.py`.
+    XLA's CPU compiler computes each in its own loop, and both loops compute `x` again.
+    If LLVM does not optimize (`xla_backend_optimization_level=0`), a product and a sum
+    are rounded together in one of them, and not in the other (JAX 0.11.2). Near the
+    middle between two bfloat16 numbers, the parts then belong to different weights, a
+    unit of bfloat16 apart. The barrier costs nothing: without it, XLA copies what both
+    loops read. JAX 0.10.2 removes it before it fuses loops; there no such weight was
+    seen. On a GPU one loop writes both parts. Test: `tests/combine/test_compensated.py`.
 
     Args:
         x: an array.
