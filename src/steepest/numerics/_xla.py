@@ -64,7 +64,7 @@ def before_its_parts(x: Array) -> Array:
     middle between two bfloat16 numbers, the parts then belong to different weights, a
     unit of bfloat16 apart. The barrier costs nothing: without it, XLA copies what both
     loops read. JAX 0.10.2 removes it before it fuses loops; there no such weight was
-    seen. On a GPU one loop writes both parts. `tests/combine/test_compensated.py` looks
+    seen. On a GPU one loop writes both parts. `tests/combine/test_corrections.py` looks
     for such weights.
 
     Args:
