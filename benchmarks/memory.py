@@ -17,7 +17,6 @@ temporary: what XLA plans to allocate in a step.
 Optax's AdamW and torch's fused AdamW take part in float32.
 """
 
-import gc
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -100,7 +99,7 @@ def of_few_bits(
             continue
         peer: Case = ("float32", lambda: optax.adamw(RATE))
         more = {"optax": partial(_turn, "optax", peer), **torch}
-        yield from contest(tree, name, case, more if name == "adamw, float32" else {})
+        yield from _attempt(tree, name, case, more if name == "adamw, float32" else {})
 
 
 def of_muon(
@@ -116,7 +115,7 @@ def of_muon(
     del torch
     for name, case in MUON.items():
         if not only or name in only:
-            yield from contest(tree, name, case, {})
+            yield from _attempt(tree, name, case, {})
 
 
 def contest(
@@ -149,9 +148,17 @@ def contest(
         best = {who: amount(one.best(who), one.unit) for who in one.times}
         print(tree.name, name, one.quantity, best, file=sys.stderr, flush=True)
     yield from found
-    turns.clear()
+
+
+def _attempt(
+    tree: Tree, name: str, case: Case, peers_: dict[str, Callable[[Tree], Any]]
+) -> Iterator[Row]:
+    """`contest`; a case that fails, say for lack of memory, is left out."""
+    try:
+        yield from contest(tree, name, case, peers_)
+    except Exception as error:  # whatever a compiler or a device may raise
+        print(f"{tree.name} {name}: {str(error)[-2000:]}", file=sys.stderr, flush=True)
     peers.clear()
-    gc.collect()
 
 
 def _turn(who: str, case: Case, tree: Tree) -> tuple[Any, dict[str, float]]:

@@ -53,12 +53,14 @@ def race(
     times: Times = defaultdict(lambda: {name: [] for name in turns})
     gc.freeze()  # collecting is faster if it can skip the objects from before
     end = time.perf_counter() + seconds
-    for k in range(-warmups, rounds):
-        if k >= FEWEST and time.perf_counter() > end:
-            break
-        for name in list(turns)[:: -1 if k % 2 else 1]:
-            for quantity, spent in turns[name]().items():
-                if k >= 0:
-                    times[quantity][name].append(spent)
-    gc.unfreeze()
+    try:
+        for k in range(-warmups, rounds):
+            if k >= FEWEST and time.perf_counter() > end:
+                break
+            for name in list(turns)[:: -1 if k % 2 else 1]:
+                for quantity, spent in turns[name]().items():
+                    if k >= 0:
+                        times[quantity][name].append(spent)
+    finally:
+        gc.unfreeze()
     return times

@@ -49,6 +49,17 @@ def test_peers_take_part_in_float32():
     assert bandwidth.best("torch") == pytest.approx(28e3 * TREE.params, rel=1e-3)
 
 
+def test_a_case_that_fails_does_not_lose_the_others(monkeypatch, capsys):
+    def out_of_memory():
+        raise RuntimeError("out of memory")
+
+    cases = {"first": ("float32", out_of_memory), **memory.MUON}
+    monkeypatch.setattr(memory, "MUON", cases)
+    rows = list(memory.of_muon(TREE, {}, ["first", "muon, float32"]))
+    assert {row.optimizer for row in rows} == {"muon, float32"}
+    assert "first: out of memory" in capsys.readouterr().err
+
+
 def test_half_of_the_weights_is_in_the_state():
     rows = _rows("muon, int8, 24-bit weights", memory.MUON)
     assert rows["weights"].best("steepest") == 2 * TREE.params

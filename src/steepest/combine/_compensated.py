@@ -4,8 +4,6 @@ Zamirai, Zhang, Aberger and De Sa, Revisiting bfloat16 training, 2020, arXiv:201
 Ortiz, Gupta, Rando and Frankle, FlashOptim, 2026, arXiv:2602.23349 (24-bit weights)
 """
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any, NamedTuple
 
 import jax
@@ -20,32 +18,24 @@ from ..core import (
     GradientTransformationExtraArgs,
     missing,
     OptState,
-    Param,
     Params,
     Transformation,
     transformation,
     Updates,
 )
-from ..engine import (
-    apply_updates,
-    FUNCTIONS_OF_PARAMS,
-    Landed,
-    Leaves,
-    Plan,
-    plus,
-    WrapperInfo,
-)
+from ..engine import apply_updates, Landed, Leaves, Plan, WrapperInfo
 from ..numerics import (
+    before_its_parts,
     Corrected,
     correction_dtype,
     dither,
     inlined,
-    is_half,
     joined,
     key_from,
     landed,
     seeds,
 )
+from ._half_weights import advanced, is_narrow, of_wide, widened
 
 _NAME = "compensated"
 
@@ -108,7 +98,7 @@ def compensated(
     first = key_from(_NAME, key) if bits == 8 else None
 
     def init(params: Params) -> CompensatedState:
-        zeros = lambda p: jnp.zeros_like(p, dtype) if _is_narrow(p) else None
+        zeros = lambda p: jnp.zeros_like(p, dtype) if is_narrow(p) else None
         corrections = jax.tree.map(zeros, params)
         # A copy, so that `init` can be called again after the state was donated.
         now = None if first is None else jnp.copy(first)
@@ -130,7 +120,7 @@ def compensated(
             widened(updates),
             state.inner_state,
             leaves.like(wide),
-            **_of_wide(extra_args, leaves),
+            **of_wide(extra_args, leaves),
         )
         advice = "`inner` must return updates like the params."
         news = leaves.match(_NAME, us, "inner updates", advice)
@@ -160,17 +150,11 @@ def compensated(
         weights: list[Any] = list(leaves.arrays)
         for k, seed in zip(mine, each, strict=True):
             weights[k] = Corrected(weights[k], rests[k], seed)
-        us, inner_state = plan.advance(
-            updates,
-            state.inner_state,
-            leaves.like(weights),
-            _of_wide(extra_args, leaves),
+        news, inner_state = advanced(
+            plan, leaves, weights, updates, state.inner_state, extra_args
         )
-        news = leaves.treedef.flatten_up_to(us)
         for k in mine:
-            u = news[k]
-            new: Any = u.param if isinstance(u, Landed) else _plus(weights[k], u)
-            news[k], rests[k] = Landed(new.half), new.correction
+            rests[k], news[k] = news[k].correction, Landed(news[k].half)
         corrections = leaves.like(rests)
         return leaves.like(news), CompensatedState(inner_state, corrections, now)
 
@@ -181,31 +165,13 @@ def compensated(
     return Transformation(init, update, info)
 
 
-def widened(tree: PyTree) -> PyTree:
-    """The tree with its half-precision leaves in float32; they may be shapes."""
-
-    def leaf(x: Any) -> Any:
-        if not _is_narrow(x):
-            return x
-        if isinstance(x, jax.ShapeDtypeStruct):
-            return jax.ShapeDtypeStruct(x.shape, jnp.float32, sharding=x.sharding)
-        return x.astype(jnp.float32)
-
-    return jax.tree.map(leaf, tree)
-
-
 _join = inlined(joined)
-_plus = inlined(plus)
 
 
 @inlined
 def _land(x: Array, p: Array, c: Array, seed: Array | None) -> tuple[Array, Array]:
     noise = None if seed is None else dither(seed, x, jnp.uint8)
-    return landed(x.astype(jnp.float32), p, c.dtype, noise)
-
-
-def _is_narrow(x: Param) -> bool:
-    return hasattr(x, "dtype") and is_half(x.dtype)
+    return landed(before_its_parts(x.astype(jnp.float32)), p, c.dtype, noise)
 
 
 def _pairs(
@@ -217,7 +183,7 @@ def _pairs(
     advice = "Make the state with `tx.init` of these params."
     rests = leaves.match(_NAME, corrections, "corrections", advice)
     for k, (p, c) in enumerate(zip(leaves.arrays, rests, strict=True)):
-        if p is not None and (c is not None) != _is_narrow(p):
+        if p is not None and (c is not None) != is_narrow(p):
             has = "no correction" if c is None else "a correction"
             raise ValueError(
                 f"{_NAME}: leaf {leaves.path(k)} of the params is {p.dtype}, and the "
@@ -243,28 +209,3 @@ def _seeds(
         return None, [None] * count
     key, now = jax.random.split(key)
     return key, list(seeds(now, count))
-
-
-def _of_wide(extra_args: dict[str, object], leaves: Leaves) -> dict[str, object]:
-    """The extra arguments for float32 params: the loss is computed at narrow ones."""
-
-    def at_narrow(
-        f: Callable[..., PyTree], returns_tree: bool
-    ) -> Callable[..., PyTree]:
-        @wraps(f)
-        def wide(params: Params, *args: object, **kwargs: object) -> PyTree:
-            cast = lambda x, p: x.astype(p.dtype) if _is_narrow(p) else x
-            params = jax.tree.map(cast, params, leaves.tree)
-            result = f(params, *args, **kwargs)
-            return widened(result) if returns_tree else result
-
-        return wide
-
-    changed = dict(extra_args)
-    for name, returns_tree in FUNCTIONS_OF_PARAMS.items():
-        f = extra_args.get(name)
-        if callable(f):
-            changed[name] = at_narrow(f, returns_tree)
-    if "grad" in extra_args:
-        changed["grad"] = widened(extra_args["grad"])
-    return changed

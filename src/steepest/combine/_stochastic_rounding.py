@@ -23,9 +23,18 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import apply_updates, Leaves, WrapperInfo
-from ..numerics import at_random, dither, inlined, is_half, key_from, seeds, way
-from ._compensated import widened
+from ..engine import apply_updates, Landed, Leaves, Plan, WrapperInfo
+from ..numerics import (
+    at_random,
+    Corrected,
+    dither,
+    inlined,
+    is_half,
+    key_from,
+    seeds,
+    way,
+)
+from ._half_weights import advanced, widened
 
 _NAME = "stochastic_rounding"
 
@@ -51,7 +60,8 @@ def stochastic_rounding(
     state is that of `inner` for half-precision params. `compensated` adds no noise.
 
     The gradients are passed to `inner` in float32. The update is float32. Added by
-    `apply_updates`, it lands exactly on the new `p`. Nothing may follow in a chain.
+    `apply_updates`, it lands exactly on the new `p`. `make_step` writes `p` without it,
+    and on a GPU in the same kernel as memory in 8 bits. Nothing may follow in a chain.
     Leaves in other dtypes are updated by `inner` alone. Derivatives of the update are
     zero. A finite number stays finite.
 
@@ -72,6 +82,7 @@ def stochastic_rounding(
     0.999
     """
     tx = as_inner(_NAME, "inner", inner)
+    plan: Any = getattr(tx, "info", None)
     first = key_from(_NAME, key)
 
     def init(params: Params) -> StochasticRoundingState:
@@ -103,7 +114,33 @@ def stochastic_rounding(
             news[k] = _land(x, p, seed)
         return leaves.like(news), StochasticRoundingState(inner_state, key)
 
-    return Transformation(init, update, WrapperInfo(_NAME, tx, "inner_state"))
+    def advance(
+        updates: Updates,
+        state: StochasticRoundingState,
+        params: Params,
+        extra_args: dict[str, object],
+    ) -> tuple[Updates, StochasticRoundingState]:
+        """The same step, without the detour over an update."""
+        check.state_of(_NAME, StochasticRoundingState, state)
+        leaves = Leaves(params, "params")
+        leaves.check(_NAME)
+        advice = "Pass the gradients of these params."
+        grads = leaves.match(_NAME, updates, "updates", advice)
+        weights: list[Any] = list(leaves.arrays)
+        mine = [k for k, p in enumerate(weights) if _is_rounded(p, grads[k])]
+        key, now = jax.random.split(state.rng_key)
+        for k, seed in zip(mine, seeds(now, len(mine)), strict=True):
+            weights[k] = Corrected(weights[k], None, seed)
+        news, inner_state = advanced(
+            plan, leaves, weights, updates, state.inner_state, extra_args
+        )
+        for k in mine:
+            news[k] = Landed(news[k].half)
+        return leaves.like(news), StochasticRoundingState(inner_state, key)
+
+    of_rules = isinstance(plan, Plan) and plan.has_only_rules
+    info = WrapperInfo(_NAME, tx, "inner_state", advance=advance if of_rules else None)
+    return Transformation(init, update, info)
 
 
 @inlined

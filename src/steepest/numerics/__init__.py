@@ -24,6 +24,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         read_twice as read_twice,
     )
     from ._cond import cond_under_vmap as cond_under_vmap
+    from ._corrected import Corrected as Corrected
     from ._devices import (
         any_over as any_over,
         by_split as by_split,
@@ -142,7 +143,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._split import (
         at_random as at_random,
-        Corrected as Corrected,
         correction_dtype as correction_dtype,
         is_half as is_half,
         joined as joined,
@@ -167,11 +167,12 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._tiles import (
         fits as fits,
         in_tiles as in_tiles,
-        is_in_8_bits as is_in_8_bits,
+        is_in_few_bits as is_in_few_bits,
         on_gpu as on_gpu,
     )
     from ._xla import (
         after as after,
+        before_its_parts as before_its_parts,
         computed_once as computed_once,
         inlined as inlined,
         largest as largest,

@@ -20,8 +20,8 @@ from jax.sharding import AxisType, PartitionSpec, reshard
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, PyTree
 
+from ._corrected import Corrected
 from ._maps import Codes, Map, MAPS, Numbers
-from ._split import Corrected
 
 LARGE = 2.0**100  # the inverse of a larger number may be flushed to zero
 

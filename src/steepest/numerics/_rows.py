@@ -6,7 +6,7 @@ wrong then. The functions with `exact` in their names are for any row, piece by 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,9 @@ from ._codes import (
     Signed8,
     sizes_of,
 )
+from ._corrected import Corrected
 from ._dither import hashed, hashes_of_row
-from ._split import Corrected, joined_bfloat16, split, split_bfloat16
+from ._split import joined_bfloat16, rounded_bfloat16, split_bfloat16
 
 _LIMIT = np.float32(LARGE).view(np.int32)
 
@@ -59,6 +60,8 @@ class Ordinary:
     def decoded(self, like: Stored, loaded: Iterator[Array]) -> Array:
         """Elements of a leaf, from the next of the loaded arrays."""
         if isinstance(like, Corrected):
+            if like.correction is None:
+                return next(loaded).astype(jnp.float32)
             # What it cannot decode is NaN, and so is the new number.
             return joined_bfloat16(next(loaded), next(loaded))
         if not isinstance(like, Coded):
@@ -88,9 +91,12 @@ class Ordinary:
         self._note(jnp.max(most))
         if isinstance(like, Corrected):
             seed = _seed_of(like, self._seeds)
-            pairs = zip(xs, places, strict=True)
+            noises = [_noise(like, seed, place) for place in places]
+            pairs: list[tuple[Array, Any]] = list(zip(xs, noises, strict=True))
+            if like.correction is None:
+                return [[rounded_bfloat16(x, noise) for x, noise in pairs]]
             dtype = like.correction.dtype
-            halves = [split_bfloat16(x, dtype, _noise(seed, at)) for x, at in pairs]
+            halves = [split_bfloat16(x, dtype, noise) for x, noise in pairs]
             return [list(part) for part in zip(*halves, strict=True)]
         largest = jax.lax.bitcast_convert_type(most, jnp.float32)
         rows = [encoded_row(like.kind, x, largest) for x in xs]
@@ -102,7 +108,9 @@ class Ordinary:
 
 def exactly_decoded(like: Stored, loaded: Iterator[Array]) -> Array:
     """Elements of a leaf, from the next of the loaded arrays."""
-    if not isinstance(like, Coded | Corrected):
+    if isinstance(like, Corrected):
+        return _next_of(like, loaded).decode()
+    if not isinstance(like, Coded):
         return next(loaded)
     return type(like)(next(loaded), next(loaded)).decode()
 
@@ -167,8 +175,8 @@ def exact_codes(
         if isinstance(was, Coded):
             parts += [codes_of(was.kind, x, next(rest))]
         elif isinstance(was, Corrected):
-            noise = _noise(_seed_of(was, draws), place)
-            parts += split(x, was.half.dtype, was.correction.dtype, noise)
+            noise = _noise(was, _seed_of(was, draws), place)
+            parts += _arrays_of(was.rounded(x, noise))
         else:
             parts += [x]
     return parts
@@ -189,7 +197,7 @@ def inside_only(
 def parts_of(x: Stored, shape: tuple[int, int]) -> list[Array]:
     """The arrays of a leaf, each as a matrix."""
     if isinstance(x, Corrected):
-        return [x.half.reshape(shape), x.correction.reshape(shape)]
+        return [part.reshape(shape) for part in _arrays_of(x)]
     if not isinstance(x, Coded):
         return [x.reshape(shape)]
     return [x.codes.reshape(shape), x.scales.reshape(shape[0], -1)]
@@ -198,8 +206,7 @@ def parts_of(x: Stored, shape: tuple[int, int]) -> list[Array]:
 def whole_of(x: Stored, parts: Iterator[Array]) -> Stored:
     """The inverse of `parts_of`, from the next of the new arrays."""
     if isinstance(x, Corrected):
-        half, correction = next(parts), next(parts)
-        return Corrected(half.reshape(x.shape), correction.reshape(x.shape), x.seed)
+        return _next_of(x, (part.reshape(x.shape) for part in parts))
     if not isinstance(x, Coded):
         return next(parts).reshape(x.shape)
     codes, scales = next(parts), next(parts)
@@ -213,18 +220,33 @@ def _largest(xs: Sequence[Array]) -> Array:
     return result
 
 
+def _arrays_of(x: Corrected) -> list[Array]:
+    """The arrays of weights; some have no corrections."""
+    return [x.half] if x.correction is None else [x.half, x.correction]
+
+
+def _next_of(like: Corrected, parts: Iterator[Array]) -> Corrected:
+    """The inverse of `_arrays_of`, from the next of the arrays."""
+    half = next(parts)
+    return Corrected(half, None if like.correction is None else next(parts), like.seed)
+
+
 def _seed_of(like: Corrected, seeds: Iterator[Array]) -> tuple[Array, Array] | None:
     return None if like.seed is None else (next(seeds), next(seeds))
 
 
-def _noise(seed: tuple[Array, Array] | None, place: Place) -> Array | None:
+def _noise(
+    like: Corrected, seed: tuple[Array, Array] | None, place: Place
+) -> Array | None:
     """What `dither` gives at a place."""
     if seed is None:
         return None
+    dtype = like.noise_dtype
     row, first = (x.astype(jnp.uint32) for x in place.index)
-    # Four neighbours share a hash, and a place begins with the first of four.
-    start = row * np.uint32(hashes_of_row(place.length, jnp.uint8)) + (first >> 2)
-    return hashed(seed, start, place.column.astype(jnp.uint32), jnp.uint8)
+    # Two or four neighbours share a hash, and a place begins with the first of them.
+    share = np.uint32(32 // jnp.iinfo(dtype).bits)
+    start = row * np.uint32(hashes_of_row(place.length, dtype)) + first // share
+    return hashed(seed, start, place.column.astype(jnp.uint32), dtype)
 
 
 def _bits(x: Float[Array, "..."]) -> Int[Array, "..."]:

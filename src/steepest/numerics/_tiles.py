@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ._codes import Coded, is_coded, Signed8, Unsigned8
+from ._corrected import Corrected
 from ._kernels import triton
 from ._rows import (
     exact_codes,
@@ -33,7 +34,6 @@ from ._rows import (
     Stored,
     whole_of,
 )
-from ._split import Corrected
 
 BLOCK = 256  # elements that share a scale: one row of a warp
 # A warp loads 128 elements at once: each thread has four neighbours. With eight, as
@@ -54,14 +54,14 @@ def on_gpu() -> bool:
     return jax.default_backend() == "gpu"
 
 
-def is_in_8_bits(memory: PyTree) -> bool:
-    """Whether some of this memory is stored in integers of 8 bits.
+def is_in_few_bits(memory: PyTree) -> bool:
+    """Whether some of this memory is stored in 8 or 4 bits.
 
     Args:
         memory: arrays, or memory in few bits.
     """
     stored = jax.tree.leaves(memory, is_leaf=is_coded)
-    return any(isinstance(x, Signed8 | Unsigned8) for x in stored)
+    return any(isinstance(x, Coded) for x in stored)
 
 
 def fits(kept: PyTree, given: PyTree) -> bool:
@@ -120,6 +120,8 @@ def in_tiles(
         before = treedef.unflatten(plain[: len(old)])
         now = given_def.unflatten(plain[len(old) :])
         after, others = function(before, now, tuple(numbers))
+        if interpret:  # a kernel computes it once; XLA would, for each result
+            after, others = jax.lax.optimization_barrier((after, others))
         return treedef.flatten_up_to(after), jax.tree.leaves(others)
 
     plain = [jax.ShapeDtypeStruct(shape, x.dtype) for x in (*old, *read)]

@@ -67,6 +67,25 @@ def stored(x: Array) -> Array:
     return jax.lax.optimization_barrier(x) if jax.default_backend() == "gpu" else x
 
 
+def before_its_parts(x: Array) -> Array:
+    """`x`, computed once, before the parts that it is stored in.
+
+    A weight in half precision and its correction are two results. Without the barrier,
+    XLA's CPU compiler computes each in its own loop, and both loops compute `x` again.
+    If LLVM does not optimize (`xla_backend_optimization_level=0`), a product and a sum
+    are rounded together in one of them, and not in the other (JAX 0.11.2). Near the
+    middle between two bfloat16 numbers, the parts then belong to different weights, a
+    unit of bfloat16 apart. The barrier costs nothing: without it, XLA copies what both
+    loops read. JAX 0.10.2 removes it before it fuses loops; there no such weight was
+    seen. On a GPU one loop writes both parts. `tests/combine/test_corrections.py` looks
+    for such weights.
+
+    Args:
+        x: an array.
+    """
+    return jax.lax.optimization_barrier(x) if short_programs() else x
+
+
 def computed_once(decision: ArrayLike) -> Bool[Array, ""]:
     """The same boolean, computed once, and not again at every use.
 

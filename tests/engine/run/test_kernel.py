@@ -30,7 +30,16 @@ CHAINS = {
     "muon, 24 bits": lambda: steepest.compensated(
         steepest.muon(1e-2, memory_dtype="int8"), bits=8
     ),
+    "stochastic rounding": lambda: steepest.stochastic_rounding(
+        steepest.adamw(1e-2, memory_dtype="int8"), key=0
+    ),
+    "adamw, int4": lambda: steepest.adamw(1e-2, memory_dtype="int4"),
+    "adamw, float8": lambda: steepest.adamw(1e-2, memory_dtype="float8"),
+    "lion, int4": lambda: steepest.lion(1e-3, memory_dtype="int4"),
 }
+HALF = ("compensated", "24 bits", "muon, 24 bits", "stochastic rounding")
+# A rule of a whole array, and memory that the kernel does not know.
+TWICE = ("lars", "adamw, int4", "adamw, float8", "lion, int4")
 
 
 @pytest.fixture
@@ -82,11 +91,11 @@ def run(tx, step, dtype):
 @pytest.mark.parametrize("name", CHAINS)
 def test_a_step_is_the_same_with_kernels(name, kernels, monkeypatch):
     tx = CHAINS[name]()
-    dtype = jnp.bfloat16 if name == "compensated" or "24" in name else jnp.float32
+    dtype = jnp.bfloat16 if name in HALF else jnp.float32
     landed = run(tx, steepest.make_step(tx), dtype)
     updated = run(tx, by_update(tx), dtype)
-    assert ("in_tiles" in kernels) == (name != "lars")
-    assert ("read_twice" in kernels) == (name == "lars")
+    assert ("in_tiles" in kernels) == (name not in TWICE)
+    assert ("read_twice" in kernels) == (name in TWICE)
     monkeypatch.setattr(_pass, "on_gpu", lambda: False)
     jax.clear_caches()
     plain = run(tx, by_update(tx), dtype)
@@ -99,10 +108,12 @@ def test_a_step_is_the_same_with_kernels(name, kernels, monkeypatch):
 
 def numbers(p, state):
     """Params, and memory as it is stored; weights of 24 or 32 bits as one number."""
+    key = getattr(state, "rng_key", None)
+    if key is not None:
+        state = state._replace(rng_key=jax.random.key_data(key))
     if not isinstance(state, steepest.combine.CompensatedState):
         return p, state
-    key = None if state.rng_key is None else jax.random.key_data(state.rng_key)
-    return steepest.wide_params(p, state), state.inner_state, key
+    return steepest.wide_params(p, state), state._replace(corrections=None)
 
 
 def close(a, b):
@@ -115,10 +126,16 @@ def close(a, b):
             assert (x != y).mean() < 1e-3
 
 
-def test_24_bits_land_in_the_kernel_with_all_bits_equal(kernels, monkeypatch):
+ROUNDED = {
+    "24 bits": lambda tx: steepest.compensated(tx, bits=8),
+    "stochastic rounding": lambda tx: steepest.stochastic_rounding(tx, key=0),
+}
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_weights_land_in_the_kernel_with_all_bits_equal(name, kernels, monkeypatch):
     """Also where weights and gradients are infinite, NaN, huge or zero."""
-    inner = lambda: steepest.sgd(2.0**-7, momentum=0.5, memory_dtype="int8")
-    tx = steepest.compensated(inner(), bits=8)
+    tx = ROUNDED[name](steepest.sgd(2.0**-7, momentum=0.5, memory_dtype="int8"))
 
     def ran():
         p = params(jnp.bfloat16)
@@ -139,7 +156,6 @@ def test_24_bits_land_in_the_kernel_with_all_bits_equal(kernels, monkeypatch):
     assert kernels and set(kernels) == {"in_tiles"}
     monkeypatch.setattr(_pass, "on_gpu", lambda: False)
     jax.clear_caches()
-    assert isinstance(landed[1], steepest.combine.CompensatedState)
     for x, y in zip(jax.tree.leaves(landed), jax.tree.leaves(ran()), strict=True):
         wide = np.float32 if jnp.issubdtype(x.dtype, jnp.floating) else int
         np.testing.assert_array_equal(np.asarray(x, wide), np.asarray(y, wide))

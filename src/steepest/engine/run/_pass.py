@@ -9,7 +9,7 @@ from jax.core import Tracer
 from jaxtyping import PyTree
 
 from ...core import OptState, Real, Rule
-from ...numerics import by_split, fits, is_in_8_bits, on_gpu, sum_over
+from ...numerics import by_split, fits, is_in_few_bits, on_gpu, sum_over
 from ..leaves import alike, batches, Leaf, Leaves, View
 from ._formula import (
     Job,
@@ -111,7 +111,7 @@ class Pass:
         """
         g, p, row = job
         rules = [rule for rule, applied in zip(self.rules, on, strict=True) if applied]
-        if not on_gpu() or not is_in_8_bits(row):
+        if not on_gpu() or not is_in_few_bits(row):
             return "plain"
         if any(rule.kind == "whole" for rule in rules) or not fits(row, (g, p)):
             return "twice"
