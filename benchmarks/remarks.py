@@ -27,7 +27,7 @@ def remarks(records: Mapping[str, Record]) -> dict[str, str]:
     for name, record in records.items():
         table = tables[name]
         some = [_same(record, table), _tuning(record, table), _plateau(record, table)]
-        some += [_int8(table)]
+        some += [_int8(table), _late(table)]
         if name == "small":
             some += [_order(table, tables.get("full")), _HYPERBALL]
         found[name] = [item for item in some if item]
@@ -55,6 +55,12 @@ def _same(record: Record, table: Table) -> str:
     if adamw is None or optax is None or test is None:
         return ""
     many = _pairs(adamw, optax)
+    if adamw.losses[:many] == optax.losses[:many]:
+        again = "So do two runs of one seed. " if not adamw.floor else ""
+        return (
+            f"**AdamW and Optax's** end with the same loss, to the last bit, for all "
+            f"{many} seeds. {again}The tests compare both optimizers step by step."
+        )
     spread = test.error * many**0.5
     here, there = _curves(record, "adamw"), _curves(record, "optax adamw")
     part = record.size["steps"] // here.shape[1]
@@ -137,6 +143,30 @@ def _int8(table: Table) -> str:
             f"{same} of {many} seeds"
         )
     return f"**int8**: compared with float32, {'; '.join(parts)}." if parts else ""
+
+
+_FAR = 0.025  # nats: more than most runs of an arm differ
+_NEAR_MUON = ("muon", "soap", "soap every step", "normuon", "muon_h", "soap_muon")
+
+
+def _late(table: Table) -> str:
+    """Whether single runs decide how the matrix optimizers compare."""
+    lines = [line for line in map(table.line, _NEAR_MUON) if line is not None]
+    if not lines or lines[0].name != "muon":
+        return ""
+    losses = {line.name: np.array(line.losses[: len(SEEDS)]) for line in lines}
+    middle = {name: float(np.median(x)) for name, x in losses.items()}
+    far = {name: int((x > middle[name] + _FAR).sum()) for name, x in losses.items()}
+    if not any(far.values()):
+        return ""
+    some = [f"{many} of {len(SEEDS)} of {name}" for name, many in far.items() if many]
+    apart = [f"{name} {x - middle['muon']:+.4f}" for name, x in middle.items()]
+    return (
+        f"**Late runs**: a few runs end more than {_FAR} nats above the median of "
+        f"their arm: {_listed(some)}. They move a mean of {len(SEEDS)} seeds by more "
+        "than these arms differ. By their medians, which no bar uses, the differences "
+        f"from Muon are: {', '.join(apart[1:])}."
+    )
 
 
 def _order(small: Table, full: Table | None) -> str:

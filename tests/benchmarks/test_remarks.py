@@ -79,3 +79,18 @@ def test_the_order_is_that_of_the_gpu_or_not(words):
 def test_nothing_is_said_without_results():
     record = record_of({}, adamw="the suite was stopped")
     assert remarks({"full": record}) == {}
+
+
+def test_equal_bits_are_called_so():
+    same = {**ARMS, "optax adamw": BASE}
+    said = _said({"full": record_of(same)})
+    assert "end with the same loss, to the last bit, for all 5 seeds" in said
+    assert "grow apart" not in said
+
+
+def test_late_runs_are_counted():
+    assert "Late runs" not in _said({"full": record_of(ARMS)})
+    late = {**ARMS, "soap": BASE - 0.03 + np.array([0, 0, 0.2, 0, 0])}
+    said = _said({"full": record_of(late)})
+    assert "1 of 5 of soap. They move" in said
+    assert "soap +0.0200, normuon -0.0100." in said

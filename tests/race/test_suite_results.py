@@ -185,6 +185,14 @@ def test_a_failed_bar_and_a_missing_arm_are_on_the_page():
     assert picture.startswith("<svg") and "soap every step" in picture
 
 
+def test_arms_with_more_seeds_than_others_have_a_picture():
+    record = record_of({"adamw": BASE, "muon": BASE - 0.1, "lion": BASE + 0.1})
+    record.arms["adamw"].ran.append(ran(BASE, MORE))
+    (picture,) = pictures({"full": record}).values()
+    dots = [part for part in picture.split("<") if 'class="dot"' in part]
+    assert len(dots) == 5 + 5 + 10  # those that AdamW has, too
+
+
 def test_an_empty_suite_has_a_page():
     record = record_of({}, adamw="the suite was stopped")
     assert "adamw is missing: the suite was stopped" in page({"full": record})

@@ -28,8 +28,10 @@ def differences(table: Table, name: str) -> Picture:
     top = TOP - 20
     bottom = top + _ROW * max(len(lines), 2)
     box = Box(_LAYOUT, _LAYOUT.gutter, _LAYOUT.width - _RIGHT, top, bottom)
-    base = np.array(adamw.losses if adamw else [0.0])
-    seeds = {line.name: np.array(line.losses) - base for line in lines}
+    base = adamw.losses if adamw else ()
+    # Some have more seeds than others: those that both have.
+    less = lambda line: [x - y for x, y in zip(line.losses, base, strict=False)]
+    seeds = {line.name: np.array(less(line)) for line in lines}
     values = [float(v) for one in seeds.values() for v in one]
     x = fit(values, box.left + 16, box.right - 16)
     across = [(x(v), label) for v, label in x.ticks(7)]
