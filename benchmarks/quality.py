@@ -24,7 +24,12 @@ from steepest.race.suite import arms_named, calibrate, Record, run_suite, SIZES
 DOCS = Path(__file__).parent.parent / "docs"
 # The size of each file in `benchmarks/results`, in the order of the page.
 RESULTS = Path(__file__).parent / "results"
-FILES = {"full": RESULTS / "quality.json", "small": RESULTS / "quality-small.json"}
+FILES = {
+    "full": RESULTS / "quality.json",
+    "small": RESULTS / "quality-small.json",
+    # run --size small --steps 800 --optimizers adamw,muon,lion
+    "long": RESULTS / "quality-long.json",
+}
 _NUMBERS = (
     "layers",
     "width",

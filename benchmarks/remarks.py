@@ -30,6 +30,9 @@ def remarks(records: Mapping[str, Record]) -> dict[str, str]:
         some += [_int8(table), _late(table)]
         if name == "small":
             some += [_order(table, tables.get("full")), _HYPERBALL]
+        small = records.get("small")
+        if small is not None and small is not record and small.params == record.params:
+            some += [_against(record, table, small, tables["small"])]
         found[name] = [item for item in some if item]
     wrap = {"initial_indent": "- ", "subsequent_indent": "  ", "width": 88}
     return {
@@ -167,6 +170,29 @@ def _late(table: Table) -> str:
         "than these arms differ. By their medians, which no bar uses, the differences "
         f"from Muon are: {', '.join(apart[1:])}."
     )
+
+
+def _against(record: Record, table: Table, small: Record, before: Table) -> str:
+    """What more steps or larger batches change."""
+    times = {key: record.size[key] / small.size[key] for key in ("steps", "batch")}
+    words = {"steps": "as many steps", "batch": "the batch"}
+    changed = [f"{x:g} times {words[key]}" for key, x in times.items() if x != 1]
+    found = []
+    now, then = table.line("muon"), before.line("muon")
+    if now and then and now.steps and then.steps:
+        found.append(
+            f"AdamW needs {now.steps:.2f} times the steps of Muon instead of "
+            f"{then.steps:.2f} times"
+        )
+    now, then = table.line("lion"), before.line("lion")
+    if now and then and now.adamw and then.adamw:
+        found.append(
+            f"Lion differs from AdamW by {now.adamw.mean:+.4f} nats instead of "
+            f"{then.adamw.mean:+.4f}"
+        )
+    if not changed or not found:
+        return ""
+    return f"**With {_listed(changed)}**, {_listed(found)}."
 
 
 def _order(small: Table, full: Table | None) -> str:

@@ -94,3 +94,14 @@ def test_late_runs_are_counted():
     said = _said({"full": record_of(late)})
     assert "1 of 5 of soap. They move" in said
     assert "soap +0.0200, normuon -0.0100." in said
+
+
+def test_longer_runs_are_compared_with_the_small_ones():
+    lengths = BASE + 0.1, BASE - 0.05
+    small = record_of({**ARMS, "lion": BASE + 0.1}, lengths)
+    long = record_of({**ARMS, "muon": BASE - 0.02, "lion": BASE + 0.03}, lengths)
+    long.size = {**long.size, "steps": 4 * long.size["steps"]}
+    said = _said({"small": small, "long": long}, "long")
+    assert "**With 4 times as many steps**, AdamW needs" in said
+    assert "Lion differs from AdamW by +0.0300 nats instead of +0.1000." in said
+    assert "**With" not in _said({"small": small, "long": long}, "small")

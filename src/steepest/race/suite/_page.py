@@ -12,7 +12,11 @@ from ._record import Record
 from ._statistics import Table, table_of
 from ._tables import absent, bars_table, counted, results_table
 
-_TITLES = {"full": "On a GPU", "small": "On two cores"}
+_TITLES = {
+    "full": "On a GPU",
+    "small": "On two cores",
+    "long": "On two cores, four times as long",
+}
 
 _INTRO = """\
 # Quality
