@@ -29,6 +29,8 @@ FILES = {
     "small": RESULTS / "quality-small.json",
     # run --size small --steps 800 --optimizers adamw,muon,lion
     "long": RESULTS / "quality-long.json",
+    # run --size small --steps 400 --batch 64 --optimizers adamw,lion
+    "batch": RESULTS / "quality-batch.json",
 }
 _NUMBERS = (
     "layers",

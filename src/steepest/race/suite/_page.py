@@ -16,6 +16,7 @@ _TITLES = {
     "full": "On a GPU",
     "small": "On two cores",
     "long": "On two cores, four times as long",
+    "batch": "On two cores, with larger batches",
 }
 
 _INTRO = """\
