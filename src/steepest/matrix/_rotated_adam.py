@@ -81,11 +81,11 @@ def paper_formula(
 ) -> tuple[Array, Array, Array, Sums, Sides]:
     """`soap_formula`, but the first step only begins the factors."""
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
-    u, *new, factors, bases = soap_formula(
+    u, *new, sums, bases = soap_formula(
         g, mu, nu, factors, bases, factor_beta=factor_beta, **numbers
     )
     u, mu, nu = where_first(first, (jnp.zeros_like(u), mu, nu), (u, *new))
-    return u, mu, nu, factors, bases
+    return u, mu, nu, sums, bases
 
 
 def fresh_factors(
