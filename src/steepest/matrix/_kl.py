@@ -139,18 +139,8 @@ def kl_soap_formula(
     g = limited(g)
     roots = inverse_roots(eigenvalues, eps)
     new = new_kl(g, factors, bases, eigenvalues, roots, factor_beta)
-    u, mu, nu = adam_in_bases(
-        g,
-        mu,
-        nu,
-        bases,
-        b1=b1,
-        b2=b2,
-        eps=eps,
-        c1=c1,
-        c2=c2,
-        coordinates=new.coordinates,
-    )
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
+    u, mu, nu = adam_in_bases(g, mu, nu, bases, new.coordinates, **numbers)
     return u, mu, nu, new.factors, bases, new.eigenvalues
 
 
@@ -172,18 +162,8 @@ def kl_soap_paper_formula(
     g = limited(g)
     new = paper_kl(g, factors, bases, eigenvalues, factor_beta, first)
     one = jnp.ones(())
-    results = adam_in_bases(
-        g,
-        mu,
-        nu,
-        bases,
-        b1=b1,
-        b2=b2,
-        eps=eps,
-        c1=one,
-        c2=one,
-        coordinates=new.coordinates,
-    )
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": one, "c2": one}
+    results = adam_in_bases(g, mu, nu, bases, new.coordinates, **numbers)
     u, mu, nu = where_first(first, (jnp.zeros_like(g), mu, nu), results)
     return u, mu, nu, new.factors, bases, new.eigenvalues
 

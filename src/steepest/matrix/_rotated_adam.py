@@ -13,13 +13,13 @@ def adam_in_bases(
     mu: Array,
     nu: Array,
     bases: Sides,
+    coordinates: Array | None = None,
     *,
     b1: Real,
     b2: Real,
     eps: Real,
     c1: Array,
     c2: Array,
-    coordinates: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """One step of Adam for the coordinates of a matrix, where `c = 1 - b^t`.
 
