@@ -15,7 +15,8 @@ from jaxtyping import Array, Int
 
 from ._kernels import has_kernels, triton
 
-# The arrays that change in a turn: (which stack, its first and last member).
+# The arrays that change in a turn: (which stack, its first member, and the one after
+# the last).
 Window = Sequence[tuple[int, int, int]]
 
 _LEAST, _MOST = 1024, 8192  # elements that a program copies at once

@@ -124,23 +124,25 @@ def divide(works: Sequence[Work], k: int | None) -> Sequence[Turns | None]:
     """
     if k is None:
         return [None] * len(works)
-    return _divided(tuple(works), k)
+    return list(_divided(tuple(works), k))
 
 
-@lru_cache(maxsize=128)
-def _divided(works: tuple[Work, ...], k: int) -> list[Turns]:
+@lru_cache(maxsize=128)  # what several steps are traced for; a plan takes milliseconds
+def _divided(works: tuple[Work, ...], k: int) -> tuple[Turns, ...]:
     limit = sum(work.cost for work in works) / k
     plans = [_plan(works, k, limit)]
-    while limit < _EVEN * min(plans).peak:
+    least = plans[0].peak
+    while limit < _EVEN * least:
         limit *= _FINER
         plans.append(_plan(works, k, limit))
-    even = [plan for plan in plans if plan.peak <= _EVEN * min(plans).peak]
-    return min(even, key=lambda plan: sum(x.count for x in plan.turns)).turns
+        least = min(least, plans[-1].peak)
+    even = [plan.turns for plan in plans if plan.peak <= _EVEN * least]
+    return min(even, key=lambda turns: sum(x.count for x in turns))
 
 
 class _Plan(NamedTuple):
     peak: float  # the work in the fullest step
-    turns: list[Turns]
+    turns: tuple[Turns, ...]
 
 
 def _plan(works: Sequence[Work], k: int, limit: float) -> _Plan:
@@ -167,4 +169,4 @@ def _plan(works: Sequence[Work], k: int, limit: float) -> _Plan:
         best = next(fits, None) or min(choices, key=lambda x: fullest(x, work))
         load[best.steps] += work.of_a_turn(best.count)
         turns[j] = best
-    return _Plan(load.max(), [turns[j] for j in range(len(works))])
+    return _Plan(load.max(), tuple(turns[j] for j in range(len(works))))
