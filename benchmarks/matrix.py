@@ -2,8 +2,9 @@
 
 Only the matrices of the layers, since the rest is AdamW's in every library. Each step
 is called and waited for, 100 times or for `SECONDS`, with gradients that change. The
-rows give the median and the worst step, and the time of the device alone, from JAX's
-profiler. A step in training is a little faster, since it is not waited for.
+rows give the median and the worst step, and the same for the time of the device alone,
+from JAX's profiler (20 steps). A step in training is a little faster, since it is not
+waited for.
 
 Peers are torch's and pytorch_optimizer's optimizers of the same name, compiled by
 `torch.compile` where that makes them faster, and Optax's AdamW. Notes say which peers
@@ -23,8 +24,6 @@ measure our optimizers first and the peers later:
 """
 
 import gc
-import glob
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -37,12 +36,12 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 import optax
 
 import steepest
 
 from . import peers
+from .device import device_steps
 from .optimizers import RATE
 from .rows import Record, Row
 from .trees import Tree
@@ -131,7 +130,8 @@ def of_ours(tree: Tree, names: Iterable[str], patience: int) -> Iterator[Row]:
         times = {"steepest": ours.steps, "optax adamw": adamw}
         one = {
             "in a row": ours.row,
-            "device": ours.device,
+            "device": ours.device and median(ours.device),
+            "device, worst": ours.device and max(ours.device),
             "compile": None if _is_cached() else ours.compile,
         }
         numbers = {
@@ -238,7 +238,7 @@ class Measured(NamedTuple):
     steps: list[float]
     row: float  # one step, of several that are not waited for
     compile: float
-    device: float | None  # one step, the kernels alone
+    device: list[float] | None  # of each step, the kernels alone
 
 
 def gradients(tree: Tree) -> int:
@@ -278,7 +278,7 @@ def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> Measured:
     row = (perf_counter() - start) / ROW
     if not all(bool(jax.numpy.isfinite(x).all()) for x in jax.tree.leaves(kept[0])):
         raise FloatingPointError("The params are no longer finite.")
-    return Measured(seconds, row, spent, device_seconds(one))
+    return Measured(seconds, row, spent, device_steps(one))
 
 
 def of_torch(
@@ -395,29 +395,3 @@ def timed(
     finally:
         gc.enable()
     return seconds
-
-
-def device_seconds(step: Callable[[], None], steps: int = 10) -> float | None:
-    """The time that kernels run in one step; `None` without a GPU.
-
-    Args:
-        step: makes one step, and waits for it.
-        steps: the number of steps to average over.
-    """
-    if jax.default_backend() != "gpu":
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
-            for _ in range(steps):
-                step()
-        (file,) = glob.glob(f"{folder}/**/*.xplane.pb", recursive=True)
-        profile = jax.profiler.ProfileData.from_file(file)
-        spent = [
-            event.duration_ns
-            for plane in profile.planes
-            if "GPU" in plane.name
-            for line in plane.lines
-            if "Stream" in line.name
-            for event in line.events
-        ]
-    return float(np.sum(spent)) / 1e9 / steps

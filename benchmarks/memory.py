@@ -29,7 +29,7 @@ import optax
 import steepest
 
 from . import peers
-from .matrix import device_seconds
+from .device import device_steps
 from .measure import plain_copy, rates, stepping
 from .optimizers import donated, RATE
 from .processes import nbytes
@@ -180,8 +180,8 @@ def _turn(who: str, case: Case, tree: Tree) -> tuple[Any, dict[str, float]]:
         "state": kept,
         "temporary": compiled.memory_analysis().temp_size_in_bytes,
     }
-    device = device_seconds(turn, 1)
-    return turn, says if device is None else says | {"device": device / ROW}
+    device = device_steps(turn, 1)
+    return turn, says if device is None else says | {"device": device[0] / ROW}
 
 
 def _filled(tree: Tree, seed: int, dtype: str) -> Any:

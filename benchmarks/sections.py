@@ -58,14 +58,17 @@ def matrix(rows: list[Row]) -> str:
         rows: those of the section.
     """
     head = "tree|optimizer|what|median|worst|worst / median|in a row|on the device"
-    head += "|compile|note"
+    there = any(row.quantity == "device, worst" for row in rows)
+    head += f"{'|worst / median there' if there else ''}|compile|note"
     lines = []
     for (tree, optimizer, who), line in _cells(rows).items():
         best = {quantity: row.best(who) for quantity, row in line.items()}
-        ratio = best["worst"] / best["median"]
+        ratio = lambda a, b, best=best: f"{best[a] / best[b]:.2f}" if a in best else ""
         shown = [_shown(best, x, "s") for x in ("median", "worst")]
-        shown += [f"{ratio:.2f}"]
-        shown += [_shown(best, x, "s") for x in ("in a row", "device", "compile")]
+        shown += [ratio("worst", "median")]
+        shown += [_shown(best, x, "s") for x in ("in a row", "device")]
+        shown += [ratio("device, worst", "device")] if there else []
+        shown += [_shown(best, "compile", "s")]
         note = line["median"].note if who == OURS else ""
         lines.append([tree, optimizer, who, *shown, note])
     return markdown(head.split("|"), lines)

@@ -67,6 +67,8 @@ def test_optimizers_of_matrices_are_shown_with_their_worst_step():
     line = sections.matrix(rows).splitlines()[-1]
     assert line.count("steepest") == 1 and line.endswith("alone |")
     assert "| 4.00 ms | 5.00 ms |           1.25 |  3.50 ms |       3.00 ms |" in line
+    worst = Row("matrix", "gpt", "muon", "device, worst", "s", {"steepest": [3.3e-3]})
+    assert " 3.00 ms |                 1.10 |" in sections.matrix([*rows, worst])
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
