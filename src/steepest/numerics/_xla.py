@@ -195,33 +195,27 @@ def short_programs() -> bool:
     return jax.default_backend() == "cpu"
 
 
-_SOME = 4  # it is not worth the condition for fewer numbers
+_SOME = 4  # it is not worth the barrier for fewer numbers
 
 
-def unknown(numbers: Sequence[int], x: Array) -> Sequence[int | Int[Array, ""]]:
+def unknown(numbers: Sequence[int]) -> Sequence[int | Int[Array, ""]]:
     """The same numbers, without telling XLA's CPU compiler what they are.
 
     It compiles equal loops once, and to compile one takes 12 ms (JAX 0.10.2). Slices of
-    a stack are equal loops if the compiler does not know where they begin. It does not
-    see that the condition below never holds. Benchmark:
-    `python matrices-96`.
+    a stack are equal loops if the compiler does not know where they begin. It replaces
+    a number by its value inside a loop, but it passes a constant array of two different
+    numbers to the loop. Without the barrier, it would take the number out of the array.
+    Benchmark: `python matrices-96`.
 
     Args:
         numbers: what to hide. On other devices, nothing is hidden.
-        x: any array that is not a constant.
     """
-    if len(numbers) < _SOME or x.size == 0 or not short_programs():
+    if len(numbers) < _SOME or not short_programs():
         return numbers
-    some = jax.lax.real(x) if jnp.iscomplexobj(x) else x
-    some = jax.lax.squeeze(
-        jax.lax.slice(some, [0] * x.ndim, [1] * x.ndim), range(x.ndim)
-    )
-    hidden = lambda values: tuple(np.int32(k) for k in values)
-    return jax.lax.cond(
-        (some > 0) & (some < 0),
-        lambda: hidden([0] * len(numbers)),
-        lambda: hidden(numbers),
-    )
+    # If the first were 0, the compiler would count instead: 0, k.
+    pairs = [np.array([-1, k], np.int32) for k in numbers]
+    second = lambda pair: jax.lax.squeeze(jax.lax.slice(pair, [1], [2]), [0])
+    return [second(pair) for pair in jax.lax.optimization_barrier(pairs)]
 
 
 def members(x: Array, start: int | Int[Array, ""], many: int) -> Array:

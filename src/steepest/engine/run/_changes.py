@@ -147,8 +147,7 @@ def change_in_a_stack(
     values = jax.lax.cond(turn < turns.count, new, same, old, cells, numbers)
     put = lambda y, x: jax.lax.dynamic_update_slice_in_dim(y, x, start, axis=0)
     changed = jax.tree.map(put, old, values)
-    starts = np.cumsum([0, *sizes[:-1]]).tolist()
-    starts = unknown(starts, jax.tree.leaves(changed)[0])
+    starts = unknown(np.cumsum([0, *sizes[:-1]]).tolist())
     return [
         jax.tree.map(lambda y, a=a, many=many: members(y, a, many), changed)
         for a, many in zip(starts, sizes, strict=True)
@@ -222,7 +221,7 @@ def put_in_turn(
     def plain(turn: Array, values: Array, old: Sequence[Array]) -> list[Array]:
         changed = list(old)
         sizes = len(values), len(windows)
-        starts, mine = (unknown(range(n), turn) for n in sizes)
+        starts, mine = (unknown(range(n)) for n in sizes)
         for c, window in enumerate(windows):
             at, now = 0, turn == mine[c]
             for j, a, b in window:

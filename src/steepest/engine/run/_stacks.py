@@ -250,11 +250,7 @@ class _Stack:
         """
         (us, memory), parts = results, []
         starts = self._ends[:-1]
-        # Hidden behind the result: another use of an input would change its loop. On a
-        # mesh behind an input: with the result, SOAP has one more all-reduce (JAX
-        # 0.10.2, `python -m benchmarks.collectives soap`).
-        hide = us if jax.typeof(us).sharding.mesh.empty else xs[0]
-        starts = unknown(starts, hide) if one_device else starts
+        starts = unknown(starts) if one_device else starts
         for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
             shape = self._shapes[k]
 
