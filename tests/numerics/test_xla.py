@@ -11,6 +11,7 @@ from steepest.numerics import (
     _xla,
     after,
     before_its_parts,
+    computed_again,
     computed_once,
     inlined,
     largest,
@@ -48,7 +49,15 @@ def _operations(name, f, *args):
     return len(re.findall(rf"[\]\}}] {name}\(", _compiled(f, *args).as_text()))
 
 
-@pytest.mark.parametrize("trick", [set_apart, read_again, before_its_parts])
+@pytest.mark.parametrize(
+    "trick",
+    [
+        set_apart,
+        read_again,
+        before_its_parts,
+        pytest.param(computed_again, marks=on_cpu),
+    ],
+)
 def test_a_barrier_is_in_the_program(trick):
     """One, around all that it is given."""
     args = (ODD, ODD + 1) if trick is set_apart else ODD

@@ -27,6 +27,7 @@ from ..core import (
 from ..engine import lift, MaskOrFn, optimizer
 from ..numerics import (
     Coefficients,
+    computed_again,
     ema,
     first_moment,
     orthogonal,
@@ -54,7 +55,7 @@ def mean_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
 def nesterov_formula(g: Array, mu: Array, *, beta: Real) -> tuple[Array, Array]:
     """The mean of the gradients, with Nesterov momentum."""
     mu = ema(mu, g, beta)
-    return ema(mu, g, beta), mu
+    return ema(mu, computed_again(g), beta), mu
 
 
 def polar_formula(

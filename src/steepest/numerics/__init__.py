@@ -173,8 +173,10 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._xla import (
         after as after,
         before_its_parts as before_its_parts,
+        computed_again as computed_again,
         computed_once as computed_once,
         inlined as inlined,
+        joins_rows as joins_rows,
         largest as largest,
         members as members,
         most_in_chain as most_in_chain,

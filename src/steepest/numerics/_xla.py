@@ -202,20 +202,49 @@ def unknown(numbers: Sequence[int]) -> Sequence[int | Int[Array, ""]]:
     """The same numbers, without telling XLA's CPU compiler what they are.
 
     It compiles equal loops once, and to compile one takes 12 ms (JAX 0.10.2). Slices of
-    a stack are equal loops if the compiler does not know where they begin. It replaces
-    a number by its value inside a loop, but it passes a constant array of two different
-    numbers to the loop. Without the barrier, it would take the number out of the array.
-    Benchmark: `python matrices-96`.
+    a stack are equal loops if the compiler does not know where they begin. It writes a
+    single number into the loop, but passes an array of two to it. Without the barrier,
+    it would take the number out of the array. Benchmark: `python matrices-96`.
 
     Args:
-        numbers: what to hide. On other devices, nothing is hidden.
+        numbers: what to hide, none negative. On other devices, nothing is hidden.
     """
     if len(numbers) < _SOME or not short_programs():
         return numbers
-    # If the first were 0, the compiler would count instead: 0, k.
+    # It would also write equal numbers into the loop, and multiples: 0, k.
     pairs = [np.array([-1, k], np.int32) for k in numbers]
     second = lambda pair: jax.lax.squeeze(jax.lax.slice(pair, [1], [2]), [0])
     return [second(pair) for pair in jax.lax.optimization_barrier(pairs)]
+
+
+def computed_again(x: Array) -> Array:
+    """`x`, so that a formula of it that is used twice becomes two equal loops on a CPU.
+
+    Nesterov momentum adds the same multiple of a gradient twice. XLA's CPU compiler
+    sees that, passes the arguments to the second loop in another order, and compiles
+    both loops. With the barrier and `joins_rows`, Muon on 40 matrices of 96 x 96
+    compiles in 95% of the time (JAX 0.10.2), and takes as long per step. Benchmark:
+    `python -m benchmarks.compile`.
+
+    Args:
+        x: an array.
+    """
+    return jax.lax.optimization_barrier(x) if short_programs() else x
+
+
+def joins_rows(x: Array) -> bool:
+    """Whether to join the rows of matrices, and then to divide them into a stack.
+
+    If a matrix becomes a stack of one before it is joined, XLA's CPU compiler makes the
+    new shape a part of the loop that computes the matrix. This loop then differs from
+    others, and is compiled: see `computed_again`. On several devices, rows that are
+    sharded would have to be gathered.
+
+    Args:
+        x: one of the arrays to join.
+    """
+    one_device = jax.device_count() == 1 and jax.typeof(x).sharding.mesh.empty
+    return short_programs() and one_device
 
 
 def members(x: Array, start: int | Int[Array, ""], many: int) -> Array:

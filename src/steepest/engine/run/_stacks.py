@@ -18,6 +18,7 @@ from ...core import names_of, Real
 from ...numerics import (
     divided,
     inlined,
+    joins_rows,
     members,
     sharded_like,
     Sum,
@@ -209,13 +210,15 @@ class _Stack:
 
     def joined(self, xs: Sequence[Array]) -> Array:
         """The arrays as one stack of shape (size, m, n)."""
+        m, n = self.matrix
+        by_rows = joins_rows(xs[0])
+        part = lambda size: (size * m, n) if by_rows else (size, m, n)
         rows = zip(xs, self._shapes, self._sizes, strict=True)
-        return jnp.concatenate(
-            [
-                self._turned(x.reshape(shape), shape).reshape(size, *self.matrix)
-                for x, shape, size in rows
-            ]
-        )
+        parts = [
+            self._turned(x.reshape(shape), shape).reshape(part(size))
+            for x, shape, size in rows
+        ]
+        return jnp.concatenate(parts).reshape(self._ends[-1], m, n)
 
     def joined_memory(self, rows: Sequence[Row]) -> Row:
         """The memory of the arrays, with one leading axis of the same size."""
