@@ -26,11 +26,9 @@ DOCS = Path(__file__).parent.parent / "docs"
 RESULTS = Path(__file__).parent / "results"
 FILES = {
     "full": RESULTS / "quality.json",
+    # run --batch 64 --steps 2000 --few-seeds --optimizers adamw,muon,soap,lion
+    "longer": RESULTS / "quality-longer.json",
     "small": RESULTS / "quality-small.json",
-    # run --size small --steps 800 --optimizers adamw,muon,lion
-    "long": RESULTS / "quality-long.json",
-    # run --size small --steps 400 --batch 64 --optimizers adamw,lion
-    "batch": RESULTS / "quality-batch.json",
 }
 _NUMBERS = (
     "layers",
@@ -66,6 +64,7 @@ def main() -> None:
     parser.add_argument("--size", choices=[*SIZES], default="full")
     for name in _NUMBERS:
         parser.add_argument(f"--{name}", type=int, help="instead of the size's")
+    parser.add_argument("--few-seeds", action="store_true", help="five for all arms")
     parser.add_argument("--optimizers", metavar="A,B", help="only these, and AdamW")
     parser.add_argument("--without", metavar="A,B", default="", help="not these")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
@@ -85,6 +84,7 @@ def main() -> None:
     if args.cache:
         jax.config.update("jax_compilation_cache_dir", args.cache)
     size = SIZES[args.size].but(**{name: getattr(args, name) for name in _NUMBERS})
+    size = size.but(more_seeds=False if args.few_seeds else None)
     listed = lambda text: [x.strip() for x in text.split(",") if x.strip()]
     chosen = listed(args.optimizers) if args.optimizers else None
     arms = arms_named(chosen, size.arms)

@@ -96,12 +96,21 @@ def test_late_runs_are_counted():
     assert "soap +0.0200, normuon -0.0100." in said
 
 
-def test_longer_runs_are_compared_with_the_small_ones():
+def test_clear_differences_have_the_same_order_or_not():
+    noise = 0.001 * np.array([0, 1, 0, -1, 0])
+    full = record_of({"adamw": BASE, "muon": BASE - 0.1, "lion": BASE + 0.1 + noise})
+    small = record_of({"adamw": BASE, "muon": BASE - 0.1, "lion": BASE - 0.2 + noise})
+    said = _said({"full": full, "small": small}, "small")
+    assert "Of the 3 pairs of optimizers" in said and "1 have the same order" in said
+
+
+def test_longer_runs_are_compared_with_the_full_ones():
     lengths = BASE + 0.1, BASE - 0.05
-    small = record_of({**ARMS, "lion": BASE + 0.1}, lengths)
-    long = record_of({**ARMS, "muon": BASE - 0.02, "lion": BASE + 0.03}, lengths)
-    long.size = {**long.size, "steps": 4 * long.size["steps"]}
-    said = _said({"small": small, "long": long}, "long")
-    assert "**With 4 times as many steps**, AdamW needs" in said
+    full = record_of({**ARMS, "lion": BASE + 0.1}, lengths)
+    longer = record_of({**ARMS, "muon": BASE - 0.02, "lion": BASE + 0.03}, lengths)
+    longer.size = {**longer.size, "steps": 4 * longer.size["steps"]}
+    said = _said({"full": full, "longer": longer}, "longer")
+    assert "**With 4 times as many steps**, one run of AdamW varies by" in said
+    assert "nats instead of" in said and "AdamW needs" in said
     assert "Lion differs from AdamW by +0.0300 nats instead of +0.1000." in said
-    assert "**With" not in _said({"small": small, "long": long}, "small")
+    assert "**With" not in _said({"full": full, "longer": longer}, "full")

@@ -107,7 +107,7 @@ def test_no_seed_is_used_in_two_stages():
         seeds.setdefault(request.stage, set()).update(found)
     more = seeds.pop("more")
     assert seeds == {"short": {*STAGE_1}, "full": {*STAGE_2}, "final": {*SEEDS}}
-    assert more < {*MORE_SEEDS}
+    assert more == {*MORE_SEEDS}
     everyone = [*STAGE_1, *STAGE_2, *SEEDS, *MORE_SEEDS]
     assert len(set(everyone)) == len(everyone)
 
@@ -140,8 +140,8 @@ def test_divergence_is_void_only_if_nothing_else_is_left():
 
 def test_twins_and_matrices_use_numbers_of_others():
     _, requests = driven(stages(ARM["muon int8"], SIZE, TUNED), bowl(1.0))
-    final, more = requests
-    assert {x[:2] for x in more.members} == {TUNED["muon"].tuned}
+    final, *more = requests
+    assert {x[:2] for r in more for x in r.members} == {TUNED["muon"].tuned}
     assert final.rest == TUNED["adamw"].tuned
     assert {x[:2] for x in final.members} == {TUNED["muon"].tuned}
     assert [x.seed for x in final.members] == [*SEEDS, SEEDS[0]]
@@ -151,11 +151,10 @@ def test_twins_and_matrices_use_numbers_of_others():
     assert {x.rest for x in requests} == {(0.0, 0.0)}
 
 
-def test_pairs_of_twins_have_more_seeds():
-    """AdamW and Optax's the most. They come in full programs."""
-    half = MORE_SEEDS[: SIZE.members]
-    for name, seeds in {"muon": half, "adamw": MORE_SEEDS, "soap": ()}.items():
-        arm = ARM[name]
+def test_arms_that_should_be_equal_or_close_have_more_seeds():
+    """They come in full programs."""
+    for name in ("muon", "adamw", "soap", "cautious adamw"):
+        arm, seeds = ARM[name], () if name == "cautious adamw" else MORE_SEEDS
         assert more_seeds(arm, SIZE) == seeds
         entry, requests = driven(stages(arm, SIZE, TUNED), bowl(arm.rate, arm.decay))
         more = [x for x in requests if x.stage == "more"]

@@ -14,9 +14,8 @@ from ._tables import absent, bars_table, counted, results_table
 
 _TITLES = {
     "full": "On a GPU",
+    "longer": "On a GPU, with more steps and larger batches",
     "small": "On two cores",
-    "long": "On two cores, four times as long",
-    "batch": "On two cores, with larger batches",
 }
 
 _INTRO = """\
@@ -76,15 +75,15 @@ _PROTOCOL = f"""\
 - **Schedule**, the same for all: {100 * WARM_UP:.0f}% warm-up, flat, and linear to zero
   over the last {100 * DECAY:.0f}%. Schedule-Free stays flat, because it averages
   instead.
-- **Everything else** is as published, except for `b2 = 0.95` in Adam and its relatives.
+- **Everything else** is as published, except for `b2 = 0.95` in Adam, its relatives and
+  Lion: averages over the last thousand or hundred steps are too long for these runs.
   Optimizers of matrices use the same AdamW for embeddings, norms and the head: its
   learning rate and decay are those that were tuned for AdamW alone.
 - **Twins** are not tuned: Optax's AdamW, the int8 arms and SOAP that corrects its bases
   in every step use the numbers and the seeds of the arm that they are compared with.
-  Optax's AdamW and the int8 arms should equal it, which takes more seeds to tell: on a
-  GPU, AdamW and Optax's have {len(SEEDS) + len(MORE_SEEDS)}, the int8 arms and their
-  twins {len(SEEDS) + len(MORE_SEEDS) // 2}. The mean loss in the table is that of the
-  {len(SEEDS)} seeds that all arms have.
+- **Seeds**: {len(SEEDS)}. On a GPU, arms that a bar compares with another within a few
+  thousandths of a nat have {len(SEEDS) + len(MORE_SEEDS)}. The mean loss in the table
+  is that of the {len(SEEDS)} seeds that all arms have.
 - **Statistics**: all arms start from the same params and see the same batches, so
   differences are paired by seed: the mean, its standard error and a t-test. p-values
   are corrected by Holm's method for all planned comparisons, which are those of every
@@ -104,11 +103,11 @@ _LIMITS = """\
 
 - It says nothing about large models, long runs, other data or other batch sizes: orders
   of optimizers change with them.
-- The bars are meant for the full size. In a few hundred steps of small batches, the
-  averages of SOAP and Shampoo over many steps have no time to become good.
+- The bars are meant for runs of a few thousand steps. In a few hundred, the averages of
+  SOAP and Shampoo over many steps have no time to become good.
 - The bars for int8 are strict. An arm without any effect differs by more than one
-  standard error of five pairs in 37% of all cases, and of eleven in 34%, so one of
-  three may well fail by chance. Look at the size of the difference, in nats and in
+  standard error of five pairs in 37% of all cases, and of 17 in 33%, so one of three
+  may well fail by chance. Look at the size of the difference, in nats and in
   sigma: the standard deviation of one run of AdamW.
 - Momentum, `b2`, `eps` and the length of the warm-up are not tuned. A method that needs
   other values than its paper's is at a disadvantage.

@@ -13,7 +13,7 @@ from .._fingerprint import check_same
 from ._arms import Arm
 from ._compiling import compiling, Program, usual_ahead
 from ._members import Data, data_of, Members, state_bytes
-from ._protocol import Entry, missing, Request, stages, work
+from ._protocol import Entry, missing, MORE, more_seeds, Request, stages, work
 from ._record import ArmRecord, new_record, Ran, Record
 from ._size import Size
 
@@ -145,8 +145,14 @@ class _Suite:
         """
         record = self._record.arms.get(members.arm.name, ArmRecord())
         known = record.program == members.digest
-        done = known and record.tuned is not None and record.quiet
-        return self.left > 0 and not done
+        return self.left > 0 and not (known and self._is_done(members.arm, record))
+
+    def _is_done(self, arm: Arm, record: ArmRecord) -> bool:
+        """Whether an arm has all its runs, and its steps were timed."""
+        more = sum(len(ran.losses) for ran in record.ran if ran.stage == MORE)
+        if record.tuned is None or not record.quiet:
+            return False
+        return record.tuned.tuned is None or more >= len(more_seeds(arm, self._size))
 
     def turn(self, arm: Arm, program: Program) -> None:
         """Run one arm, or note why it did not run.
@@ -177,7 +183,7 @@ class _Suite:
             record = self._record.arms[arm.name] = ArmRecord()
         record.program = members.digest
         record.state_bytes, self._record.params = state_bytes(arm, self._size)
-        if record.tuned is not None and record.quiet:
+        if self._is_done(arm, record):
             self._say(f"{arm.name}: finished before")
             return ""
         self._programs[arm.name] = members.compile()

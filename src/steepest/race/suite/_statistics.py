@@ -62,8 +62,8 @@ class Line:
         entry: what came of its tuning.
         side: whether the learning rate is the `lowest` or the `highest` of stage 2;
             empty if neither.
-        losses: of the final runs, one per seed, in nats per byte. Twins and the arms
-            that have one may have more seeds than others.
+        losses: of the final runs, one per seed, in nats per byte. Some arms may have
+            more seeds than others.
         floor: difference between two runs of the same seed.
         adamw: the difference from AdamW; `None` for AdamW itself.
         muon: the difference from Muon; `None` for Muon itself.
