@@ -11,6 +11,7 @@ It needs only JAX, NumPy and jaxtyping; Optax takes part if it is installed.
 """
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -30,6 +31,7 @@ FILES = {
     "longer": RESULTS / "quality-longer.json",
     "small": RESULTS / "quality-small.json",
 }
+TWINS = RESULTS / "twins.json"  # of `python -m benchmarks.twins`
 _NUMBERS = (
     "layers",
     "width",
@@ -54,7 +56,8 @@ def written() -> dict[str, str]:
     from .remarks import remarks
 
     records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
-    return {"quality.md": page(records, remarks(records)), **pictures(records)}
+    more = json.loads(TWINS.read_text()) if TWINS.exists() else {}
+    return {"quality.md": page(records, remarks(records, more)), **pictures(records)}
 
 
 def main() -> None:

@@ -13,15 +13,19 @@ from steepest.race.suite import ARMS, Line, Record, Table, table_of
 from steepest.race.suite._protocol import FINAL, NARROWING, PROGRAMS, SEEDS
 from steepest.race.suite._statistics import Paired, paired
 
+Losses = Mapping[str, Sequence[float]]  # of runs in float32 and int8, one per seed
 _PLATEAU = 2.2  # nats
 _TWINS = [(arm.name, arm.twin) for arm in ARMS if arm.equal and "int8" in arm.name]
 
 
-def remarks(records: Mapping[str, Record]) -> dict[str, str]:
+def remarks(
+    records: Mapping[str, Record], more: Mapping[str, Losses] = {}
+) -> dict[str, str]:
     """Lists of what the results mean, by the names of the sizes.
 
     Args:
         records: the results of each size.
+        more: losses in float32 and int8 of more runs of the small size, by optimizer.
     """
     tables = {name: table_of(record) for name, record in records.items()}
     found: dict[str, list[str]] = {}
@@ -32,7 +36,7 @@ def remarks(records: Mapping[str, Record]) -> dict[str, str]:
         if name == "full" and table.line("lion"):
             some += [_LION]
         if name == "small":
-            some += [_order(table, tables.get("full")), _STEPS]
+            some += [_more_int8(more), _order(table, tables.get("full")), _STEPS]
         full = records.get("full")
         if full is not None and full is not record and full.params == record.params:
             some += [_against(record, table, full, tables["full"])]
@@ -156,6 +160,25 @@ def _int8(table: Table) -> str:
             f"{same} of {many} seeds"
         )
     return f"**int8**: compared with float32, {'; '.join(parts)}." if parts else ""
+
+
+def _more_int8(more: Mapping[str, Losses]) -> str:
+    """The same for runs that are not in the table."""
+    parts = []
+    for name, losses in more.items():
+        test = paired(losses["int8"], losses["float32"])
+        if test is not None:
+            sigma = np.std(losses["float32"], ddof=1)
+            parts.append(
+                f"{name} {test.mean:+.4f} ± {test.error:.4f} nats, "
+                f"{test.mean / sigma:+.2f} sigma, with {len(losses['int8'])} seeds"
+            )
+    if not parts:
+        return ""
+    return (
+        "**int8 with other seeds**, at the same learning rates and decays "
+        f"(`python -m benchmarks.twins`): {'; '.join(parts)}."
+    )
 
 
 _FAR = 0.025  # nats: more than most runs of an arm differ

@@ -104,6 +104,14 @@ def test_clear_differences_have_the_same_order_or_not():
     assert "Of the 3 pairs of optimizers" in said and "1 have the same order" in said
 
 
+def test_int8_with_other_seeds_is_compared_run_by_run():
+    losses = {"float32": [1.0, 2.0, 3.0], "int8": [1.1, 2.0, 3.2]}
+    record = record_of(ARMS)
+    said = " ".join(remarks({"small": record}, {"lion": losses})["small"].split())
+    assert "lion +0.1000 ± 0.0577 nats, +0.10 sigma, with 3 seeds." in said
+    assert "other seeds" not in _said({"small": record}, "small")
+
+
 def test_longer_runs_are_compared_with_the_full_ones():
     lengths = BASE + 0.1, BASE - 0.05
     full = record_of({**ARMS, "lion": BASE + 0.1}, lengths)
