@@ -31,7 +31,7 @@ FILES = {
     "longer": RESULTS / "quality-longer.json",
     "small": RESULTS / "quality-small.json",
 }
-TWINS = RESULTS / "twins.json"  # of `python -m benchmarks.twins`
+TWINS = RESULTS / "quality-twins.json"  # of `python -m benchmarks.twins`
 _NUMBERS = (
     "layers",
     "width",
