@@ -15,7 +15,7 @@ Event = tuple[float, float]  # when a kernel starts, and how long it runs, in ns
 
 
 def device_steps(step: Callable[[], None], steps: int = 20) -> list[float] | None:
-    """The seconds in which at least one kernel runs, of each step; else `None`.
+    """The seconds in which at least one kernel runs, of each step; `None` on a CPU.
 
     Args:
         step: makes one step, and waits for it.

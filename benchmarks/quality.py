@@ -27,7 +27,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 RESULTS = Path(__file__).parent / "results"
 FILES = {
     "full": RESULTS / "quality.json",
-    # run --batch 64 --steps 2000 --few-seeds --optimizers adamw,muon,soap,lion
+    # run --batch 64 --steps 2000 --few-seeds, the arms of the bars, in several calls
     "longer": RESULTS / "quality-longer.json",
     "small": RESULTS / "quality-small.json",
 }
