@@ -1,6 +1,8 @@
 """What was found out about the results of the quality suite, for its page.
 
-Every sentence is computed from the results, and says nothing if they lack its numbers.
+Sentences about the results are computed from them, and say nothing if they lack the
+numbers. `_LION`, `_SEEDS` and `_STEPS` tell of earlier runs, whose results are not kept,
+and of what was chosen after they were seen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -170,17 +172,26 @@ def _int8(table: Table) -> str:
     return f"**int8**: compared with float32, {'; '.join(parts)}." if parts else ""
 
 
+def cost_of_int8(name: str, losses: Losses) -> str:
+    """How much worse an optimizer is in int8, run by run.
+
+    Args:
+        name: of the optimizer.
+        losses: in float32 and in int8, one per seed.
+    """
+    test = paired(losses["int8"], losses["float32"])
+    if test is None:
+        return f"{name} diverged"
+    sigma = np.std(losses["float32"], ddof=1)
+    return (
+        f"{name} {test.mean:+.4f} ± {test.error:.4f} nats, "
+        f"{test.mean / sigma:+.2f} sigma, with {len(losses['int8'])} seeds"
+    )
+
+
 def _more_int8(more: Mapping[str, Losses]) -> str:
     """The same for runs that are not in the table."""
-    parts = []
-    for name, losses in more.items():
-        test = paired(losses["int8"], losses["float32"])
-        if test is not None:
-            sigma = np.std(losses["float32"], ddof=1)
-            parts.append(
-                f"{name} {test.mean:+.4f} ± {test.error:.4f} nats, "
-                f"{test.mean / sigma:+.2f} sigma, with {len(losses['int8'])} seeds"
-            )
+    parts = [cost_of_int8(name, losses) for name, losses in more.items()]
     if not parts:
         return ""
     return (
@@ -190,7 +201,7 @@ def _more_int8(more: Mapping[str, Losses]) -> str:
 
 
 _FAR = 0.025  # nats: more than most runs of an arm differ
-_NEAR_MUON = ("muon", "soap", "soap every step", "normuon", "muon_h", "soap_muon")
+_NEAR_MUON = [arm.name for arm in ARMS if arm.close]  # Muon is the first
 
 
 def _late(table: Table) -> str:

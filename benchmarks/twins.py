@@ -14,13 +14,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from steepest.race.suite import ARMS, Record, SIZES
-from steepest.race.suite._members import data_of, Member, Members, Rest
-from steepest.race.suite._statistics import paired
+from steepest.race.suite._members import data_of, Member, Members
+from steepest.race.suite._protocol import rest_of
 
 from .quality import FILES, TWINS
+from .remarks import cost_of_int8
 
 FIRST = 1001  # the suite has no such seed
 _ARMS = {arm.name: arm for arm in ARMS}
@@ -35,10 +34,9 @@ def trained(name: str, seeds: Sequence[int]) -> dict[str, list[float]]:
     """
     size, record = SIZES["small"], Record.load(FILES["small"])
     data, losses = data_of(size), {}
-    known = {x: record.arms[x].tuned for x in (name, "adamw")}
-    tuned, adamw = (known[x] and known[x].tuned for x in (name, "adamw"))
-    assert tuned is not None and adamw is not None
-    rest = Rest(*adamw) if _ARMS[name].rest else Rest(0.0, 0.0)
+    entries = {x: arm.tuned for x, arm in record.arms.items() if arm.tuned is not None}
+    tuned, rest = entries[name].tuned, rest_of(_ARMS[name], entries)
+    assert tuned is not None
     for kind, arm in {"float32": name, "int8": f"{name} int8"}.items():
         members = Members(_ARMS[arm], size, data)
         losses[kind] = [
@@ -65,14 +63,7 @@ def main() -> None:
         known: dict[str, Any] = json.loads(TWINS.read_text()) if TWINS.exists() else {}
         known[name] = trained(name, seeds)
         TWINS.write_text(json.dumps(known, indent=1) + "\n")
-        test = paired(known[name]["int8"], known[name]["float32"])
-        sigma = np.std(known[name]["float32"], ddof=1)
-        assert test is not None  # none of them diverged
-        print(
-            f"{name}: {test.mean:+.4f} ± {test.error:.4f} nats, "
-            f"{test.mean / sigma:+.2f} sigma",
-            flush=True,
-        )
+        print(cost_of_int8(name, known[name]), flush=True)
 
 
 if __name__ == "__main__":

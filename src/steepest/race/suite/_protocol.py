@@ -93,7 +93,7 @@ def stages(arm: Arm, size: Size, entries: Mapping[str, Entry]) -> Stages:
         size: of the suite.
         entries: of the arms before it.
     """
-    rest = _rest(arm, entries)
+    rest = rest_of(arm, entries)
     if arm.twin is None:
         entry = yield from _tuning(arm, size, rest)
     else:
@@ -122,8 +122,13 @@ def more_seeds(arm: Arm, size: Size) -> tuple[int, ...]:
     return MORE_SEEDS if size.more_seeds and arm.name in COMPARED else ()
 
 
-def _rest(arm: Arm, entries: Mapping[str, Entry]) -> Rest:
-    """AdamW's numbers for the leaves that are not matrices."""
+def rest_of(arm: Arm, entries: Mapping[str, Entry]) -> Rest:
+    """AdamW's numbers for the leaves that are not matrices.
+
+    Args:
+        arm: the optimizer.
+        entries: of the arms before it.
+    """
     if not arm.rest:
         return Rest(0.0, 0.0)
     tuned = entries[ADAMW].tuned
