@@ -1,8 +1,8 @@
 """What was found out about the results of the quality suite, for its page.
 
 Sentences about the results are computed from them, and say nothing if they lack the
-numbers. `_LION`, `_SEEDS` and `_STEPS` tell of earlier runs, whose results are not kept,
-and of what was chosen after they were seen.
+numbers. `_LION`, `_SEEDS` and `_STEPS` tell of earlier runs, whose results are not
+kept, and of what was chosen after they were seen.
 """
 
 from collections.abc import Mapping, Sequence

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from steepest.numerics import (
     _xla,
@@ -14,6 +15,7 @@ from steepest.numerics import (
     computed_again,
     computed_once,
     inlined,
+    joins_rows,
     largest,
     members,
     most_in_chain,
@@ -203,6 +205,16 @@ def test_stacks_are_no_larger_than_they_should_be(monkeypatch):
     assert most_in_stack(1) == _xla.SMALL_ONES
     assert most_in_stack(_xla.SMALL) == _xla.ELSEWHERE
     assert most_in_stack(2 * _xla.MOST) == 1
+
+
+@on_cpu
+def test_rows_are_joined_on_one_device_only(monkeypatch):
+    assert not joins_rows(X)  # the tests have eight
+    monkeypatch.setattr(jax, "device_count", lambda: 1)
+    assert joins_rows(X)
+    mesh = jax.make_mesh((8,), ("a",), axis_types=(AxisType.Explicit,))
+    sharded = jax.device_put(X, NamedSharding(mesh, PartitionSpec("a")))
+    assert not joins_rows(sharded)
 
 
 @on_cpu
