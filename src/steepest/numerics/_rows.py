@@ -1,20 +1,21 @@
 """How a kernel decodes and encodes a row of one block.
 
-Most rows are ordinary: no infinity, no NaN, nothing above `LARGE`. For them, fewer
-operations give the same result. `Ordinary` notices a row that is not, whose results are
-wrong then. The functions with `exact` in their names are for any row, piece by piece.
+Most rows are ordinary: no infinity, no NaN, nothing above `LARGE`, and no sign bit in
+memory that is nonnegative. For them, fewer operations give the same result. `Ordinary`
+notices a row that is not, whose results are wrong then. The functions with `exact` in
+their names are for any row, piece by piece.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, UInt32
 
 from ._codes import (
-    allowed,
     Coded,
     codes_of,
     decoded_row,
@@ -28,7 +29,7 @@ from ._corrected import Corrected
 from ._dither import hashed, hashes_of_row
 from ._split import joined_bfloat16, rounded_bfloat16, split_bfloat16
 
-_LIMIT = np.float32(LARGE).view(np.int32)
+_LIMIT = np.float32(LARGE).view(np.uint32)
 
 Stored = Array | Coded | Corrected
 # (plain arrays, numbers) -> (new ones of what is kept, other results)
@@ -46,11 +47,23 @@ class Place(NamedTuple):
 
 
 class Ordinary:
-    """Decodes and encodes a row, if it is ordinary."""
+    """Decodes and encodes a row, if it is ordinary.
 
-    def __init__(self, seeds: Sequence[Array]):
+    Args:
+        seeds: those of leaves with corrections.
+        interpret: whether the kernel is interpreted.
+    """
+
+    def __init__(self, seeds: Sequence[Array], *, interpret: bool):
+        # With its imports, as slow as Pallas.
+        from ._kernel_arithmetic import for_kernel, number_of_code
+
         self._seeds = iter(seeds)
-        self._most = jnp.int32(0)
+        self._shorter = partial(for_kernel, interpret=interpret)
+        self._number = None if interpret else number_of_code
+        # The bits of a number without sign are in order: NaN, infinity, large ones,
+        # others. A sign bit is above all of them.
+        self._most = jnp.uint32(0)
 
     @property
     def is_ordinary(self) -> Array:
@@ -68,8 +81,9 @@ class Ordinary:
             return next(loaded)
         stored = type(like)(next(loaded), next(loaded))
         # Above the limit if the scale is negative.
-        self._note(_bits(jnp.max(stored.scales * -LARGE * LARGE)))
-        return decoded_row(stored)
+        self._note(jnp.max(_bits(stored.scales)))
+        in_fours = stored.codes.shape[1] % 4 == 0
+        return decoded_row(stored, self._number if in_fours else None)
 
     def encoded(
         self, like: Stored, xs: Sequence[Array], places: Sequence[Place]
@@ -83,8 +97,6 @@ class Ordinary:
         """
         if not isinstance(like, Coded | Corrected):
             return [list(xs)]
-        xs = [allowed(like.kind, x) if isinstance(like, Coded) else x for x in xs]
-        # The bits of positive numbers are in order: NaN, infinity, large ones, others.
         signed = isinstance(like, Signed8 | Corrected)
         sizes = [_bits(jnp.abs(x) if signed else x) for x in xs]
         most = jnp.max(_largest(sizes), axis=1, keepdims=True)
@@ -99,10 +111,11 @@ class Ordinary:
             halves = [split_bfloat16(x, dtype, noise) for x, noise in pairs]
             return [list(part) for part in zip(*halves, strict=True)]
         largest = jax.lax.bitcast_convert_type(most, jnp.float32)
-        rows = [encoded_row(like.kind, x, largest) for x in xs]
+        encoded = self._shorter(partial(encoded_row, like.kind))
+        rows = [encoded(x, largest) for x in xs]
         return [[row.codes for row in rows], [rows[0].scales]]
 
-    def _note(self, bits: Int[Array, ""]) -> None:
+    def _note(self, bits: UInt32[Array, ""]) -> None:
         self._most = jnp.maximum(self._most, bits)
 
 
@@ -249,5 +262,5 @@ def _noise(
     return hashed(seed, start, place.column.astype(jnp.uint32), dtype)
 
 
-def _bits(x: Float[Array, "..."]) -> Int[Array, "..."]:
-    return jax.lax.bitcast_convert_type(x, jnp.int32)
+def _bits(x: Float[Array, "..."]) -> UInt32[Array, "..."]:
+    return jax.lax.bitcast_convert_type(x, jnp.uint32)

@@ -75,6 +75,7 @@ def fits(kept: PyTree, given: PyTree) -> bool:
     return (
         _one_device()
         and len({x.shape for x in stored}) == 1
+        and stored[0].shape[-1:] != (1,)  # rows of one element look like scales
         and prod(stored[0].shape) < 1 << 31  # Triton's indices have 32 bits
         and all(map(_is_known, stored))
         and triton() is not None
@@ -102,9 +103,9 @@ def in_tiles(
     """
     from jax.experimental import pallas as pl
 
-    from ._inverses import with_inverses  # with what it imports, as slow as Pallas
+    from ._kernel_arithmetic import for_kernel  # with its imports, as slow as Pallas
 
-    function = with_inverses(function)
+    function = for_kernel(function, interpret=interpret)
     old, treedef = jax.tree.flatten(kept, is_leaf=is_coded)
     read, given_def = jax.tree.flatten(given, is_leaf=is_coded)
     shape = _as_matrix(old[0].shape)
@@ -133,7 +134,7 @@ def in_tiles(
     outputs += others
     columns = min(BLOCK, pl.next_power_of_2(shape[1]))
     blocks = pl.cdiv(shape[1], columns)  # of a row
-    task = _Task(old, read, formula, len(numbers), shape[1], columns)
+    task = _Task(old, read, formula, len(numbers), shape[1], columns, interpret)
 
     def kernel(*refs: Any) -> None:
         values = [ref[0] for ref in refs[: len(scalars)]]
@@ -176,14 +177,16 @@ class _Task(NamedTuple):
     numbers: int  # how many the formula takes; the other ones are seeds
     length: int  # of a row
     columns: int  # of a block
+    interpret: bool
 
 
 class _Program:
     """A program of the kernel: one block, in one warp.
 
-    AdamW for 1.07 billion params takes 4.49 ms on an H200 (JAX 0.11.2). Slower were
-    eight blocks in a program (3 %), loads that the compiler must not delay (3 %), and
-    loads of the next block before the current one is computed (3 %).
+    AdamW for 1.07 billion params takes 4.18 ms on an H200 (JAX 0.11.2), and took 4.50
+    ms before `_kernel_arithmetic`. Slower were then eight blocks in a program (3 %),
+    loads that the compiler must not delay (3 %), and loads of the next block before the
+    current one is computed (3 %).
     """
 
     def __init__(
@@ -211,7 +214,7 @@ class _Program:
         task = self._task
         width = min(PIECE, task.columns)
         places = [self._place(k, width) for k in range(0, task.columns, width)]
-        coder = Ordinary(self._seeds)
+        coder = Ordinary(self._seeds, interpret=task.interpret)
         news, others = [], []
         loaded = [self._loaded(place) for place in places]
         for place, parts in zip(places, loaded, strict=True):
