@@ -218,13 +218,22 @@ def test_updates_are_white(options):
 
 
 @pytest.mark.parametrize(
-    "options, rate",
-    [({}, 0.1), ({"frequency": 10}, 0.1), ({"factors": "kl"}, 0.03)],
+    "options, rates",
+    [
+        ({}, [0.06, 0.08, 0.1]),
+        ({"frequency": 10}, [0.06, 0.08, 0.1]),
+        ({"factors": "kl"}, [0.03]),
+    ],
     ids=["shampoo", "every 10", "kl"],
 )
-def test_a_kronecker_quadratic_takes_a_tenth_of_adams_steps(options, rate):
+def test_a_kronecker_quadratic_takes_a_tenth_of_adams_steps(options, rates):
+    """With the best of a few rates, as for Adam.
+
+    The smallest eigenvalues are below the rounding errors of float32. So it is chance
+    which rates are too large to reach a millionth of the loss without a decay.
+    """
     options = {"frequency": 1, "weight_decay": 0.0, **options}
-    mine = steps_to_solve(lambda r: steepest.shampoo(r, **options), [rate], 2000)
+    mine = steps_to_solve(lambda r: steepest.shampoo(r, **options), rates, 2000)
     adam = steps_to_solve(steepest.adam, [0.03, 0.1, 0.3, 1.0], 10 * mine)
     assert mine < 500 and adam >= 10 * mine
 

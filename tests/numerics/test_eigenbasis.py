@@ -7,6 +7,7 @@ import pytest
 
 from steepest.numerics import (
     _eigenbasis,
+    _matmul,
     eigenbasis,
     inverse_cholesky,
     iterated_basis,
@@ -163,6 +164,30 @@ def test_fewer_gradients_than_columns():
     for seed in range(8):
         g = 0.02 * jax.random.normal(jax.random.key(seed), (96, 384))
         _is_orthogonal(follow(0.05 * g.T @ g, jnp.eye(384)), 1e-3)
+
+
+def _three_products(x, y):
+    """The product of a GPU: of halves in bfloat16, without that of both low ones."""
+    high = lambda x: jax.lax.reduce_precision(x, 8, 7)
+    (a, b), (c, d) = ((high(x), high(x - high(x))) for x in (x, y))
+    return a @ c + (a @ d + b @ c)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
+def test_the_arithmetic_of_a_gpu(monkeypatch, power):
+    """Rows in float16, and products of 16 bits, for spectra that decay."""
+    monkeypatch.setattr(_matmul, "_is_halved", lambda x: x.dtype == jnp.float32)
+    monkeypatch.setattr(_eigenbasis, "times", _three_products)
+    monkeypatch.setattr(_eigenbasis, "product_error", lambda x: 1.2e-5)
+    d, rng, follow = 320, np.random.RandomState(0), jax.jit(iterated_basis)
+    vectors, spectrum = _rotation(0, d), np.arange(1, d + 1.0) ** -power
+    factor, basis, exact = np.zeros((d, d)), jnp.eye(d), np.eye(d)
+    for _ in range(8):
+        g = (vectors * spectrum) @ rng.randn(d, d // 4)
+        factor = 0.95 * factor + 0.05 * g @ g.T
+        basis, exact = follow(_float32(factor), basis), _qr(factor, exact)
+        _is_orthogonal(basis, 3e-4)
+    assert _off(factor, basis) < 1.02 * _off(factor, exact) + 1e-3
 
 
 def test_stacks():

@@ -18,6 +18,7 @@ from jax.custom_batching import custom_vmap
 from jax.sharding import AxisType
 from jaxtyping import Array, Float, Int
 
+from ._cond import cond_under_vmap
 from ._kernels import has_kernels, on_cuda
 from ._matmul import (
     exact_product as times,
@@ -59,15 +60,18 @@ def iterated_basis(a: Square, basis: Square) -> Square:
         a: symmetric and positive semidefinite.
         basis: orthogonal.
     """
+    a = _scaled(a)
+    # Directions with smaller eigenvalues than the rounding errors keep their place.
+    # Added to `a`: added to `x`, it would be read with its rows and columns swapped.
+    norm = jnp.sqrt(jnp.sum(a * a))  # not below the largest eigenvalue
+    a = a + product_error(a) * norm * _eye(a)
     # Transposed, so that a direction is a row: a permutation of rows is cheaper. A
     # basis that differs slightly from the last one is as good, so it is rounded: two
     # products of float16 instead of three of bfloat16, and the result is as precise.
-    x = rounded_times(rounded_to_half(basis.T), _scaled(a))
-    sizes = jnp.sum(basis.T * x, axis=1)  # about the eigenvalues
-    # Directions with smaller eigenvalues than the rounding errors keep their place.
-    x = x + product_error(x) * jnp.max(sizes) * basis.T
-    order = jnp.argsort(-sizes)
-    return orthonormal_rows(x[order])[jnp.argsort(order)].T
+    # The mean eigenvalue is 1, so no element is above the side: float16 can hold it.
+    x = rounded_times(_rounded_rows(basis.T), a, size=1.0)
+    order = jnp.argsort(-jnp.sum(basis.T * x, axis=1))  # about the eigenvalues
+    return _orthogonalized(_prepared(x)[order])[jnp.argsort(order)].T
 
 
 def orthonormal(x: Square) -> Square:
@@ -80,63 +84,122 @@ def orthonormal(x: Square) -> Square:
 
 
 _MOST_PASSES = 12
+# Up to this error, a Newton step more than halves it. If it does not, the norm of the
+# error is far above that of its rows.
+_NEAR = 0.5
 
 
 class _Pass(NamedTuple):
     """The rows after some passes."""
 
-    x: Square
-    error: Float[Array, ""]  # of `x x^T`
-    shift: Float[Array, ""]  # for the next pass
+    rows: Rounded
+    gap: Rounded  # `I - x x^T` of these rows
+    error: Float[Array, ""]  # the largest norm of a row of it
+    most: Float[Array, ""]  # if the error is above, the next pass is a factorization
+    shift: Float[Array, ""]  # for it
     passes: Int[Array, ""]
+
+    def with_rows(self, x: Square, most: float | Array) -> "_Pass":
+        """The state after one more pass, if it has made these rows."""
+        # The basis is approximate anyway. That of the rounded rows is as good.
+        rows = _rounded_rows(x)
+        gap = _eye(x) - rounded_gram(rows)
+        error = jnp.sqrt(jnp.max(jnp.sum(gap * gap, axis=1)))
+        real = jnp.isfinite(error)
+        pick = lambda new, old: jnp.where(real, new, old)
+        return _Pass(
+            jax.tree.map(pick, rows, self.rows),
+            jax.tree.map(pick, _rounded_gap(gap), self.gap),
+            pick(error, self.error),
+            jnp.asarray(most, x.dtype),
+            pick(_least_shift(x), 16 * self.shift),
+            self.passes + 1,
+        )
 
 
 def orthonormal_rows(x: Square) -> Square:
     """The rows of `x`, orthogonalized one after the other.
 
-        x <- C^-1 x           C C^T = x x^T + s I,           until x x^T is about I
-        x <- x + (I - x x^T) x / 2
+    Args:
+        x: a matrix. Rows may be almost parallel, and have any length but zero.
+    """
+    return _orthogonalized(_prepared(x))
+
+
+def _orthogonalized(x: Square) -> Square:
+    """The rows of `x`, which are `_prepared`, orthogonalized one after the other.
+
+        x <- C^-1 x           C C^T = x x^T + s I
+        x <- x + (I - x x^T) x / 2                           until x x^T is about I
 
     The Cholesky factor `C` of a matrix of squares loses half of the digits. The shift
-    `s` keeps it real, and another pass recovers the digits. One pass is enough if
-    eigenvalues differ by less than 100 times, two up to 10,000 times. The last line
-    squares the error that remains, in a fraction of the time of a pass. If `C` is not
-    real, since rows depend on each other, the pass is repeated with a larger shift.
+    `s` keeps it real, and makes rows shorter that almost depend on those before. Steps
+    of Newton's method make them longer: each squares the error, in a fraction of the
+    time of a factorization. They change the other rows as well, but little, since these
+    have small errors. If rows are too short for that, or `C` is not real, they are
+    factored once more; in the second case, with a larger shift.
 
     On a CPU, LAPACK's QR decomposition of a small matrix is as fast, and compiles
     sooner.
 
     Args:
-        x: a matrix. Rows may be almost parallel, and have any length but zero.
+        x: a matrix. Rows may be almost parallel.
     """
-    if len(x) <= _BLOCK and short_programs():
+    if _is_small(x):
         return _rows_by_lapack(x)
-    eps = float(jnp.finfo(x.dtype).eps)
-    # The last line squares an error of `enough`: to below 0.0001 in float32.
-    shift, enough = 100 * eps, eps**0.25 / 2
-
-    def one_pass(state: _Pass) -> _Pass:
-        # The basis is approximate anyway. That of the rounded rows is as good.
-        rows = rounded_to_half(state.x)
-        new = _divided(rounded_gram(rows) + state.shift * _eye(x), rows)
-        # The new `x x^T` is `I - shift C^-1 C^-T`, but for rounding.
-        error = jnp.max(1 - jnp.sum(new * new, axis=1))
-        real = jnp.isfinite(error)
-        return _Pass(
-            jnp.where(real, new, state.x),
-            jnp.where(real, error, state.error),
-            jnp.where(real, shift, 16 * state.shift),
-            state.passes + 1,
-        )
+    one, shift = jnp.ones((), x.dtype), jnp.asarray(_least_shift(x), x.dtype)
+    gap, none = _rounded_gap(jnp.zeros_like(x)), jnp.zeros((), jnp.int32)
+    start = _Pass(_rounded_rows(x), gap, one, one, shift, none)
+    # The last step squares an error of `enough`: to below 0.0001 in float32.
+    enough = float(jnp.finfo(x.dtype).eps) ** 0.25 / 2
 
     def is_rough(state: _Pass) -> Array:
         return (state.error > enough) & (state.passes < _MOST_PASSES)
 
-    one, first = jnp.ones((), x.dtype), jnp.asarray(shift, x.dtype)
-    start = _Pass(_normalized(x), one, first, jnp.zeros((), jnp.int32))
-    rows = rounded_to_half(jax.lax.while_loop(is_rough, one_pass, start).x)
-    error = rounded_to_half(_eye(x) - rounded_gram(rows))
-    return _normalized(rows.matrix + rounded_product(error, rows) / 2)
+    def again(state: _Pass) -> _Pass:
+        return cond_under_vmap(state.error > state.most, _factored, _stepped, state)
+
+    # The first pass is not in the loop, before whose passes a GPU waits for the host.
+    return _newton_step(jax.lax.while_loop(is_rough, again, _factored(start)))
+
+
+def _factored(state: _Pass) -> _Pass:
+    gram = rounded_gram(state.rows)
+    x = _divided(gram + state.shift * _eye(gram), state.rows)
+    return state.with_rows(x, _NEAR)
+
+
+def _stepped(state: _Pass) -> _Pass:
+    return state.with_rows(_newton_step(state), state.error / 2)
+
+
+def _newton_step(state: _Pass) -> Square:
+    return state.rows.matrix + rounded_product(state.gap, state.rows) / 2
+
+
+def _rounded_gap(x: Square) -> Rounded:
+    """Numbers of 1 or less, most of them far below, rounded to 11 bits on a GPU."""
+    return rounded_to_half(x, size=2.0**-14)
+
+
+def _least_shift(x: Square) -> float:
+    return 100 * float(jnp.finfo(x.dtype).eps)
+
+
+def _rounded_rows(x: Square) -> Rounded:
+    """Rows of length 1 or less, rounded to 11 bits on a GPU."""
+    return rounded_to_half(x, size=max(1, x.shape[1]) ** -0.5)
+
+
+def _is_small(x: Square) -> bool:
+    return len(x) <= _BLOCK and short_programs()
+
+
+def _prepared(x: Square) -> Square:
+    """`x` with rows of length 1; LAPACK takes rows of any length."""
+    if _is_small(x):
+        return x
+    return x / jnp.sqrt(jnp.sum(x * x, axis=1, keepdims=True))
 
 
 def _rows_of_qr(x: Square) -> Square:
@@ -292,11 +355,6 @@ def _scaled(a: Square) -> Square:
     mean = jnp.trace(a) / max(len(a), 1)
     some = mean > 0
     return jnp.where(some, a / jnp.where(some, mean, 1), _eye(a))
-
-
-def _normalized(x: Square) -> Square:
-    """`x` with rows of length 1."""
-    return x / jnp.sqrt(jnp.sum(x * x, axis=1, keepdims=True))
 
 
 def _eye(a: Square) -> Square:

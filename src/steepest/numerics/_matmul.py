@@ -5,6 +5,7 @@ bits.
 """
 
 from collections.abc import Sequence
+from math import log2
 from typing import NamedTuple
 
 import jax
@@ -77,15 +78,17 @@ class Rounded(NamedTuple):
         return Rounded(self.values.T, self.scale)
 
 
-def rounded_to_half(x: Float[Array, "m n"]) -> Rounded:
+def rounded_to_half(x: Float[Array, "m n"], size: float | None = None) -> Rounded:
     """`x`, rounded to 11 bits on a GPU.
 
     Args:
         x: a matrix.
+        size: about its root mean square, if that is known. By default it is measured,
+            which reads all of `x` once more.
     """
     if not _is_halved(x):
         return Rounded(x, jnp.ones((), x.dtype))
-    x, scale = _moderate(x)
+    x, scale = _moderate(x, size)
     return Rounded(_in_eleven_bits(x).astype(jnp.float16), scale)
 
 
@@ -118,16 +121,19 @@ def times_rounded(a: Float[Array, "k m"], x: Rounded) -> Float[Array, "k n"]:
     return scale * x.scale * both
 
 
-def rounded_times(x: Rounded, a: Float[Array, "n k"]) -> Float[Array, "m k"]:
+def rounded_times(
+    x: Rounded, a: Float[Array, "n k"], size: float | None = None
+) -> Float[Array, "m k"]:
     """`x a` with 16 bits of precision or more. On a GPU, `a` is the sum of two halves.
 
     Args:
         x: a rounded matrix.
         a: a matrix.
+        size: about the root mean square of `a`, if it is known.
     """
     if x.values.dtype != jnp.float16:
         return exact_product(x.values, a)
-    a, scale = _moderate(a)
+    a, scale = _moderate(a, size)
     high, low = _two_halves(a)
     both = _half_product(x.values, high) + _half_product(x.values, low) / _LOW
     return scale * x.scale * both
@@ -207,14 +213,23 @@ def _in_eleven_bits(x: Float[Array, "m n"]) -> Float[Array, "m n"]:
     return jax.lax.reduce_precision(x, exponent_bits=5, mantissa_bits=10)
 
 
-def _moderate(x: Float[Array, "m n"]) -> tuple[Float[Array, "m n"], Float[Array, ""]]:
+def _moderate(
+    x: Float[Array, "m n"], size: float | None = None
+) -> tuple[Float[Array, "m n"], Float[Array, ""]]:
     """`x` over its root mean square, so that float16 can hold it, and that number.
 
     The number is rounded to a power of 2, so the division is exact.
+
+    Args:
+        x: a matrix.
+        size: about its root mean square; by default it is measured.
     """
-    size = jax.lax.reduce_precision(jnp.sqrt(jnp.mean(jnp.square(x))), 8, 0)
-    size = jnp.where(size > 0, size, 1)
-    return x / size, size
+    if size is not None:
+        power = jnp.asarray(2.0 ** round(log2(size)), x.dtype)
+        return x / power, power
+    power = jax.lax.reduce_precision(jnp.sqrt(jnp.mean(jnp.square(x))), 8, 0)
+    power = jnp.where(power > 0, power, 1)
+    return x / power, power
 
 
 def _half_product(
