@@ -42,6 +42,7 @@ import steepest
 
 from . import peers
 from .device import device_steps
+from .gradients import Draw, how_many, LARGE_MODEL, steep
 from .optimizers import RATE
 from .rows import Record, Row
 from .trees import Tree
@@ -49,16 +50,13 @@ from .trees import Tree
 STEPS, SECONDS, WARMUPS = 100, 8.0, 12
 ROW = 20  # steps that are called in a row: two periods of what happens every tenth step
 PEER = 60  # seconds for the steps of a peer, if it is not compiled
-# Different gradients: the factors of SOAP would be singular with few. Sixteen of a
-# large model do not fit into the memory of a GPU, and four are enough for sides that
-# are four times as long as the others.
-GRADIENTS, FEW_GRADIENTS, LARGE_MODEL = 16, 4, 500_000_000
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(RATE),
     "soap": lambda: steepest.soap(RATE),
     "soap, every step": lambda: steepest.soap(RATE, frequency=1),
     "soap, one-sided": lambda: steepest.soap(RATE, one_sided=True),
+    "soap, steep gradients": lambda: steepest.soap(RATE),
     "normuon": lambda: steepest.normuon(RATE),
     "psgd": lambda: steepest.psgd(RATE),
     "soap_muon": lambda: steepest.soap_muon(RATE, frequency=10),
@@ -121,7 +119,8 @@ def of_ours(tree: Tree, names: Iterable[str], patience: int) -> Iterator[Row]:
     adamw = of_jax(optax.adamw(RATE), tree, optax.apply_updates).steps
     for name in names:
         try:
-            ours = of_jax(OURS[name](), tree, steepest.apply_updates)
+            draw = steep if name == "soap, steep gradients" else Tree.fill
+            ours = of_jax(OURS[name](), tree, steepest.apply_updates, draw)
         except jax.errors.JaxRuntimeError as error:
             print(f"{tree.name}, {name}: {peers.said(error)}", flush=True)
             continue
@@ -241,21 +240,19 @@ class Measured(NamedTuple):
     device: list[float] | None  # of each step, the kernels alone
 
 
-def gradients(tree: Tree) -> int:
-    """The number of different gradients."""
-    return FEW_GRADIENTS if tree.params > LARGE_MODEL else GRADIENTS
-
-
-def of_jax(tx: Any, tree: Tree, apply: Callable[..., Any]) -> Measured:
+def of_jax(
+    tx: Any, tree: Tree, apply: Callable[..., Any], draw: Draw = Tree.fill
+) -> Measured:
     """The seconds of each step, to compile it, and on the device.
 
     Args:
         tx: the optimizer.
         tree: the params.
         apply: adds the updates to the params.
+        draw: makes the gradients.
     """
     params = tree.fill(0, 0.02)
-    grads = cycle([tree.fill(k + 1, 0.001) for k in range(gradients(tree))])
+    grads = cycle([draw(tree, k + 1, 0.001) for k in range(how_many(tree))])
     state = jax.jit(tx.init)(params)
     start = perf_counter()
     compiled = _step(tx, apply).lower(params, state, next(grads)).compile()
@@ -339,7 +336,7 @@ def _torch_steps(
     leaves = jax.tree.leaves(tree.shapes)
     params = [(0.02 * normal(x.shape)).requires_grad_() for x in leaves]
     draw = lambda: [0.001 * normal(x.shape) for x in leaves]
-    grads = cycle([draw() for _ in range(gradients(tree))])
+    grads = cycle([draw() for _ in range(how_many(tree))])
     for p in params:
         p.grad = torch.empty_like(p)
     optimizer = make(params)

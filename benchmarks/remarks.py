@@ -129,7 +129,9 @@ def _counted(sides: Sequence[str], what: str) -> str:
     low, high = sides.count("lowest"), sides.count("highest")
     if not low and not high:
         return f"no {what} is the lowest or the highest one tried"
-    return f"{low} have the lowest {what} tried and {high} the highest"
+    return (
+        f"the lowest {what} tried is the best for {low} of them, the highest for {high}"
+    )
 
 
 def _plateau(record: Record, table: Table) -> str:

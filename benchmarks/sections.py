@@ -9,6 +9,11 @@ from .table import amount, markdown
 Cells = dict[tuple[str, str, str], dict[str, Row]]  # (tree, optimizer, who) -> rows
 
 
+def _by_name(rows: Iterable[Row]) -> Cells:
+    """`_cells` in the order of trees and optimizers, whatever was measured last."""
+    return dict(sorted(_cells(rows).items(), key=lambda cell: cell[0][:2]))
+
+
 def _cells(rows: Iterable[Row]) -> Cells:
     """The rows of each contender, by quantity."""
     cells: Cells = {}
@@ -34,7 +39,7 @@ def memory(rows: list[Row], params: dict[str, int]) -> str:
     head = "tree|optimizer|what|step|on the device|bandwidth|of a copy"
     bytes_ = ("weights", "state", "temporary")
     lines = []
-    for (tree, optimizer, who), line in _cells(rows).items():
+    for (tree, optimizer, who), line in _by_name(rows).items():
         shown = [
             "" if x is None else f"{1e3 * x:.2f} ms"
             for x in (_best(line, who, quantity) for quantity in ("step", "device"))
@@ -61,7 +66,7 @@ def matrix(rows: list[Row]) -> str:
     there = any(row.quantity == "device, worst" for row in rows)
     head += f"{'|worst / median there' if there else ''}|compile|note"
     lines = []
-    for (tree, optimizer, who), line in _cells(rows).items():
+    for (tree, optimizer, who), line in _by_name(rows).items():
         best = {quantity: row.best(who) for quantity, row in line.items()}
         ratio = lambda a, b, best=best: f"{best[a] / best[b]:.2f}" if a in best else ""
         shown = [_shown(best, x, "s") for x in ("median", "worst")]

@@ -43,7 +43,9 @@ def test_int8_is_compared_seed_by_seed():
     assert "the same sign for 4 of 5 seeds" in said and "muon int8" not in said
 
 
-@pytest.mark.parametrize("side, words", [("lowest", "1 have"), ("", "no decay is")])
+@pytest.mark.parametrize(
+    "side, words", [("lowest", "is the best for 1 of"), ("", "no decay is")]
+)
 def test_edges_of_the_search_are_counted(side, words):
     record = record_of(ARMS)
     record.arms["muon"].entry |= {"edge": side, "programs": 5}
