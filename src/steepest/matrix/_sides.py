@@ -23,6 +23,7 @@ from ..numerics import (
     rows_sum,
     sharded_near,
     Sum,
+    Values,
     wide_dtype,
 )
 from ._groups import Words
@@ -39,11 +40,12 @@ LONGEST = 10_000  # a longer side has no square array
 class PerSide:
     """An initial value: for each side of length d, an array such as one of (d, d).
 
-    In float32 or wider, whatever `memory_dtype` says: sums of outer products in half
-    precision have no small eigenvalues, and bases are not orthogonal.
+    In float32 or wider, whatever dtype `memory_dtype` is: sums of outer products in
+    half precision have no small eigenvalues, and bases in bfloat16 are not orthogonal.
     """
 
     first: Callable[[int], PyTree]  # d -> the initial value
+    values: Values = "exact"  # what may be stored in fewer bits
     keeps_dtype: ClassVar[bool] = True
 
     def __call__(
@@ -86,7 +88,7 @@ def for_each(
 
 
 zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
-first_bases = PerSide(jnp.eye)
+first_bases = PerSide(jnp.eye, "orthogonal")
 
 
 def rotated(x: Array, bases: Sides) -> Array:

@@ -295,9 +295,9 @@ def soap_muon(
         adam_weight_decay: weight decay of AdamW; by default `weight_decay`.
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
-            wider. Factors and bases are always in float32 or wider. With "int8", "int4"
-            or "float8", averages for large matrices are stored in 8 or 4 bits: see
-            `keeping`.
+            wider. Factors and bases are in float32 or wider. With "int8", "int4" or
+            "float8", averages for large matrices are stored in 8 or 4 bits, and bases
+            in float16: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
         reshard: names of mesh axes, whose devices share the matrices: each matrix is

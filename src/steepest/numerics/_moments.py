@@ -14,9 +14,9 @@ from ..core import Param, Real
 from ._precision import is_inexact, wide_dtype
 
 Leaf = Inexact[Array, "..."]
-# What memory may be stored in few bits: a mean of signed numbers, a nonnegative one,
-# or none, since its precision matters.
-Values = Literal["signed", "nonnegative", "exact"]
+# What memory may be stored in few bits: a mean of signed numbers, a nonnegative one, an
+# orthogonal matrix, or none, since its precision matters.
+Values = Literal["signed", "nonnegative", "orthogonal", "exact"]
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -71,7 +71,8 @@ def holding(values: Values) -> Callable[[F], F]:
 
     Args:
         values: "signed" or "nonnegative" for an average that may be stored in few bits,
-            or "exact" for memory that may not, such as a copy of the params.
+            "orthogonal" for a matrix that may be stored in float16, or "exact" for
+            memory that may not, such as a copy of the params.
     """
 
     def mark(begin: F) -> F:

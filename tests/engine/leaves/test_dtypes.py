@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import steepest
+from steepest.engine.leaves import restore_like
+from steepest.numerics import encode
 
 
 def test_the_second_moment_of_bfloat16_moves():
@@ -111,3 +113,14 @@ def test_complex_moments_are_complex_and_squares_real():
     u, state = tx.update(g, tx.init(g))
     assert (state.mu.dtype, state.nu.dtype) == (jnp.complex64, jnp.float32)
     np.testing.assert_allclose(u[0], (3 + 4j) / 5, rtol=1e-4)
+
+
+def test_what_did_not_change_is_not_stored_again():
+    """It would be rounded and clipped, which is a pass over all of it."""
+    old = {"a": jnp.ones(3, "float16"), "b": encode(jnp.ones((2, 4)), "signed8")}
+    read = {"a": old["a"].astype("float32"), "b": old["b"].decode()}
+    same = restore_like(old, read, read)
+    assert same["a"] is old["a"] and same["b"] is old["b"]
+    other = restore_like(old, jax.tree.map(lambda x: 2 * x, read), read)
+    assert other["a"].dtype == jnp.float16 and jnp.allclose(other["a"], 2)
+    assert jnp.allclose(other["b"].decode(), 2)

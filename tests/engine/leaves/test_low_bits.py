@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import steepest
@@ -57,7 +58,33 @@ def test_each_reason_is_given_once():
     p = [jnp.ones((64, 64))]
     soap = steepest.soap(0.1, memory_dtype="int8")
     (line,) = steepest.describe(soap, p).lines
-    assert line.stays_wide == "factors, bases: it has its own dtype"
+    assert line.stays_wide == "factors: it has its own dtype; bases: float16"
+
+
+@pytest.mark.parametrize(
+    "dtype, side, kept",
+    [
+        ("float32", 96, ["float16", "float16"]),
+        ("float32", 16, ["float32", "float16"]),  # too small to save anything
+        ("bfloat16", 96, ["float16", "float16"]),
+        ("float64", 96, ["float64", "float64"]),
+    ],
+)
+def test_bases_are_stored_in_float16(dtype, side, kept):
+    with jax.enable_x64(True):
+        p = {"w": jax.random.normal(jax.random.key(0), (side, 96), dtype)}
+        tx = steepest.keeping(steepest.scale_by_soap(frequency=2), memory_dtype="int8")
+        state = tx.init(p)
+        before = state.bases["w"]
+        for _ in range(4):
+            _, state = jax.jit(tx.update)(p, state)
+            assert [x.dtype for x in state.bases["w"]] == kept
+        wide = jnp.float64 if dtype == "float64" else jnp.float32
+        assert {x.dtype for x in state.factors["w"]} == {jnp.dtype(wide)}
+        for x, first in zip(state.bases["w"], before, strict=True):
+            assert not jnp.array_equal(x, first)
+            x = np.float64(x)
+            np.testing.assert_allclose(x.T @ x, np.eye(len(x)), atol=1e-3)
 
 
 def test_init_is_not_computed_by_the_compiler():

@@ -50,23 +50,31 @@ def widen_all(tree: PyTree, real: DTypeLike) -> PyTree:
     return jax.tree.map(lambda x: widen(x, real), tree, is_leaf=is_coded)
 
 
-def restore_like(old: PyTree, new: PyTree, *, late: bool = False) -> PyTree:
+def restore_like(
+    old: PyTree, new: PyTree, read: PyTree = None, *, late: bool = False
+) -> PyTree:
     """New memory, stored like the old one: in its dtypes, or in few bits.
 
     Args:
         old: the memory before the step, as it is stored.
         new: the same after the step, in the dtypes of the computation.
+        read: the memory before the step, in these dtypes, if it is known. What is still
+            the same array stays as it is stored.
         late: whether a `Sum` is left for later.
     """
 
-    def one(was: Any, x: Array | Sum) -> Array | Coded | Corrected | Sum:
+    def one(was: Any, x: Array | Sum, before: Any) -> Array | Coded | Corrected | Sum:
+        if x is before:
+            return was
         if isinstance(x, Sum):
             if late:
                 return x
             x = x.after(was)
         return was.like(x) if is_coded(was) else restore(x, was.dtype)
 
-    return jax.tree.map(one, old, new, is_leaf=is_coded)
+    if read is None:
+        read = jax.tree.map(lambda was: None, old, is_leaf=is_coded)
+    return jax.tree.map(one, old, new, read, is_leaf=is_coded)
 
 
 def decoded(tree: PyTree) -> PyTree:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
@@ -71,6 +72,9 @@ class LowBits:
             if name not in fields:
                 continue
             x = begin(p, **rule.asked_by(begin))
+            if values_of(begin) == "orthogonal":
+                memory[name], reasons[name] = _in_half(path, x)
+                continue
             why = why_exact(begin) or why_wide(path, x)
             alone = len(rule.memory) == 1
             memory[name] = x if why else self.encode(x, values_of(begin), alone)
@@ -97,6 +101,23 @@ class LowBits:
         # The first memory is zeros, whose largest element XLA would compute while it
         # compiles `init`, for seconds. It does not look behind a barrier.
         return encode(read_again(wide), kind)
+
+
+def _in_half(path: str, tree: PyTree) -> tuple[PyTree, str]:
+    """Orthogonal matrices in float16, unless they are small; and how they are stored.
+
+    A GPU rounds them to float16 in products anyway. In 8 bits, each direction would
+    contain 0.6% of others. If that is more than its own size, as in a spectrum that
+    decays, an average of its squares is that of the others.
+    """
+
+    def why(x: Any) -> str | None:
+        return why_wide(path, x) if x.dtype == jnp.float32 else "it is in float64"
+
+    half = lambda x: x if why(x) else x.astype(jnp.float16)
+    reasons = [why(x) for x in jax.tree.leaves(tree)]
+    stays = all(reasons) and next(iter(reasons), "")
+    return jax.tree.map(half, tree), stays or "float16"
 
 
 def _text(reasons: dict[str, str], size: int) -> str:

@@ -72,6 +72,7 @@ class Part(NamedTuple):
         self,
         kept: Mapping[str, PyTree],
         new: Sequence[PyTree],
+        read: Mapping[str, PyTree] | None = None,
         *,
         late: bool = False,
     ) -> dict[str, PyTree]:
@@ -80,6 +81,8 @@ class Part(NamedTuple):
         Args:
             kept: the old memory, as it is stored.
             new: the values that the function returned after its result.
+            read: the old memory, as the function got it. What it returned as it was is
+                not stored again.
             late: whether a `Sum` is left for later.
         """
         named = [k for k in names_of(self.function).arrays if k in kept]
@@ -89,7 +92,10 @@ class Part(NamedTuple):
                 f"memory, expected {len(named)}: {', '.join(named) or 'none'}."
             )
         like = partial(restore_like, late=late)
-        fresh = {k: like(kept[k], x) for k, x in zip(named, new, strict=True)}
+        fresh = {
+            k: like(kept[k], x, None if read is None else read[k])
+            for k, x in zip(named, new, strict=True)
+        }
         return {**kept, **fresh}
 
 
@@ -259,7 +265,7 @@ def one_matrix(
     memory, mine = widen_all((old, numbers), real)
     with mixing([x]):
         u, *new = result(part({"g": x, **memory}, mine))
-    return u, tuple(part.renewed(old, new, late=late).values())
+    return u, tuple(part.renewed(old, new, memory, late=late).values())
 
 
 def result(returned: PyTree) -> tuple[PyTree, ...]:

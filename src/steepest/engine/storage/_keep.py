@@ -52,10 +52,10 @@ def keeping(
             block of 256 or 128 elements of a row. In "int4", mean squares have 8 bits,
             and a momentum without other memory is rounded at random. Vectors, leaves
             with fewer than 4096 elements, norms, biases, embeddings and routers stay as
-            they are, and so do sums over all steps, factors, bases and copies of the
-            params. `describe` shows what stays, and why. If `tx` is not made of rules,
-            only averages of known states, such as `ScaleByAdamState`, are stored so.
-            Infinity and NaN are kept.
+            they are, and so do sums over all steps, factors and copies of the params.
+            Bases of eigenvectors are stored in float16. `describe` shows what stays,
+            and why. If `tx` is not made of rules, only averages of known states, such
+            as `ScaleByAdamState`, are stored so. Infinity and NaN are kept.
         keep_count: whether to count the steps even if the learning rate is a number.
             You can then replace the number by a schedule later, and the state, or a
             checkpoint of it, still fits.
