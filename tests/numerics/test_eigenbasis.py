@@ -203,6 +203,43 @@ def test_stacks():
             np.testing.assert_allclose(together[k], alone, atol=2e-4)
 
 
+def test_a_stack_of_easy_and_hard_matrices():
+    """Each is corrected until it is orthogonal; the others must not suffer from it."""
+    d = 384
+    rng = np.random.RandomState(0)
+    few = 0.02 * rng.randn(d, 96)
+    steep = _rotation(0, d) / np.arange(1, d + 1.0) ** 2
+    many = [np.eye(d), few @ few.T, steep @ steep.T, np.zeros((d, d)), rng.randn(d, d)]
+    many[-1] = many[-1] @ many[-1].T
+    together = jax.jit(jax.vmap(iterated_basis, (0, None)))
+    bases = together(_float32(np.stack(many)), jnp.eye(d))
+    for a, basis in zip(many, bases, strict=True):
+        _is_orthogonal(basis, 3e-4)
+        if a.any():
+            assert _off(a, basis) < _off(a, _qr(a, np.eye(d))) + 1e-3
+    np.testing.assert_allclose(bases[0], np.eye(d), atol=1e-5)
+    np.testing.assert_allclose(bases[3], np.eye(d), atol=1e-5)
+
+
+def test_when_newton_steps_are_too_slow():
+    """An error of all rows together is smaller in each of them. A step shows it."""
+    d = 64
+    spread, alone = np.full(d, d**-0.5), np.eye(d)[3]
+    none = _eigenbasis._Pass(*[jnp.zeros(())] * 5, jnp.zeros((), jnp.int32))
+    for v, first, then in ((spread, False, True), (alone, True, True)):
+        x = _float32(np.eye(d) - 0.95 * np.outer(v, v))
+        rows = _eigenbasis._rounded_rows(x)
+        before = none._replace(rows=rows, gap=_eigenbasis._rounded_gap(x))
+        state = before.with_rows(x, _eigenbasis._NEAR)
+        assert bool(state.error > state.most) == first
+        state = _eigenbasis._stepped(state)
+        assert bool(state.error > state.most) == then
+        assert _eigenbasis._factored(state).error < 1e-2
+    close = _float32(np.eye(d) - 0.2 * np.outer(alone, alone))
+    state = _eigenbasis._stepped(before.with_rows(close, _eigenbasis._NEAR))
+    assert state.error < state.most  # one more step
+
+
 def test_lapack_gets_one_matrix_at_a_time(way):
     """Several calls with batches would wait for each other forever on two cores."""
     x = jnp.ones((2, 3, 8, 8))
