@@ -60,7 +60,8 @@ def _by_halves(interpret: bool, a: Any, result: Any) -> None:
         n = rows.stop - rows.start
         if n <= _BLOCK:
             _eliminate(source[rows, rows], partial(_write, result, rows))
-            return wait()
+            wait()
+            return
         middle = rows.start + n // 2
         first, last = slice(rows.start, middle), slice(middle, rows.stop)
         invert(source, first)
