@@ -34,13 +34,9 @@ def steep(tree: Tree, seed: int, scale: float) -> Any:
         seed: seed of the random numbers.
         scale: root mean square of the elements.
     """
-    leaves, treedef = jax.tree.flatten(tree.shapes)
-    keys = jax.random.split(jax.random.key(seed), len(leaves))
-    draws = [
-        _steep(key, scale, _rotation(leaf.shape[0]), _rotation(leaf.shape[1]))
-        for key, leaf in zip(keys, leaves, strict=True)
-    ]
-    return jax.block_until_ready(treedef.unflatten(draws))
+    return tree.draw(
+        seed, lambda key, shape: _steep(key, scale, *map(_rotation, shape))
+    )
 
 
 @jax.jit

@@ -50,13 +50,14 @@ from .trees import Tree
 STEPS, SECONDS, WARMUPS = 100, 8.0, 12
 ROW = 20  # steps that are called in a row: two periods of what happens every tenth step
 PEER = 60  # seconds for the steps of a peer, if it is not compiled
+STEEP = "soap, steep gradients"
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(RATE),
     "soap": lambda: steepest.soap(RATE),
     "soap, every step": lambda: steepest.soap(RATE, frequency=1),
     "soap, one-sided": lambda: steepest.soap(RATE, one_sided=True),
-    "soap, steep gradients": lambda: steepest.soap(RATE),
+    STEEP: lambda: steepest.soap(RATE),
     "normuon": lambda: steepest.normuon(RATE),
     "psgd": lambda: steepest.psgd(RATE),
     "soap_muon": lambda: steepest.soap_muon(RATE, frequency=10),
@@ -119,7 +120,7 @@ def of_ours(tree: Tree, names: Iterable[str], patience: int) -> Iterator[Row]:
     adamw = of_jax(optax.adamw(RATE), tree, optax.apply_updates).steps
     for name in names:
         try:
-            draw = steep if name == "soap, steep gradients" else Tree.fill
+            draw = steep if name == STEEP else Tree.fill
             ours = of_jax(OURS[name](), tree, steepest.apply_updates, draw)
         except jax.errors.JaxRuntimeError as error:
             print(f"{tree.name}, {name}: {peers.said(error)}", flush=True)

@@ -186,11 +186,7 @@ def _turn(who: str, case: Case, tree: Tree) -> tuple[Any, dict[str, float]]:
 
 def _filled(tree: Tree, seed: int, dtype: str) -> Any:
     """Normally distributed numbers, with little memory besides the result."""
-    leaves, treedef = jax.tree.flatten(tree.shapes)
-    keys = jax.random.split(jax.random.key(seed), len(leaves))
-    pairs = zip(keys, leaves, strict=True)
-    draws = [_normal(key, leaf.shape, dtype) for key, leaf in pairs]
-    return jax.block_until_ready(treedef.unflatten(draws))
+    return tree.draw(seed, lambda key, shape: _normal(key, shape, dtype))
 
 
 @partial(jax.jit, static_argnums=(1, 2))

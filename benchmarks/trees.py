@@ -1,5 +1,6 @@
 """What an optimizer sees of a model: the shapes of its leaves, filled with numbers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,12 +34,18 @@ class Tree:
             scale: their standard deviation. Zeros would do for most timings, but tiny
                 numbers are denormal, which is slow.
         """
+        return self.draw(seed, lambda key, n: scale * jax.random.normal(key, n))
+
+    def draw(self, seed: int, one: Callable[[Any, tuple[int, ...]], Any]) -> Any:
+        """Random numbers in every leaf.
+
+        Args:
+            seed: seed of the random numbers.
+            one: a key and the shape of a leaf -> its numbers.
+        """
         leaves, treedef = jax.tree.flatten(self.shapes)
         keys = jax.random.split(jax.random.key(seed), len(leaves))
-        draws = [
-            scale * jax.random.normal(key, leaf.shape)
-            for key, leaf in zip(keys, leaves, strict=True)
-        ]
+        draws = [one(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
         return jax.block_until_ready(treedef.unflatten(draws))
 
     def describe(self) -> dict[str, Any]:

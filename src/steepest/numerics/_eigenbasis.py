@@ -80,7 +80,7 @@ def orthonormal(x: Square) -> Square:
     Args:
         x: a matrix. Columns may be almost parallel, and have any length but zero.
     """
-    return orthonormal_rows(x.T).T
+    return _orthogonalized(_prepared(x.T)).T
 
 
 _MOST_PASSES = 12
@@ -115,15 +115,6 @@ class _Pass(NamedTuple):
             pick(_least_shift(x), 16 * self.shift),
             self.passes + 1,
         )
-
-
-def orthonormal_rows(x: Square) -> Square:
-    """The rows of `x`, orthogonalized one after the other.
-
-    Args:
-        x: a matrix. Rows may be almost parallel, and have any length but zero.
-    """
-    return _orthogonalized(_prepared(x))
 
 
 def _orthogonalized(x: Square) -> Square:
