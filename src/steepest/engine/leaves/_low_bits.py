@@ -107,17 +107,19 @@ def _in_half(path: str, tree: PyTree) -> tuple[PyTree, str]:
     """Orthogonal matrices in float16, unless they are small; and how they are stored.
 
     A GPU rounds them to float16 in products anyway. In 8 bits, each direction would
-    contain 0.6% of others. If that is more than its own size, as in a spectrum that
+    contain 0.9% of others. If that is more than its own size, as in a spectrum that
     decays, an average of its squares is that of the others.
     """
-
-    def why(x: Any) -> str | None:
-        return why_wide(path, x) if x.dtype == jnp.float32 else "it is in float64"
-
-    half = lambda x: x if why(x) else x.astype(jnp.float16)
-    reasons = [why(x) for x in jax.tree.leaves(tree)]
-    stays = all(reasons) and next(iter(reasons), "")
-    return jax.tree.map(half, tree), stays or "float16"
+    arrays, treedef = jax.tree.flatten(tree)
+    whys = [
+        why_wide(path, x) if x.dtype == jnp.float32 else "it is in float64"
+        for x in arrays
+    ]
+    pairs = zip(arrays, whys, strict=True)
+    stored = [x if why else x.astype(jnp.float16) for x, why in pairs]
+    reasons = [why for why in whys if why]
+    all_stay = reasons and len(reasons) == len(arrays)
+    return treedef.unflatten(stored), reasons[0] if all_stay else "float16"
 
 
 def _text(reasons: dict[str, str], size: int) -> str:
