@@ -104,6 +104,8 @@ class Matrix(NamedTuple):
     # The mesh axes whose devices share the matrices of a stack; empty to let the
     # compiler divide the work.
     reshard: tuple[str, ...] = ()
+    # Whether memory is kept in stacks even without `reshard`.
+    keep_stacks: bool = False
 
     @property
     def functions(self) -> list[Callable[..., object]]:
@@ -193,11 +195,11 @@ class Rule:
     def stacked(self) -> tuple[str, ...]:
         """The fields of the memory that is kept in stacks of matrices.
 
-        With `reshard`, that is what the matrix formulas use, so that it is where the
-        matrices are computed. If the rule's formula uses some of it, it is computed
-        there too, and cannot use `p`.
+        With `reshard` or `keep_stacks`, that is what the matrix formulas use, so that
+        it is where the matrices are computed, and is not copied. If the rule's formula
+        uses some of it, it is computed there too, and cannot use `p`.
         """
-        if self.matrix is None or not self.matrix.reshard:
+        if self.matrix is None or not (self.matrix.reshard or self.matrix.keep_stacks):
             return ()
         asked = self.matrix.arrays
         pairs = zip(self.memory, self.memory_names, strict=True)

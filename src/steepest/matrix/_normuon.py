@@ -147,6 +147,7 @@ def normuon(
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
     reshard: str | Sequence[str] | None = None,
+    keep_stacks: bool = False,
 ) -> GradientTransformationExtraArgs:
     """NorMuon for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -210,6 +211,8 @@ def normuon(
         reshard: names of mesh axes, whose devices share the matrices: each matrix is
             sent to one device and back, once in a step, inside `jax.set_mesh`. By
             default the compiler shards every product. See `keeping`.
+        keep_stacks: whether matrices of equal shape share the arrays of the state,
+            which saves copies on one device. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.normuon(learning_rate=1e-3, weight_decay=0.0)

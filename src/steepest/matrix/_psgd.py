@@ -300,6 +300,7 @@ def psgd(
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
     reshard: str | Sequence[str] | None = None,
+    keep_stacks: bool = False,
 ) -> GradientTransformationExtraArgs:
     """PSGD for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -332,8 +333,7 @@ def psgd(
             less and less often after 500, down to every `frequency`-th.
         fit_rate: the last step size of the fits, above 0 and below 1.
         first_fit_rate: their first step size, above 0 and below 1.
-        damping: the root mean square of the noise that the fit allows for, as `eps` in
-            Adam.
+        damping: the root mean square of the noise that the fit allows for.
         max_skew: a side of length d has a square array if the other one has at least
             `d / max_skew` elements: 1 means the shorter side, or both if they are
             equal; infinity, both; 0, none.
@@ -352,13 +352,14 @@ def psgd(
         memory_dtype: dtype of the arrays in the state that have no option of their own,
             such as `mu_dtype`, or where it is `None`; by default that of the params, or
             wider. Factors are always in float32 or wider. With "int8", "int4" or
-            "float8", averages for large matrices are stored in 8 or 4 bits: see
-            `keeping`.
+            "float8", averages for large matrices have 8 or 4 bits: see `keeping`.
         keep_count: whether to count the steps even if the learning rate is a number, so
             that a schedule can replace it later.
         reshard: names of mesh axes, whose devices share the matrices: each matrix is
             sent to one device and back, once in a step, inside `jax.set_mesh`. By
             default the compiler shards every product. See `keeping`.
+        keep_stacks: whether matrices of equal shape share the arrays of the state,
+            which saves copies on one device. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.psgd(learning_rate=1e-3)

@@ -280,6 +280,7 @@ def shampoo(
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
     reshard: str | Sequence[str] | None = None,
+    keep_stacks: bool = False,
 ) -> GradientTransformationExtraArgs:
     """Shampoo for the matrices of hidden layers, AdamW for all other leaves.
 
@@ -344,6 +345,8 @@ def shampoo(
         reshard: names of mesh axes, whose devices share the matrices: each matrix is
             sent to one device and back, once in a step, inside `jax.set_mesh`. By
             default the compiler shards every product. See `keeping`.
+        keep_stacks: whether matrices of equal shape share the arrays of the state,
+            which saves copies on one device. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.shampoo(learning_rate=1e-3)

@@ -132,6 +132,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         safe_root_mean_squares as safe_root_mean_squares,
     )
     from ._sharding import (
+        replicated as replicated,
         replicated_near as replicated_near,
         sharded_like as sharded_like,
         sharded_near as sharded_near,
@@ -181,6 +182,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         members as members,
         most_in_chain as most_in_chain,
         most_in_stack as most_in_stack,
+        most_kept as most_kept,
         read_again as read_again,
         set_apart as set_apart,
         short_programs as short_programs,

@@ -43,6 +43,24 @@ def sharded_like(like: PyTree, f: Callable[..., T], *arrays: PyTree) -> T:
     return f(*arrays)
 
 
+def replicated(f: Callable[..., T], *arrays: PyTree) -> T:
+    """`f(*arrays)`, replicated; the compiler shards the intermediate results.
+
+    On a mesh without explicit axes, this is `f(*arrays)`.
+
+    Args:
+        f: a function of arrays.
+        arrays: its arguments.
+    """
+    for x in jax.tree.leaves(arrays):
+        mesh = jax.typeof(x).sharding.mesh
+        if AxisType.Explicit in mesh.axis_types:
+            where = NamedSharding(mesh, PartitionSpec())
+            anywhere: Any = jax.sharding.auto_axes(f, out_sharding=where)
+            return anywhere(*arrays)
+    return f(*arrays)
+
+
 def replicated_near(p: Param, x: Array) -> Array:
     """`x`, replicated on the mesh of `p` if that has explicit axes.
 

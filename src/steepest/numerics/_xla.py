@@ -278,8 +278,23 @@ def most_in_stack(size: int, devices: int = 1) -> int:
     """
     cpu = short_programs()
     few, small = (ON_CPU, SMALL_ON_CPU) if cpu else (ELSEWHERE, SMALL)
+    return devices * _most(size, few, small)
+
+
+def most_kept(size: int) -> int:
+    """The most matrices in a stack whose memory is kept, if each has `size` bytes.
+
+    The same on every machine, so that a state fits on all of them.
+
+    Args:
+        size: the bytes of one matrix, at least 1.
+    """
+    return _most(size, ELSEWHERE, SMALL)
+
+
+def _most(size: int, few: int, small: int) -> int:
     many = max(few, min(SMALL_ONES, small // size))
-    return devices * max(1, min(many, MOST // size))
+    return max(1, min(many, MOST // size))
 
 
 def most_in_chain(size: int) -> int:

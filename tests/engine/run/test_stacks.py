@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from steepest.core import Every, gives, Matrix, Rule
 from steepest.engine import lift
-from steepest.engine.run import _stacks
+from steepest.engine.run import _joined
 from steepest.numerics import zero_count
 
 SHAPES = {"a": (3, 5), "b": (5, 3), "c": (3, 5), "stack": (2, 3, 5), "d": (4, 4)}
@@ -50,7 +50,7 @@ def _cubes(grads):
 @BOTH_WAYS
 def test_stacks_change_no_number(compiled, by_rows, monkeypatch):
     """Also where rows are joined first: on one CPU device. The tests have eight."""
-    monkeypatch.setattr(_stacks, "joins_rows", lambda x: by_rows)
+    monkeypatch.setattr(_joined, "joins_rows", lambda x: by_rows)
     seen, grads = [], _grads()
     tx = lift(_rule(seen))
     update = jax.jit(tx.update) if compiled else tx.update

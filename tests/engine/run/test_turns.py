@@ -44,13 +44,20 @@ def test_the_fullest_step_has_little_more_work_than_others(works, k, most):
 @pytest.mark.parametrize("count", [1, 3, 7])
 def test_every_matrix_is_in_a_window(sizes, count):
     count = min(count, sum(sizes))
-    windows = Turns(0, count, 10).windows(sizes)
+    starts = np.cumsum([0, *sizes])
+    numbers = [range(a, a + n) for a, n in zip(starts, sizes, strict=False)]
+    windows = Turns(0, count, 10).windows(numbers)
     width = Turns(0, count, 10).width(sum(sizes))
     members = set()
     for window in windows:
         assert sum(b - a for _, a, b in window) == width
         members |= {(j, i) for j, a, b in window for i in range(a, b)}
     assert members == {(j, i) for j, size in enumerate(sizes) for i in range(size)}
+
+
+def test_matrices_of_two_cells_can_alternate():
+    windows = Turns(0, 2, 10).windows([(0, 2, 4, 5), (1, 3)])
+    assert windows == [[(0, 0, 2), (1, 0, 1)], [(0, 2, 4), (1, 1, 2)]]
 
 
 def test_on_each_device_the_same_matrices_have_the_same_turns():

@@ -27,7 +27,7 @@ def restore_as(state: OptState, tx: AnyTransformation, params: Params) -> OptSta
     these may differ, in either direction:
 
     - `memory_dtype`. Numbers that `tx` stores in few bits are rounded.
-    - `reshard`, and the number of devices that share the matrices.
+    - `reshard`, and the number of devices that share the matrices; `keep_stacks`.
     - `zero`, `packed` and `offload`, around the same optimizer.
     - the mesh, the shardings, and the number of devices and processes.
 

@@ -4,9 +4,9 @@ The matrices take turns: in each step, a few of equal shape change their memory,
 all steps take about the same time. Or all of them change it in the same step.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from math import prod
 from typing import Any, NamedTuple
 
@@ -41,6 +41,9 @@ from ._per_step import Step
 from ._turns import divide, Places, Turns, Work
 
 Shape = tuple[int, ...]
+# By the first leaf of a stack: for each of its matrices, its leaf, and where it is
+# among the matrices of that.
+Order = Mapping[int, Sequence[tuple[int, int]]]
 
 
 class Cell(NamedTuple):
@@ -59,6 +62,7 @@ def run_every(
     shapes: dict[int, Shape],
     eager: bool,
     team: Team | None = None,
+    order: Order | None = None,
 ) -> dict[tuple[int, int | None], Places]:
     """Change the memory of the matrices whose turn it is, in place.
 
@@ -73,6 +77,7 @@ def run_every(
         shapes: the shape of each leaf as a stack of matrices.
         eager: whether Python numbers that only multiply are arguments.
         team: the devices that share the stacks, if there are any.
+        order: where the matrices of a leaf come from, if it is a stack of leaves.
     """
     part, numbers, k, when = calling(step, every, eager)
     cells = _cells(every, part.memory, xs, rows, shapes)
@@ -82,15 +87,15 @@ def run_every(
     shares = [_work(group) for group in groups.values()]
     places: dict[tuple[int, int | None], Places] = {}
     for group, turns in zip(groups.values(), divide(shares, k), strict=True):
-        sizes = tuple(len(_arrays(cell)[0]) for cell in group)
-        ends = np.cumsum([0, *sizes]).tolist()
+        placed = _placed(group, order or {})
+        total = sum(map(len, placed))
         mine = {
-            (cell.leaf, cell.side): Places(turns, tuple(range(*span)), sum(sizes))
-            for cell, span in zip(group, pairwise(ends), strict=True)
+            (cell.leaf, cell.side): Places(turns, place, total)
+            for cell, place in zip(group, placed, strict=True)
         }
         here = [cell for cell in group if not _is_shape(_arrays(cell)[0])]
         if len(here) == len(group):
-            change = _changing(part, every.writes, sizes, turns, team)
+            change = _changing(part, every.writes, placed, turns, team)
             new = change([cell.arrays for cell in group], numbers, when)
         else:  # the others are changed in stacks, in the same steps
             places |= mine
@@ -186,6 +191,18 @@ def _is_explicit(x: Array) -> bool:
     return AxisType.Explicit in jax.typeof(x).sharding.mesh.axis_types
 
 
+def _placed(group: Sequence[Cell], order: Order) -> tuple[tuple[int, ...], ...]:
+    """For each cell, the numbers of its matrices among all, in the order of leaves."""
+
+    def keys(cell: Cell) -> list[tuple[int, int, int]]:
+        own = ((cell.leaf, i) for i in range(len(_arrays(cell)[0])))
+        return [(k, cell.side or 0, i) for k, i in order.get(cell.leaf, own)]
+
+    rows = [keys(cell) for cell in group]
+    number = {key: n for n, key in enumerate(sorted(chain.from_iterable(rows)))}
+    return tuple(tuple(number[key] for key in row) for row in rows)
+
+
 def _write(
     row: dict[str, PyTree], side: int | None, writes: Sequence[str], values: Arrays
 ) -> None:
@@ -218,7 +235,7 @@ def _work(group: Sequence[Cell]) -> Work:
 def _changing(
     part: Part,
     writes: tuple[str, ...],
-    sizes: tuple[int, ...],
+    placed: tuple[tuple[int, ...], ...],
     turns: Turns | None,
     team: Team | None,
 ) -> Callable[..., list[Arrays]]:
@@ -231,20 +248,21 @@ def _changing(
     Args:
         part: the formula.
         writes: the names of the memory that it changes.
-        sizes: the number of matrices in each cell.
+        placed: for each cell, the numbers of its matrices among all.
         turns: when the matrices have their turns.
         team: the devices that share the stacks, if there are any.
     """
     formula = formula_of(part, writes)
-    places = formula.places
+    places, total = formula.places, sum(map(len, placed))
 
     def change(cells: Sequence[Arrays], numbers: Numbers, when: Array) -> list[Arrays]:
         cells = jax.lax.stop_gradient(cells)
         if turns is not None and turns.period > 1:
             turn = (when - turns.first) % turns.period
-            if team is None and _compiles_sooner_in_a_stack(cells):
+            in_order = [*chain.from_iterable(placed)] == [*range(total)]
+            if team is None and in_order and _compiles_sooner_in_a_stack(cells):
                 return change_in_a_stack(formula, turns, cells, numbers, turn)
-            windows = turns.windows(sizes)
+            windows = turns.windows(placed)
             return _in_turn(formula, team, windows, cells, numbers, turn)
         new = lambda cells, numbers: _all(formula, cells, numbers)
         if turns is not None:

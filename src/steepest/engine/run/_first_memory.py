@@ -6,12 +6,12 @@ from math import prod
 from typing import Any
 
 import jax
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from ...core import Rule
-from ...numerics import is_coded, known_team, sharded_near
+from ...numerics import is_coded, known_team, replicated_near, sharded_near
 from ..leaves import Leaves, LowBits, Stacked, StackLayout
-from ._grouping import folded_shape, Shape
+from ._grouping import folded_shape, in_pieces, Shape
 
 Row = dict[str, PyTree]  # the memory of one leaf, by field
 
@@ -63,6 +63,10 @@ def layout_of(
         kind = leaves.arrays[k].dtype, (m, n), treedef, (*each,), (*kinds,)
         groups.setdefault(kind, []).append(k)
     stacks = [ks for ks in groups.values() if _members(folded, ks) > 1]
+    if not rule.matrix.reshard:
+        size = lambda k: prod(shapes[k]) * leaves.arrays[k].dtype.itemsize
+        stacks = [piece for ks in stacks for piece in in_pieces(ks, max(map(size, ks)))]
+        stacks = [ks for ks in stacks if len(ks) > 1]  # one leaf is a stack already
     if not stacks:
         return None
     team = known_team(rule.matrix.reshard, leaves.arrays)
@@ -117,10 +121,14 @@ def _stacks(
 
 
 def _placed(rule: Rule, leaves: Leaves, x: Stacked) -> Stacked:
-    """Stacks that are sharded over the devices that compute them."""
+    """Stacks that are sharded over the devices that compute them, or replicated."""
     axes = () if rule.matrix is None else rule.matrix.reshard
     first = lambda s: leaves.arrays[x.layout.stacks[s][0]]
-    put = lambda s, y: sharded_near(first(s), y, axes, 0)
+
+    def put(s: int, y: Array) -> Array:
+        p = first(s)
+        return sharded_near(p, y, axes, 0) if axes else replicated_near(p, y)
+
     pairs = enumerate(x.stacks)
     stacks = [jax.tree.map(lambda y, s=s: put(s, y), stack) for s, stack in pairs]
     return replace(x, stacks=tuple(stacks))

@@ -8,7 +8,7 @@ import numpy as np
 from jax.sharding import AxisType
 
 from ...core import names_of, Rule
-from ...numerics import most_in_stack, Team
+from ...numerics import most_in_stack, most_kept, Team
 from ..leaves import alike, Leaf
 from ._formula import Row
 
@@ -92,6 +92,17 @@ def _by_shape(row: Sequence[int], of: Sequence[Shape]) -> list[list[int]]:
     """Separate tall and wide ones: to transpose a large matrix is a pass over it."""
     shapes = dict.fromkeys(of[k] for k in row)
     return [[k for k in row if of[k] == shape] for shape in shapes]
+
+
+def in_pieces(ks: Sequence[int], size: int) -> list[list[int]]:
+    """Leaves of matrices of equal shape, divided into stacks in which memory is kept.
+
+    Args:
+        ks: the leaves.
+        size: the bytes of the largest.
+    """
+    pieces = np.array_split(ks, _parts(len(ks), most_kept(size)))
+    return [piece.tolist() for piece in pieces]
 
 
 def _parts(n: int, most: int) -> int:

@@ -1,6 +1,6 @@
 """The memory of all rules of a pass: read from their states, and written back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
@@ -12,7 +12,7 @@ from jaxtyping import PyTree
 from ... import check
 from ...core import OptState, Rule, Static
 from ...numerics import is_coded
-from ..leaves import Leaves, Stacked, View
+from ..leaves import Leaves, Stacked, StackLayout, View
 from ._formula import Row
 
 T = TypeVar("T")
@@ -58,8 +58,31 @@ class Memory:
         shown = [k for k in range(size) if views[-1].on[k]]
         groups = [x.layout.stacks for x in stacks.values()]  # all the same
         self.teams = [[shown[j] for j in stack] for stack in (groups or [()])[0]]
-        self._in_teams = {k for team in self.teams for k in team}
+        self.in_stacks = {k for team in self.teams for k in team}
         self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
+
+    @property
+    def layout(self) -> StackLayout:
+        """The layout of the stacks, if there are any."""
+        return next(iter(self.stacks.values())).layout
+
+    def stack(self, s: int) -> dict[str, PyTree]:
+        """The memory in stack `s`, by the names in signatures."""
+        pairs = ((name, self.stacks.get(k)) for name, k in self._fields.items())
+        return {name: x.stacks[s] for name, x in pairs if x is not None}
+
+    def put(self, s: int, new: Mapping[str, PyTree]) -> None:
+        """Replace the memory in stack `s`."""
+        for name, x in new.items():
+            old = self.stacks[self._fields[name]]
+            stacks = *old.stacks[:s], x, *old.stacks[s + 1 :]
+            self.stacks[self._fields[name]] = replace(old, stacks=stacks)
+
+    @property
+    def _fields(self) -> dict[str, str]:
+        """The fields of the last rule, by the names in signatures."""
+        rule = self.rules[-1]
+        return dict(zip(rule.memory_names, rule.memory, strict=True))
 
     def states(self, shared: Sequence[dict[str, PyTree]]) -> list[OptState]:
         """The new states, with these rows and the fields kept for the whole tree."""
@@ -94,7 +117,7 @@ class Memory:
                 kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
                 stacked = place == last and name in self.stacks
-                if not selected or (stacked and k in self._in_teams):
+                if not selected or (stacked and k in self.in_stacks):
                     continue
                 wanted = [g.shape]
                 if not rule.is_elementwise:

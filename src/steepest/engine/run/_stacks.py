@@ -4,36 +4,28 @@ A formula with twenty products compiles to twenty products for a stack of a hund
 matrices, and the stack keeps an accelerator busy, which one small matrix would not.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache, partial
-from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import names_of, Real
-from ...numerics import (
-    divided,
-    inlined,
-    joins_rows,
-    members,
-    sharded_like,
-    Sum,
-    Team,
-    team_of,
-    unknown,
-)
+from ...numerics import divided, inlined, sharded_like, Team, team_of
 from ..leaves import decoded, encoded_like, Leaf, restore
 from ._every import run_every
 from ._formula import COMPILED, Numbers, one_matrix, Part, part_of, Row
-from ._grouping import folded_shape, memory_kind, Shape, stacks, wide_shape
+from ._grouping import folded_shape, memory_kind, Shape, stacks
+from ._joined import Stack
+from ._kept import kept_stacks
 from ._memory import Memory
 from ._per_step import Step
 from ._teams import run_teams, shapes_in_stacks
 from ._turns import Places
+
+Dtypes = Mapping[int, np.dtype | None]  # of each result; `None` for float32 or wider
 
 
 def run_stacks(
@@ -63,34 +55,57 @@ def run_stacks(
         team = team_of(rule.name, matrix.reshard, next(iter(xs.values())))
     # The matrices of a rule without such memory are stacked only in a step.
     sharing = None if rule.stacked else team
-    stacked = {k for ks in memory.teams for k in ks}
-    shapes = {k: folded_shape(rule, x.shape) for k, x in xs.items()}
-    alone = {k: x for k, x in xs.items() if k not in stacked}
     names = rule.memory_names
     start = len(memory.rows[0]) - len(names) if memory.rows else 0
+    alone = [k for k in xs if k not in memory.in_stacks]
     stored = {k: dict(zip(names, memory.rows[k][start:], strict=True)) for k in alone}
+    shapes = {k: folded_shape(rule, x.shape) for k, x in xs.items()}
+    leaves = {k: xs[k] for k in alone}
+    # On one device, a stack is a leaf of many matrices, in place of its first leaf.
+    kept = {} if team is not None else kept_stacks(memory, xs)
+    for k, stack in kept.items():
+        leaves[k] = stack.joined(xs)
+        shapes[k], stored[k] = stack.shape, stack.memory
+    leaves = dict(sorted(leaves.items()))
     # Memory in few bits is decoded here, if a matrix formula uses it.
     rows = {
         k: {name: decoded(x) if name in matrix.arrays else x for name, x in row.items()}
         for k, row in stored.items()
     }
+
+    def apply(f: Callable[..., object], xs: dict[int, Leaf], wanted: Dtypes) -> None:
+        part, numbers = part_of(rule, f, step.numbers, operands=eager)
+        _apply(part, numbers, xs, rows, shapes, wanted, sharing, kept)
+
+    wide: Dtypes = dict.fromkeys(leaves)
+    if kept and rule.formula_is_stacked:
+        joined = {k: leaves[k] for k in kept}
+        apply(rule.formula, joined, wide)
+        leaves |= joined
     if matrix.before is not None:
-        part, numbers = part_of(rule, matrix.before, step.numbers, operands=eager)
-        _apply(part, numbers, alone, rows, shapes, dict.fromkeys(alone), sharing)
+        apply(matrix.before, leaves, wide)
     places: dict[tuple[int, int | None], Places] = {}
     if matrix.every is not None:
         # All matrices take turns, in whatever way their memory is kept.
-        kept = shapes_in_stacks(memory, xs, shapes)
-        everyone: dict[int, Any] = {k: alone.get(k, kept.xs.get(k)) for k in xs}
-        both = {**rows, **kept.rows}
-        places = run_every(step, matrix.every, everyone, both, shapes, eager, team)
-    part, numbers = part_of(rule, matrix.formula, step.numbers, operands=eager)
-    wanted = {k: dtypes[k] for k in alone}
-    _apply(part, numbers, alone, rows, shapes, wanted, sharing)
-    for k, x in alone.items():
-        updates[k] = x
-        new = (encoded_like(stored[k][name], x) for name, x in rows[k].items())
-        memory.rows[k] = (*memory.rows[k][:start], *new)
+        there = shapes_in_stacks(memory, xs if team is not None else {}, shapes)
+        everyone: dict[int, Any] = dict(sorted({**there.xs, **leaves}.items()))
+        both = {**rows, **there.rows}
+        order = {k: stack.order for k, stack in kept.items()}
+        places = run_every(
+            step, matrix.every, everyone, both, shapes, eager, team, order
+        )
+    apply(matrix.formula, leaves, wide | {k: dtypes[k] for k in alone})
+    new = {
+        k: {name: encoded_like(stored[k][name], x) for name, x in row.items()}
+        for k, row in rows.items()
+    }
+    for k in alone:
+        updates[k] = leaves[k]
+        memory.rows[k] = (*memory.rows[k][:start], *new[k].values())
+    for k, stack in kept.items():
+        for j, u in stack.split(leaves[k], xs, dtypes).items():
+            updates[j] = u
+        memory.put(stack.place, stack.only_where(xs, new[k], stack.memory))
     if memory.teams and team is not None:
         run_teams(step, updates, memory, dtypes, places, eager, team)
 
@@ -101,8 +116,9 @@ def _apply(
     xs: dict[int, Leaf],
     rows: dict[int, dict[str, PyTree]],
     shapes: Mapping[int, Shape],
-    dtypes: Mapping[int, np.dtype | None],
+    dtypes: Dtypes,
     team: Team | None,
+    apart: Collection[int],
 ) -> None:
     """Run a matrix formula over stacks of the leaves, in place.
 
@@ -112,8 +128,9 @@ def _apply(
         xs: the leaves.
         rows: for each leaf, its memory by name.
         shapes: the shape of each leaf as a stack of matrices.
-        dtypes: the dtype of each result; `None` to leave it in float32 or wider.
+        dtypes: the dtype of each result.
         team: the devices that share each stack; `None` to let the compiler decide.
+        apart: leaves that are stacks already.
     """
     # Memory that the formula does not use is not stacked.
     asked = names_of(part.function).arrays
@@ -123,7 +140,8 @@ def _apply(
         k: _viewed(tuple(rows[k][name] for name in part.memory), xs[k].shape, shapes[k])
         for k in leaves
     }
-    kinds = [(dtypes[k], *memory_kind(shapes[k], mine[k])) for k in leaves]
+    own = {k: k for k in apart}
+    kinds = [(own.get(k), dtypes[k], *memory_kind(shapes[k], mine[k])) for k in leaves]
     arrays = [xs[k] for k in leaves]
     for group in stacks(arrays, kinds, [shapes[k] for k in leaves], team):
         ks = [leaves[j] for j in group]
@@ -160,7 +178,7 @@ def stacking(
         dtype: the dtype of the results; `None` to leave them in float32 or wider.
         team: the devices that share the stack; `None` to let the compiler decide.
     """
-    one, stack = partial(one_matrix, part), _Stack(shapes)
+    one, stack = partial(one_matrix, part), Stack(shapes)
 
     def all_at_once(
         xs: Sequence[Array], rows: Sequence[Row], numbers: Numbers
@@ -191,98 +209,3 @@ def stacking(
         return [(restore(u, dtype), row) for u, row in results]
 
     return jax.jit(run)
-
-
-class _Stack:
-    """How arrays are joined into one stack of matrices, and split again.
-
-    If tall and wide matrices share a stack, the tall ones are transposed, and their
-    results are transposed back.
-    """
-
-    def __init__(self, shapes: Sequence[Shape]):
-        ends = {shape[-2:] for shape in shapes}
-        self.matrix = ends.pop() if len(ends) == 1 else wide_shape(shapes[0])
-        self.is_one_matrix = len(shapes) == 1 and len(shapes[0]) == 2
-        self._shapes = shapes
-        self._sizes = [prod(shape[:-2]) for shape in shapes]  # matrices in each array
-        self._ends = np.cumsum([0, *self._sizes]).tolist()
-
-    def joined(self, xs: Sequence[Array]) -> Array:
-        """The arrays as one stack of shape (size, m, n)."""
-        m, n = self.matrix
-        by_rows = joins_rows(xs[0])
-        part = lambda size: (size * m, n) if by_rows else (size, m, n)
-        rows = zip(xs, self._shapes, self._sizes, strict=True)
-        parts = [
-            self._turned(x.reshape(shape), shape).reshape(part(size))
-            for x, shape, size in rows
-        ]
-        return jnp.concatenate(parts).reshape(self._ends[-1], m, n)
-
-    def joined_memory(self, rows: Sequence[Row]) -> Row:
-        """The memory of the arrays, with one leading axis of the same size."""
-
-        def join(*ys: Array) -> Array:
-            memory = zip(ys, self._shapes, self._sizes, strict=True)
-            return jnp.concatenate(
-                [
-                    jax.lax.reshape(y, (size, *y.shape[len(shape) - 2 :]))
-                    for y, shape, size in memory
-                ]
-            )
-
-        return jax.tree.map(join, *rows)
-
-    def split(
-        self,
-        results: tuple[Array, Row],
-        xs: Sequence[Array],
-        rows: Sequence[Row],
-        joined: Row,
-        one_device: bool,
-    ) -> list[tuple[Array, Row]]:
-        """The result and the memory of each array, in the shapes of `xs` and `rows`.
-
-        Args:
-            results: of the formula, for the stack.
-            xs: the arrays.
-            rows: the memory of each.
-            joined: the memory of the stack, before the formula.
-            one_device: whether the stack is not shared by several devices.
-        """
-        (us, memory), parts = results, []
-        starts = self._ends[:-1]
-        starts = unknown(starts) if one_device else starts
-        for k, (x, row) in enumerate(zip(xs, rows, strict=True)):
-            shape = self._shapes[k]
-
-            def pick(y: Array, k: int = k, outer: Shape = shape[:-2]) -> Array:
-                mine = members(y, starts[k], self._sizes[k])
-                return jax.lax.reshape(mine, (*outer, *y.shape[1:]))
-
-            u = self._turned(pick(us), shape)
-            new = partial(_new_memory, pick)
-            parts.append((u.reshape(x.shape), jax.tree.map(new, joined, row, memory)))
-        return parts
-
-    def _turned(self, x: Array, shape: Shape) -> Array:
-        return x if shape[-2:] == self.matrix else x.mT
-
-
-def _new_memory(
-    pick: Callable[[Array], Array], was: Array, old: Array, new: Array | Sum
-) -> Array:
-    """The new memory of one leaf.
-
-    Args:
-        pick: an array of the stack -> the part of the leaf.
-        was: the memory of the stack, before the formula.
-        old: the memory of the leaf.
-        new: the memory of the stack, after the formula.
-    """
-    if new is was:  # the formula does not change it
-        return old
-    if isinstance(new, Sum):
-        return restore(new.part(pick).after(old), old.dtype)
-    return pick(new)

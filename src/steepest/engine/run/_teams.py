@@ -4,7 +4,6 @@ In a step, only the matrices themselves are sent: there, and back.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -63,8 +62,8 @@ def shapes_in_stacks(
         xs: the leaves.
         shapes: the shape of each as a stack of matrices.
     """
-    stacks = {k: x.stacks for k, x in _named(memory).items()}
-    stacks = jax.eval_shape(decoded, stacks)
+    many = range(len(memory.teams))
+    stacks = jax.eval_shape(decoded, [memory.stack(s) for s in many])
     struct = jax.ShapeDtypeStruct
     found = Shapes({}, {})
     for s, ks in enumerate(memory.teams):
@@ -72,15 +71,8 @@ def shapes_in_stacks(
             outer = shapes[k][:-2]
             one = lambda y, outer=outer: struct((*outer, *y.shape[1:]), y.dtype)
             found.xs[k] = struct(xs[k].shape, xs[k].dtype)
-            found.rows[k] = {n: jax.tree.map(one, x[s]) for n, x in stacks.items()}
+            found.rows[k] = {n: jax.tree.map(one, x) for n, x in stacks[s].items()}
     return found
-
-
-def _named(memory: Memory) -> Named:
-    """The memory in stacks, by the names in signatures."""
-    rule = memory.rules[-1]
-    names = dict(zip(rule.memory, rule.memory_names, strict=True))
-    return {names[field]: x for field, x in memory.stacks.items()}
 
 
 class Sometimes(NamedTuple):
@@ -135,10 +127,8 @@ def run_teams(
         sometimes = Sometimes(part, matrix.every.writes, ())
         sides = matrix.every.sides
         numbers.append(mine)
-    fields = dict(zip(rule.memory_names, rule.memory, strict=True))
     for s, ks in enumerate(memory.teams):
-        kept = {name: x.stacks[s] for name, x in _named(memory).items()}
-        layout = next(iter(memory.stacks.values())).layout
+        layout = memory.layout
         if all(updates[k] is None for k in ks):
             continue
         inner = layout.stacks[s]
@@ -152,13 +142,11 @@ def run_teams(
             layout.devices,
             team,
         )
-        us, kept = _working(work)([updates[k] for k in ks], kept, numbers, when)
+        xs = [updates[k] for k in ks]
+        us, kept = _working(work)(xs, memory.stack(s), numbers, when)
         for k, u in zip(ks, us, strict=True):
             updates[k] = u
-        for name, x in kept.items():
-            old = memory.stacks[fields[name]]
-            stacks = *old.stacks[:s], x, *old.stacks[s + 1 :]
-            memory.stacks[fields[name]] = replace(old, stacks=stacks)
+        memory.put(s, kept)
 
 
 def _call(step: Step, f: Callable[..., object], eager: bool) -> tuple[Part, Numbers]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+
+Run = tuple[int, int, int]  # a cell, its first member, and the one after the last
 
 
 class Turns(NamedTuple):
@@ -28,24 +29,19 @@ class Turns(NamedTuple):
         """
         return -(-total // self.count)
 
-    def windows(self, sizes: Sequence[int]) -> list[list[tuple[int, int, int]]]:
-        """For each turn: (cell, its first and last member) of each cell in it.
+    def windows(self, numbers: Sequence[Sequence[int]]) -> list[list[Run]]:
+        """For each turn, the members of the cells in it.
 
         All turns have the same number of matrices. If they cannot, the last ones have a
         matrix in common.
 
         Args:
-            sizes: the number of matrices in each cell.
+            numbers: for each cell, the numbers of its matrices among all.
         """
-        ends = np.cumsum([0, *sizes]).tolist()
-        return [
-            [
-                (j, max(a, start) - a, min(b, stop) - a)
-                for j, (a, b) in enumerate(pairwise(ends))
-                if max(a, start) < min(b, stop)
-            ]
-            for start, stop in self.spans(sum(sizes))
-        ]
+        cells = enumerate(numbers)
+        members = {n: (j, i) for j, row in cells for i, n in enumerate(row)}
+        spans = self.spans(len(members))
+        return [_runs(sorted(members[n] for n in range(*span))) for span in spans]
 
     def spans(self, total: int) -> list[tuple[int, int]]:
         """For each turn, the first matrix in it, and the one after the last.
@@ -56,6 +52,21 @@ class Turns(NamedTuple):
         width = self.width(total)
         starts = (min(c * width, total - width) for c in range(self.count))
         return [(start, start + width) for start in starts]
+
+
+def _runs(members: Sequence[tuple[int, int]]) -> list[Run]:
+    """Members of cells that follow each other, together.
+
+    Args:
+        members: (cell, its member), increasing.
+    """
+    runs: list[Run] = []
+    for j, i in members:
+        if runs and runs[-1][0] == j and runs[-1][2] == i:
+            runs[-1] = j, runs[-1][1], i + 1
+        else:
+            runs.append((j, i, i + 1))
+    return runs
 
 
 class Places(NamedTuple):

@@ -29,7 +29,7 @@ from ._coding import coding, low_bits_of
 P = ParamSpec("P")
 
 # The keywords that every optimizer takes, besides its own.
-STORAGE = ("memory_dtype", "keep_count", "reshard")
+STORAGE = ("memory_dtype", "keep_count", "reshard", "keep_stacks")
 
 
 @transformation
@@ -39,6 +39,7 @@ def keeping(
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
     reshard: str | Sequence[str] | None = None,
+    keep_stacks: bool = False,
 ) -> GradientTransformationExtraArgs:
     """`tx` with other storage options. Every optimizer takes these keywords.
 
@@ -69,6 +70,12 @@ def keeping(
             shows which. Its factors and bases are sharded over these axes along a side,
             if they divide it. Use it with `jax.set_mesh(mesh)`, and make the state with
             `steepest.init`.
+        keep_stacks: whether memory of formulas of whole matrices is kept in stacks:
+            one array for up to 8 matrices of equal shape, or more if they are small.
+            A step then joins and splits no memory, and has fewer arrays. The results
+            are the same. Use it on one device: on a mesh, the stacks are replicated.
+            `unpack` turns them into memory of each matrix, and `restore_as` converts
+            a state with or without stacks. `reshard` has stacks in any case.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lion(1e-4, memory_dtype=jnp.bfloat16)
@@ -79,7 +86,7 @@ def keeping(
     >>> mu.codes.dtype, mu.scales.shape, mu.decode().dtype
     (dtype('int8'), (64, 1), dtype('float32'))
     """
-    return _keep("keeping", tx, memory_dtype, keep_count, reshard)
+    return _keep("keeping", tx, memory_dtype, keep_count, reshard, keep_stacks)
 
 
 def optimizer(
@@ -116,8 +123,10 @@ def _keep(
     memory_dtype: DTypeLike | None = None,
     keep_count: bool = False,
     reshard: str | Sequence[str] | None = None,
+    keep_stacks: bool = False,
 ) -> GradientTransformationExtraArgs:
     axes = mesh_axes(name, reshard, "reshard")
+    check.flag(name, keep_stacks=keep_stacks)
     low_bits = low_bits_of(memory_dtype)
     if low_bits is None:
         check.storage(name, tuple(KINDS), memory_dtype=memory_dtype)
@@ -133,8 +142,10 @@ def _keep(
             if low_bits is not None:
                 return replace(link, body=coding(body, low_bits))
             return replace(link, body=_narrow(body, memory_dtype))
-        if axes is not None and body.matrix is not None:
-            matrix = body.matrix._replace(reshard=axes.names)
+        if body.matrix is not None:
+            names = axes.names if axes is not None else body.matrix.reshard
+            stacks = keep_stacks or body.matrix.keep_stacks
+            matrix = body.matrix._replace(reshard=names, keep_stacks=stacks)
             body = replace(body, matrix=matrix)
         if keep_count and body.counted is not None:
             body = counting(body)
