@@ -56,6 +56,9 @@ OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(RATE),
     "soap": lambda: steepest.soap(RATE),
     "soap, keep_stacks": lambda: steepest.soap(RATE, keep_stacks=True),
+    "soap, keep_stacks, float16 bases": lambda: steepest.soap(
+        RATE, keep_stacks=True, basis_dtype="float16"
+    ),
     "soap, every step": lambda: steepest.soap(RATE, frequency=1),
     "soap, one-sided": lambda: steepest.soap(RATE, one_sided=True),
     STEEP: lambda: steepest.soap(RATE),

@@ -152,6 +152,7 @@ def test_bytes_per_parameter():
         for tx, want in (
             (steepest.soap(1e-3), both),
             (steepest.soap(1e-3, one_sided=True), short),
+            (steepest.soap(1e-3, basis_dtype="float16"), 8 + 3 * (both - 8) / 4),
         ):
             (line,) = steepest.describe(tx, p).lines
             assert line.bytes == want * size
@@ -176,3 +177,36 @@ def test_a_tensor_is_a_matrix():
     for u, x, y in zip(want, folded, stacked, strict=True):
         np.testing.assert_allclose(x.reshape(6, 6), u, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(y[0].reshape(6, 6), u, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [steepest.soap, steepest.soap_muon])
+@pytest.mark.parametrize("more", [{}, {"memory_dtype": "int8"}, {"keep_stacks": True}])
+def test_bases_in_half_precision(make, more):
+    """They stay orthogonal, and the params hardly differ."""
+    keys = jax.random.split(jax.random.key(0), 12)
+    shapes = {"a": (64, 128), "c": (64, 128)}
+    draw = lambda key: {
+        k: jax.random.normal(jax.random.fold_in(key, j), s)
+        for j, (k, s) in enumerate(shapes.items())
+    }
+
+    def run(**options):
+        tx = make(1e-2, frequency=2, one_sided=True, **options)
+        params = draw(jax.random.key(1))
+        state = tx.init(params)
+        for key in keys:
+            u, state = jax.jit(tx.update)(draw(key), state, params)
+            params = steepest.apply_updates(params, u)
+        return params, steepest.unpack(state)
+
+    (found, state), (want, _) = run(basis_dtype="float16", **more), run(**more)
+    bases = steepest.tree.get(state, "bases")
+    for x in jax.tree.leaves(bases):
+        assert x.dtype == jnp.float16 and x.shape == (64, 64)
+        x = np.asarray(x, float)
+        np.testing.assert_allclose(x.T @ x, np.eye(64), atol=1e-3)
+    moved = max(
+        float(jnp.abs(want[k] - draw(jax.random.key(1))[k]).max()) for k in want
+    )
+    for k in want:
+        np.testing.assert_allclose(found[k], want[k], atol=0.05 * moved)

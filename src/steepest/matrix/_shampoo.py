@@ -211,7 +211,7 @@ def scale_by_shampoo(
                 name,
                 unchanged,
                 ScaleByKlShampooState,
-                {**memory, "bases": first_bases, "eigenvalues": first_eigenvalues},
+                {**memory, "bases": first_bases(), "eigenvalues": first_eigenvalues},
                 {"count": zero_count},
                 {**shared, "basis": "qr"},
                 kl_shampoo_numbers,

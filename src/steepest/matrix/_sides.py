@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
 from ..core import Every, Param, Real
@@ -42,10 +43,12 @@ class PerSide:
 
     In float32 or wider, whatever dtype `memory_dtype` is: sums of outer products in
     half precision have no small eigenvalues, and bases in bfloat16 are not orthogonal.
+    Only an explicit `dtype` makes it narrower.
     """
 
     first: Callable[[int], PyTree]  # d -> the initial value
     values: Values = "exact"  # what may be stored in fewer bits
+    dtype: DTypeLike | None = None  # the dtype chosen by the user
     keeps_dtype: ClassVar[bool] = True
 
     def __call__(
@@ -59,7 +62,9 @@ class PerSide:
     ) -> tuple[PyTree, PyTree]:
         *stack, m, n = folded(p.shape, words=words)
         rows, columns = (
-            None if d > longest else for_each(stack, self.first(d), p, reshard)
+            None
+            if d > longest
+            else for_each(stack, self.first(d), p, reshard, self.dtype)
             for d in (m, n)
         )
         if one_sided and m != n:
@@ -68,27 +73,36 @@ class PerSide:
 
 
 def for_each(
-    stack: Sequence[int], one: PyTree, p: Param, reshard: tuple[str, ...] = ()
+    stack: Sequence[int],
+    one: PyTree,
+    p: Param,
+    reshard: tuple[str, ...] = (),
+    dtype: DTypeLike | None = None,
 ) -> PyTree:
-    """The initial value of one matrix, for each matrix of a stack, in a wide dtype.
+    """The initial value of one matrix, for each matrix of a stack.
 
     Args:
         stack: shape of the stack.
         one: the arrays of one matrix.
         p: the param.
         reshard: mesh axes over which the first axis after the stack is sharded.
+        dtype: of the value; by default float32 or wider.
     """
-    dtype = wide_dtype([p])
+    kind = wide_dtype([p]) if dtype is None else dtype
 
     def many(x: Array) -> Array:
-        x = jnp.broadcast_to(x.astype(dtype), (*stack, *x.shape))
+        x = jnp.broadcast_to(x.astype(kind), (*stack, *x.shape))
         return sharded_near(p, x, reshard, len(stack))
 
     return jax.tree.map(many, one)
 
 
 zero_factors = PerSide(lambda d: jnp.zeros((d, d)))
-first_bases = PerSide(jnp.eye, "orthogonal")
+
+
+def first_bases(dtype: DTypeLike | None = None) -> PerSide:
+    """The initial value of bases: the identity, in `dtype` if given."""
+    return PerSide(jnp.eye, "orthogonal", dtype)
 
 
 def rotated(x: Array, bases: Sides) -> Array:

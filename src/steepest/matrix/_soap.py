@@ -94,6 +94,7 @@ def scale_by_soap(
     rolled: bool = True,
     fresh: bool = False,
     basis: Basis = "qr",
+    basis_dtype: DTypeLike | None = None,
     one_sided: bool = False,
     longest: int = LONGEST,
     words: Words = PLAIN,
@@ -140,6 +141,8 @@ def scale_by_soap(
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
+        basis_dtype: dtype of the bases; by default float32 or wider. A GPU rounds them
+            to float16 in products in any case, so `float16` saves memory and time.
         one_sided: whether only the shorter side of a matrix has a basis.
         longest: a side with more elements has no basis.
         words: `in` or `out` for each of the last axes, equal words together. The layer
@@ -150,7 +153,7 @@ def scale_by_soap(
     b1, b2, beta = check.fraction(name, b1=b1, b2=b2, factor_beta=beta)
     (eps,) = check.nonnegative(name, eps=eps)
     frequency, longest = check.period(name, frequency=frequency, longest=longest)
-    check.dtype(name, mu_dtype=mu_dtype)
+    check.dtype(name, mu_dtype=mu_dtype, basis_dtype=basis_dtype)
     check.flag(name, rolled=rolled, fresh=fresh, one_sided=one_sided)
     check.choice(name, ("qr", "rotation"), basis=basis)
     check.choice(name, ("shampoo", "kl"), factors=factors)
@@ -165,7 +168,7 @@ def scale_by_soap(
                 "mu": first_moment(mu_dtype),
                 "nu": second_moment(),
                 "factors": zero_factors,
-                "bases": first_bases,
+                "bases": first_bases(basis_dtype),
                 **extra,
             },
             shared={"count": zero_count},
@@ -231,6 +234,7 @@ def soap(
     rolled: bool = True,
     fresh: bool = False,
     basis: Basis = "qr",
+    basis_dtype: DTypeLike | None = None,
     one_sided: bool = False,
     longest: int = LONGEST,
     block_size: int | None = None,
@@ -279,6 +283,8 @@ def soap(
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
+        basis_dtype: dtype of the bases; by default float32 or wider. A GPU rounds them
+            to float16 in products in any case, so `float16` saves memory and time.
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.
@@ -327,6 +333,7 @@ def soap(
                 rolled=rolled,
                 fresh=fresh,
                 basis=basis,
+                basis_dtype=basis_dtype,
                 one_sided=one_sided,
                 longest=longest,
                 words=words,

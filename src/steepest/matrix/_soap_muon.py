@@ -117,6 +117,7 @@ def scale_by_soap_muon(
     frequency: int = 1,
     rolled: bool = True,
     basis: Basis = "qr",
+    basis_dtype: DTypeLike | None = None,
     one_sided: bool = False,
     longest: int = LONGEST,
     coefficients: Coefficients = "polar_express",
@@ -151,6 +152,8 @@ def scale_by_soap_muon(
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
+        basis_dtype: dtype of the bases; by default float32 or wider. A GPU rounds them
+            to float16 in products in any case, so `float16` saves memory and time.
         one_sided: whether only the shorter side of a matrix has a basis.
         longest: a side with more elements has no basis.
         coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
@@ -167,7 +170,7 @@ def scale_by_soap_muon(
     beta, b2, decay = check.fraction(name, beta=beta, b2=b2, factor_beta=decay)
     (eps,) = check.nonnegative(name, eps=eps)
     frequency, longest = check.period(name, frequency=frequency, longest=longest)
-    check.dtype(name, mu_dtype=mu_dtype, dtype=dtype)
+    check.dtype(name, mu_dtype=mu_dtype, basis_dtype=basis_dtype, dtype=dtype)
     check.flag(name, rolled=rolled, one_sided=one_sided)
     check.choice(name, ("qr", "rotation"), basis=basis)
     return lift(
@@ -179,7 +182,7 @@ def scale_by_soap_muon(
                 "mu": first_moment(mu_dtype),
                 "nu": second_moment(),
                 "factors": zero_factors,
-                "bases": first_bases,
+                "bases": first_bases(basis_dtype),
             },
             shared={"count": zero_count},
             numbers={
@@ -220,6 +223,7 @@ def soap_muon(
     frequency: int = 1,
     rolled: bool = True,
     basis: Basis = "qr",
+    basis_dtype: DTypeLike | None = None,
     one_sided: bool = False,
     longest: int = LONGEST,
     block_size: int | None = None,
@@ -271,6 +275,8 @@ def soap_muon(
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
+        basis_dtype: dtype of the bases; by default float32 or wider. A GPU rounds them
+            to float16 in products in any case, so `float16` saves memory and time.
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.
@@ -330,6 +336,7 @@ def soap_muon(
                 frequency=frequency,
                 rolled=rolled,
                 basis=basis,
+                basis_dtype=basis_dtype,
                 one_sided=one_sided,
                 longest=longest,
                 coefficients=coefficients,

@@ -154,7 +154,7 @@ def scale_by_splus(
             memory={
                 "mu": first_moment(mu_dtype),
                 "factors": zero_factors,
-                "bases": first_bases,
+                "bases": first_bases(),
             },
             shared={"count": zero_count},
             numbers={

@@ -111,8 +111,9 @@ def _in_half(path: str, tree: PyTree) -> tuple[PyTree, str]:
     decays, an average of its squares is that of the others.
     """
     arrays, treedef = jax.tree.flatten(tree)
+    narrow = (jnp.float16, jnp.float32)
     whys = [
-        why_wide(path, x) if x.dtype == jnp.float32 else "it is in float64"
+        why_wide(path, x) if x.dtype in narrow else f"it is in {x.dtype}"
         for x in arrays
     ]
     pairs = zip(arrays, whys, strict=True)
