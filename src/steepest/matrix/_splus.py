@@ -261,7 +261,7 @@ def splus(
             sent to one device and back, once in a step, inside `jax.set_mesh`. By
             default the compiler shards every product. See `keeping`.
         keep_stacks: whether matrices of equal shape share the arrays of the state,
-            which saves copies on one device. See `keeping`.
+            which saves copies on one GPU. See `keeping`.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.splus(learning_rate=0.2)

@@ -73,9 +73,10 @@ def keeping(
         keep_stacks: whether memory of formulas of whole matrices is kept in stacks:
             one array for up to 8 matrices of equal shape, or more if they are small.
             A step then joins and splits no memory, and has fewer arrays. The results
-            are the same. Use it on one device: on a mesh, the stacks are replicated.
-            `unpack` turns them into memory of each matrix, and `restore_as` converts
-            a state with or without stacks. `reshard` has stacks in any case.
+            are the same. Use it on one GPU: a CPU takes as long and compiles longer,
+            and on a mesh, the stacks are replicated. `unpack` turns them into memory
+            of each matrix, and `restore_as` converts a state with or without stacks.
+            `reshard` has stacks in any case.
 
     >>> import jax.numpy as jnp, steepest
     >>> tx = steepest.lion(1e-4, memory_dtype=jnp.bfloat16)
