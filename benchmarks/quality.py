@@ -17,6 +17,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import jax
 
@@ -32,6 +33,7 @@ FILES = {
     "small": RESULTS / "quality-small.json",
 }
 TWINS = RESULTS / "quality-twins.json"  # of `python -m benchmarks.twins`
+MOMENTA = RESULTS / "quality-momenta.json"  # of `python -m benchmarks.momenta`
 _NUMBERS = (
     "layers",
     "width",
@@ -56,8 +58,14 @@ def written() -> dict[str, str]:
     from .remarks import remarks
 
     records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
-    more = json.loads(TWINS.read_text()) if TWINS.exists() else {}
-    return {"quality.md": page(records, remarks(records, more)), **pictures(records)}
+    twins, momenta = map(kept, (TWINS, MOMENTA))
+    found = remarks(records, twins, momenta)
+    return {"quality.md": page(records, found), **pictures(records)}
+
+
+def kept(path: Path) -> dict[str, Any]:
+    """What a file of results has, or nothing."""
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def main() -> None:

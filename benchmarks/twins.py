@@ -11,25 +11,29 @@ two cores.
 
 import argparse
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from steepest.race.suite import ARMS, Record, SIZES
+from steepest.race.suite import Arm, ARMS, Record, SIZES
 from steepest.race.suite._members import data_of, Member, Members
 from steepest.race.suite._protocol import rest_of
 
-from .quality import FILES, TWINS
+from .quality import FILES, kept, TWINS
 from .remarks import cost_of_int8
 
 FIRST = 1001  # the suite has no such seed
 _ARMS = {arm.name: arm for arm in ARMS}
 
 
-def trained(name: str, seeds: Sequence[int]) -> dict[str, list[float]]:
-    """The final losses of an optimizer in float32 and in int8, one per seed.
+def trained(
+    name: str, kinds: Mapping[str, Arm], seeds: Sequence[int]
+) -> dict[str, list[float]]:
+    """The final losses of some kinds of an optimizer, one per seed.
+
+    All run at the learning rate and decay that the small suite chose.
 
     Args:
-        name: of the arm in float32.
+        name: of the arm in the suite.
+        kinds: the optimizers, by the names of the kinds.
         seeds: of the runs.
     """
     size, record = SIZES["small"], Record.load(FILES["small"])
@@ -37,8 +41,8 @@ def trained(name: str, seeds: Sequence[int]) -> dict[str, list[float]]:
     entries = {x: arm.tuned for x, arm in record.arms.items() if arm.tuned is not None}
     tuned, rest = entries[name].tuned, rest_of(_ARMS[name], entries)
     assert tuned is not None
-    for kind, arm in {"float32": name, "int8": f"{name} int8"}.items():
-        members = Members(_ARMS[arm], size, data)
+    for kind, arm in kinds.items():
+        members = Members(arm, size, data)
         losses[kind] = [
             loss
             for k in range(0, len(seeds), size.members)
@@ -51,6 +55,15 @@ def trained(name: str, seeds: Sequence[int]) -> dict[str, list[float]]:
     return losses
 
 
+def both(name: str) -> dict[str, Arm]:
+    """An optimizer in float32 and in int8.
+
+    Args:
+        name: of the arm in float32.
+    """
+    return {"float32": _ARMS[name], "int8": _ARMS[f"{name} int8"]}
+
+
 def main() -> None:
     """Train, save and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.twins")
@@ -60,8 +73,8 @@ def main() -> None:
     args = parser.parse_args()
     seeds = range(FIRST, FIRST + args.seeds)
     for name in args.optimizers:
-        known: dict[str, Any] = json.loads(TWINS.read_text()) if TWINS.exists() else {}
-        known[name] = trained(name, seeds)
+        known = kept(TWINS)
+        known[name] = trained(name, both(name), seeds)
         TWINS.write_text(json.dumps(known, indent=1) + "\n")
         print(cost_of_int8(name, known[name]), flush=True)
 

@@ -124,3 +124,12 @@ def test_longer_runs_are_compared_with_the_full_ones():
     assert "nats instead of" in said and "AdamW needs" in said
     assert "Lion differs from AdamW by +0.0300 nats instead of +0.1000." in said
     assert "**With" not in _said({"full": full, "longer": longer}, "full")
+
+
+def test_what_a_shorter_memory_changes():
+    losses = {"0.95": [1.0, 2.0, 3.0], "0.9": [0.9, 1.8, 2.9]}
+    record = record_of(ARMS)
+    said = remarks({"small": record}, momenta={"soap": losses})["small"]
+    said = " ".join(said.split())
+    assert "with 3 other seeds" in said and "soap -0.1333 ± 0.0333." in said
+    assert "**Momentum**" not in _said({"small": record}, "small")

@@ -1,0 +1,67 @@
+"""Momenta of 0.9 and 0.95 in the small suite: `python -m benchmarks.momenta`.
+
+    python -m benchmarks.momenta [--seeds 12] [muon normuon soap soap_muon adamw]
+
+The suite uses the momentum that each optimizer was published with. This trains the
+model of the small suite again with both, at the learning rates and decays that the
+suite chose, with other seeds, and adds the losses to
+`benchmarks/results/quality-momenta.json`. An optimizer takes two minutes on two cores.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+
+from steepest.core import call_of
+from steepest.race.suite import Arm, ARMS
+from steepest.race.suite._arms import Numbers
+
+from .quality import kept, MOMENTA
+from .remarks import gain_of_momentum
+from .twins import trained
+
+FIRST = 2001  # neither the suite nor `benchmarks.twins` has such a seed
+# The argument for the momentum of each optimizer.
+ARGUMENTS = {
+    "muon": "beta",
+    "normuon": "beta",
+    "soap": "b1",
+    "soap_muon": "beta",
+    "adamw": "b1",
+}
+
+
+def with_momentum(name: str, momentum: float) -> Arm:
+    """An arm of the suite with another momentum.
+
+    Args:
+        name: of the arm.
+        momentum: instead of its own.
+    """
+    arm = next(arm for arm in ARMS if arm.name == name)
+
+    def make(numbers: Numbers) -> object:
+        call = call_of(arm.make(numbers))
+        assert call is not None
+        return call.function(**call.arguments | {ARGUMENTS[name]: momentum})
+
+    return replace(arm, make=make)
+
+
+def main() -> None:
+    """Train, save and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.momenta")
+    parser.add_argument("optimizers", nargs="*", default=[*ARGUMENTS])
+    parser.add_argument("--seeds", type=int, default=12)
+    args = parser.parse_args()
+    seeds = range(FIRST, FIRST + args.seeds)
+    for name in args.optimizers:
+        known = kept(MOMENTA)
+        kinds = {str(x): with_momentum(name, x) for x in (0.95, 0.9)}
+        known[name] = trained(name, kinds, seeds)
+        MOMENTA.write_text(json.dumps(known, indent=1) + "\n")
+        print(gain_of_momentum(name, known[name]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
