@@ -7,10 +7,10 @@ from math import prod
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Bool, PyTree
 
 from ...numerics import joins_rows, members, Sum, unknown
-from ..leaves import restore
+from ..leaves import Leaf, restore, wide_dtype_of
 from ._formula import Row
 from ._grouping import Shape, wide_shape
 
@@ -107,6 +107,28 @@ class Stack:
 
     def _turned(self, x: Array, shape: Shape) -> Array:
         return x if shape[-2:] == self.matrix else x.mT
+
+
+def common_dtype(xs: Sequence[Leaf | None]) -> np.dtype:
+    """The dtype of all leaves, or a wide one if they differ.
+
+    Args:
+        xs: the leaves, or `None` where one is missing.
+    """
+    dtypes = {x.dtype for x in xs if x is not None}
+    return dtypes.pop() if len(dtypes) == 1 else wide_dtype_of(xs)
+
+
+def where_on(on: Bool[Array, " n"], new: PyTree, old: PyTree) -> PyTree:
+    """The new memory of some matrices of a stack, and the old one of the others.
+
+    Args:
+        on: for each matrix, whether it has new memory.
+        new: the new memory of the stack.
+        old: the old one.
+    """
+    pick = lambda x: on.reshape(-1, *[1] * (x.ndim - 1))
+    return jax.tree.map(lambda x, y: jnp.where(pick(x), x, y), new, old)
 
 
 def _new_memory(pick: Pick, was: Array, old: Array, new: Array | Sum) -> Array:

@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...numerics import replicated, sharded_like
-from ..leaves import Leaf, restore, wide_dtype_of
+from ..leaves import Leaf, restore
 from ._formula import COMPILED
 from ._grouping import Shape
-from ._joined import Stack
+from ._joined import common_dtype, Stack, where_on
 from ._memory import Memory
 
 
@@ -50,9 +50,7 @@ class KeptStack:
             xs: some leaves, by their numbers.
         """
         mine = [xs.get(k) for k in self.leaves]
-        dtypes = {x.dtype for x in mine if x is not None}
-        dtype = dtypes.pop() if len(dtypes) == 1 else wide_dtype_of(mine)
-        return _joining(self.shapes, np.dtype(dtype))(mine)
+        return _joining(self.shapes, np.dtype(common_dtype(mine)))(mine)
 
     def split(
         self, u: Leaf, xs: Mapping[int, Leaf], dtypes: Sequence[np.dtype | None]
@@ -73,10 +71,7 @@ class KeptStack:
     def only_where(self, xs: Mapping[int, Leaf], new: PyTree, old: PyTree) -> PyTree:
         """The new memory of the matrices in `xs`, and the old one of the others."""
         on = np.array([k in xs for k, _ in self.order])
-        if on.all():
-            return new
-        pick = lambda x: jnp.asarray(on.reshape(-1, *[1] * (x.ndim - 1)))
-        return jax.tree.map(lambda x, y: jnp.where(pick(x), x, y), new, old)
+        return new if on.all() else where_on(jnp.asarray(on), new, old)
 
 
 def kept_stacks(memory: Memory, xs: Mapping[int, Leaf]) -> dict[int, KeptStack]:

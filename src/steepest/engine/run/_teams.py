@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, PyTree
 
 from ...core import names_of, Rule
 from ...numerics import (
@@ -37,6 +37,7 @@ from ._changes import change_some, formula_of
 from ._every import calling
 from ._formula import COMPILED, Numbers, one_matrix, Part, part_of
 from ._grouping import Shape
+from ._joined import common_dtype, where_on
 from ._memory import Memory
 from ._per_step import Step
 from ._turns import Places
@@ -207,9 +208,7 @@ def _working(work: Work) -> Callable[..., tuple[list[Array | None], Named]]:
     def all_at_once(
         xs: Sequence[Array | None], kept: Named, numbers: Sequence[Numbers], when: When
     ) -> tuple[list[Array | None], Named]:
-        dtype = wide_dtype_of(xs)
-        there = [x for x in xs if x is not None]
-        dtype = there[0].dtype if len({x.dtype for x in there}) == 1 else dtype
+        dtype = common_dtype(xs)
         rows = [
             jnp.zeros((n, *matrix), dtype)
             if x is None
@@ -220,10 +219,10 @@ def _working(work: Work) -> Callable[..., tuple[list[Array | None], Named]]:
         f = lambda x, kept: _on_one_device(work, x, kept, numbers, when)
         us, new = divided(work.team, f, stack, kept)
         us = collected(us, work.devices, sum(counts))
-        if len(there) < len(xs):
+        if any(x is None for x in xs):
             on = [np.full(n, x is not None) for x, n in zip(xs, counts, strict=True)]
             on = dealt(jnp.asarray(np.concatenate(on)), work.devices)
-            new = jax.tree.map(lambda y, old: _where(on, y, old), new, kept)
+            new = where_on(on, new, kept)
         ends = np.cumsum([0, *counts]).tolist()
         results = [
             None if x is None else us[a:b].reshape(x.shape)
@@ -243,10 +242,6 @@ def _working(work: Work) -> Callable[..., tuple[list[Array | None], Named]]:
         ], new
 
     return jax.jit(run)
-
-
-def _where(on: Bool[Array, " n"], new: Array, old: Array) -> Array:
-    return jnp.where(on.reshape(-1, *[1] * (new.ndim - 1)), new, old)
 
 
 def _on_one_device(
