@@ -76,7 +76,7 @@ def _ages(seen, name, side):
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
 def test_each_matrix_has_its_turn(compiled):
-    """Eight sides of length 3 in two of four steps; a side without memory is left."""
+    """Eight sides of length 3 in three of four steps; a side without memory is left."""
     seen = _run(lift(_rule(k="k")), 9, compiled)
     ages = np.concatenate(
         [_ages(seen, "a", 0), _ages(seen, "b", 1), _ages(seen, "layers", 0)]
@@ -85,7 +85,7 @@ def test_each_matrix_has_its_turn(compiled):
     )
     assert ages.shape == (9, 8)
     changed = np.diff(np.concatenate([np.zeros((1, 8)), ages]), axis=0) > 0
-    assert changed.sum(axis=1).tolist() == [4, 4, 0, 0, 4, 4, 0, 0, 4]
+    assert changed.sum(axis=1).tolist() == [3, 3, 3, 0, 3, 3, 3, 0, 3]
     for t in range(3, 9):
         assert (ages[t] > t - 3).all()  # every fourth step
     assert seen[-1]["a"][1] is None
@@ -94,7 +94,7 @@ def test_each_matrix_has_its_turn(compiled):
 def test_the_others_have_their_turns_in_other_steps():
     """The only side of length 5."""
     ages = _ages(_run(lift(_rule(k="k")), 9, True), "b", 0)[:, 0]
-    assert ages.tolist() == [0, 0, 3, 3, 3, 3, 7, 7, 7]
+    assert ages.tolist() == [0, 0, 0, 4, 4, 4, 4, 8, 8]
 
 
 def test_no_turn_is_lost_before_the_memory_is_written():
@@ -153,10 +153,13 @@ def test_vmap_over_states():
         )
 
 
-def test_the_work_is_that_of_the_largest_product():
+def test_the_work_is_that_of_products_and_of_passes(monkeypatch):
     """A preconditioner of the short side of 4 x 64 is cheaper than one of 64 x 64."""
+    for name, value in {"_WITH_MATRIX": 1, "_WITH_ITSELF": 3, "_PASSES": 10}.items():
+        monkeypatch.setattr(_every, name, value)
     cell = lambda *arrays: _every.Cell(0, None, tuple(map(jnp.zeros, arrays)))
-    assert _every._work([cell((3, 64, 64))] * 2) == (6, 6 * 64**3)
+    assert _every._work([cell((3, 64, 64))] * 2, [0]) == (6, 6 * 64**2 * (64 + 10))
     wide = cell((3, 4, 64), (3, 4, 4), (3, 64))
-    assert _every._work([wide]) == (3, 3 * 4 * 64 * 4)
-    assert _every._work([cell((3, 64))]) == (3, 3)
+    products = (1 * 4 * 4 * 64 + 3 * 4**3) / (1 + 3)
+    assert _every._work([wide], [1, 2]) == (3, 3 * (products + 10 * 4**2))
+    assert _every._work([cell((3, 64))], [0]) == (3, 3 * 64)

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 Run = tuple[int, int, int]  # a cell, its first member, and the one after the last
 
@@ -108,9 +111,11 @@ class Work(NamedTuple):
     members: int  # the number of matrices
     cost: float  # of all of them, in any unit
 
-    def counts(self, k: int) -> range:
-        """The possible numbers of turns in `k` steps."""
-        return range(1, min(self.members, k) + 1)
+    def counts(self, k: int) -> list[int]:
+        """The numbers of turns in `k` steps that differ in the work of a turn."""
+        counts = range(1, min(self.members, k) + 1)
+        by_width = {-(-self.members // c): c for c in reversed(counts)}
+        return sorted(by_width.values())
 
     def of_a_turn(self, count: int) -> float:
         """The work in each of some turns."""
@@ -140,13 +145,16 @@ def divide(works: Sequence[Work], k: int | None) -> Sequence[Turns | None]:
 
 @lru_cache(maxsize=128)  # what several steps are traced for; a plan takes milliseconds
 def _divided(works: tuple[Work, ...], k: int) -> tuple[Turns, ...]:
-    limit = sum(work.cost for work in works) / k
-    plans = [_plan(works, k, limit)]
-    least = plans[0].peak
-    while limit < _EVEN * least:
-        limit *= _FINER
-        plans.append(_plan(works, k, limit))
-        least = min(least, plans[-1].peak)
+    smallest = [work.of_a_turn(work.counts(k)[-1]) for work in works]
+    start = max(sum(work.cost for work in works) / k, *smallest, 0.0)
+    plans: list[_Plan] = []
+    least = inf
+    for wanted in sorted({1, *chain.from_iterable(work.counts(k) for work in works)}):
+        limit = start
+        while limit < _EVEN * least:
+            plans.append(_plan(works, k, limit, wanted))
+            least = min(least, plans[-1].peak)
+            limit *= _FINER
     even = [plan.turns for plan in plans if plan.peak <= _EVEN * least]
     return min(even, key=lambda turns: sum(x.count for x in turns))
 
@@ -156,28 +164,40 @@ class _Plan(NamedTuple):
     turns: tuple[Turns, ...]
 
 
-def _plan(works: Sequence[Work], k: int, limit: float) -> _Plan:
+def _plan(works: Sequence[Work], k: int, limit: float, wanted: int) -> _Plan:
     """The turns; if possible, no step has more work than `limit`.
 
     Args:
         works: the work for each stack.
         k: the number of steps.
         limit: the most work in a step.
+        wanted: the number of turns that each stack should have, if the limit allows it.
     """
     load, turns = np.zeros(k), {}
-
-    def fullest(turns: Turns, work: Work) -> float:
-        return load[turns.steps].max() + work.of_a_turn(turns.count)
-
     # Stacks with much work choose their steps first.
     for j in sorted(range(len(works)), key=lambda j: -works[j].cost):
-        work = works[j]
-        choices = [
-            min((Turns(i, c, k) for i in range(k)), key=lambda x: fullest(x, work))
-            for c in work.counts(k)
-        ]
-        fits = (x for x in choices if fullest(x, work) <= limit)
-        best = next(fits, None) or min(choices, key=lambda x: fullest(x, work))
-        load[best.steps] += work.of_a_turn(best.count)
-        turns[j] = best
+        work, least = works[j], inf
+        # First as many turns as wanted, then more, then less.
+        for count in sorted(
+            work.counts(k), key=lambda c: (c < wanted, abs(c - wanted))
+        ):
+            fullest, choice = _best(load, count)
+            fullest += work.of_a_turn(count)
+            if fullest < least:
+                least, turns[j] = fullest, choice
+            if fullest <= limit:
+                break
+        load[turns[j].steps] += work.of_a_turn(turns[j].count)
     return _Plan(load.max(), tuple(turns[j] for j in range(len(works))))
+
+
+def _best(load: np.ndarray, count: int) -> tuple[float, Turns]:
+    """The turns whose fullest step has the least work so far, and how much that is.
+
+    Args:
+        load: the work in each step so far.
+        count: the number of turns.
+    """
+    fullest = sliding_window_view(np.append(load, load[: count - 1]), count).max(axis=1)
+    first = int(fullest.argmin())
+    return fullest[first], Turns(first, count, len(load))
