@@ -1,12 +1,13 @@
 """The stages of the suite: equal budgets, edges, voids, and seeds used once."""
 
-from math import inf, log2
+from math import inf, log, log2
 
 import pytest
 
 from steepest.race.suite import ARMS, arms_named, SIZES
 from steepest.race.suite._protocol import (
     Entry,
+    MARGIN,
     missing,
     MORE_SEEDS,
     more_seeds,
@@ -35,6 +36,10 @@ def bowl(best, decay=0.6):
     return loss
 
 
+def log3(x):
+    return log(x) / log(3)
+
+
 def test_the_best_numbers_win():
     entry, _ = driven(stages(ARM["adamw"], SIZE, {}), bowl(4e-3))
     assert entry == Entry(Tuned(pytest.approx(4e-3), 0.6), programs=3)
@@ -51,8 +56,34 @@ def test_full_runs_may_need_other_rates_than_short_ones(k):
     entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
     assert entry.tuned == pytest.approx((best, 0.6))
     full = [x for x in requests if x.stage == "full"]
-    assert len(full) == (1 if k == -1 else 2)
+    assert len(full) == (2 if k == -1 else 3)  # the last one is of other decays
     assert all(len(x.members) == SIZE.members for x in full)
+
+
+@pytest.mark.parametrize("rate, decay", [(2e-3, 1.8), (8e-3, 0.2)])
+def test_full_runs_may_need_another_decay_than_short_ones(rate, decay):
+    """Where the product of the rate and the decay is about the same."""
+
+    def full(x, some, seed):
+        product = abs(log2(x * some / (4e-3 * 0.6)))
+        return 1 + 0.2 * product + abs(log3(some / decay))
+
+    loss = lambda *x: (bowl(4e-3) if x[-1] == STAGE_1[0] else full)(*x)
+    entry, requests = driven(stages(ARM["adamw"], SIZE, {}), loss)
+    assert entry.tuned == pytest.approx((rate, decay))
+    last = [x for x in requests if x.stage == "full"][-1]
+    assert entry.tuned in {x[:2] for x in last.members}
+
+
+def test_the_search_does_not_follow_gains_that_may_be_noise():
+    """A flat valley has an end anywhere."""
+    slope = lambda gain: (
+        lambda rate, decay, seed: bowl(2e-3)(rate, 0, seed) + gain * log3(decay)
+    )
+    flat, _ = driven(stages(ARM["adamw"], SIZE, {}), slope(MARGIN / 2.1))
+    assert flat.programs == 2
+    steep, _ = driven(stages(ARM["adamw"], SIZE, {}), slope(MARGIN * 1.1))
+    assert steep.programs == PROGRAMS
 
 
 @pytest.mark.parametrize("decay", [0.6 / 9, 0.6 * 27])

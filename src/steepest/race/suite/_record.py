@@ -104,6 +104,14 @@ class ArmRecord:
         tuned = None if numbers is None else Tuned(*numbers)
         return Entry(**{**self.entry, "tuned": tuned})
 
+    def answer(self, request: Request) -> Ran | None:
+        """The program that was asked for, if it ran.
+
+        Args:
+            request: what is asked for.
+        """
+        return next((ran for ran in self.ran if ran.answers(request)), None)
+
     def stage(self, name: str) -> Ran | None:
         """The program of a stage that has only one.
 

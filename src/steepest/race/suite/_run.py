@@ -13,7 +13,7 @@ from .._fingerprint import check_same
 from ._arms import Arm
 from ._compiling import compiling, Program, usual_ahead
 from ._members import Data, data_of, Members, state_bytes
-from ._protocol import Entry, missing, MORE, more_seeds, Request, stages, work
+from ._protocol import Entry, missing, Request, stages, work
 from ._record import ArmRecord, new_record, Ran, Record
 from ._size import Size
 
@@ -148,11 +148,18 @@ class _Suite:
         return self.left > 0 and not (known and self._is_done(members.arm, record))
 
     def _is_done(self, arm: Arm, record: ArmRecord) -> bool:
-        """Whether an arm has all its runs, and its steps were timed."""
-        more = sum(len(ran.losses) for ran in record.ran if ran.stage == MORE)
-        if record.tuned is None or not record.quiet:
+        """Whether an arm has all runs of the protocol, and its steps were timed."""
+        unfinished = record.tuned is None or not record.quiet
+        if unfinished or missing(arm, self._entries):
             return False
-        return record.tuned.tuned is None or more >= len(more_seeds(arm, self._size))
+        requests = stages(arm, self._size, self._entries)
+        try:
+            request = next(requests)
+            while (ran := record.answer(request)) is not None:
+                request = requests.send(ran.losses)
+        except StopIteration:
+            return True
+        return False
 
     def turn(self, arm: Arm, program: Program) -> None:
         """Run one arm, or note why it did not run.
@@ -200,39 +207,36 @@ class _Suite:
         )
         if needed > self.left and not self._partly:
             return f"{self._over}: it needs {needed:.0f} s"
-        requests = stages(arm, self._size, self._entries)
-        request, done = next(requests), 0
-        while True:
-            # Programs of an earlier call are not run again.
-            if done < len(record.ran) and record.ran[done].answers(request):
-                losses = record.ran[done].losses
-            else:
-                del record.ran[done:]
-                if _SPARE * step * request.steps > self.left:
-                    return self._over
-                losses = self._ask(arm, members, record, request)
-            done += 1
-            try:
-                request = requests.send(losses)
-            except StopIteration as stop:
-                record.finish(stop.value)
-                tuned, void = stop.value.tuned, stop.value.void
-                self._say(f"{arm.name}: {f'void: {void}' if void else tuned}")
-                return ""
+        record.entry = None  # until it has all runs of the protocol
+        requests, used = stages(arm, self._size, self._entries), []
+        try:
+            request = next(requests)
+            while True:
+                ran = record.answer(request)
+                if ran is None:
+                    if _SPARE * step * request.steps > self.left:
+                        return self._over
+                    ran = self._ask(members, request)
+                    record.ran.append(ran)
+                    self._save()
+                used.append(ran)
+                request = requests.send(ran.losses)
+        except StopIteration as stop:
+            record.ran = used  # an earlier search may have asked for others
+            record.finish(stop.value)
+            tuned, void = stop.value.tuned, stop.value.void
+            self._say(f"{arm.name}: {f'void: {void}' if void else tuned}")
+            return ""
 
-    def _ask(
-        self, arm: Arm, members: Members, record: ArmRecord, request: Request
-    ) -> list[float]:
-        """Run one program, and save how it ended."""
+    def _ask(self, members: Members, request: Request) -> Ran:
+        """Run one program."""
         result = members(request.members, request.rest, request.steps)
-        record.ran.append(Ran.of(request, result))
-        self._save()
         ends = " ".join(f"{x:.4f}" for x in result.nats)
         self._say(
-            f"{arm.name}: {request.stage}, {request.steps} steps, "
+            f"{members.arm.name}: {request.stage}, {request.steps} steps, "
             f"{result.seconds:.1f} s: {ends}"
         )
-        return record.ran[-1].losses
+        return Ran.of(request, result)
 
     def measure_steps(self) -> None:
         """Time the steps of all arms, when nothing is compiled any more."""
