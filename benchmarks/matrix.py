@@ -48,7 +48,9 @@ from .rows import Record, Row
 from .trees import Tree
 
 STEPS, SECONDS, WARMUPS = 100, 8.0, 12
-ROW = 20  # steps that are called in a row: two periods of what happens every tenth step
+# Steps that are called in a row: two periods of what happens every tenth step, or a few
+# if they take longer than `SECONDS`.
+ROW, SLOW_ROW = 20, 5
 PEER = 60  # seconds for the steps of a peer, if it is not compiled
 STEEP = "soap, steep gradients"
 
@@ -273,14 +275,15 @@ def of_jax(
         jax.block_until_ready(kept)
 
     seconds = timed(one)
+    steps = ROW if ROW * median(seconds) < SECONDS else SLOW_ROW
     start = perf_counter()
-    for _ in range(ROW):
+    for _ in range(steps):
         go_on()
     jax.block_until_ready(kept)
-    row = (perf_counter() - start) / ROW
+    row = (perf_counter() - start) / steps
     if not all(bool(jax.numpy.isfinite(x).all()) for x in jax.tree.leaves(kept[0])):
         raise FloatingPointError("The params are no longer finite.")
-    return Measured(seconds, row, spent, device_steps(one))
+    return Measured(seconds, row, spent, device_steps(one, steps))
 
 
 def of_torch(
