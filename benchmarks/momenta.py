@@ -2,9 +2,9 @@
 
     python -m benchmarks.momenta [--seeds 12] [muon normuon soap soap_muon adamw]
 
-The suite uses the momentum that each optimizer was published with. This trains the
-model of the small suite again with both, at the learning rates and decays that the
-suite chose, with other seeds, and adds the losses to
+All optimizers of the suite have a momentum of 0.9. This trains the model of the small
+suite again with both, at the learning rates and decays that the suite chose, with other
+seeds, and adds the losses to
 `benchmarks/results/quality-momenta.json`. An optimizer takes two minutes on two cores.
 """
 

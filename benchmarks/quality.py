@@ -34,6 +34,7 @@ FILES = {
 }
 TWINS = RESULTS / "quality-twins.json"  # of `python -m benchmarks.twins`
 MOMENTA = RESULTS / "quality-momenta.json"  # of `python -m benchmarks.momenta`
+PASSES = RESULTS / "quality-passes.json"  # of `python -m benchmarks.passes`
 _NUMBERS = (
     "layers",
     "width",
@@ -58,8 +59,7 @@ def written() -> dict[str, str]:
     from .remarks import remarks
 
     records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
-    twins, momenta = map(kept, (TWINS, MOMENTA))
-    found = remarks(records, twins, momenta)
+    found = remarks(records, *map(kept, (TWINS, MOMENTA, PASSES)))
     return {"quality.md": page(records, found), **pictures(records)}
 
 

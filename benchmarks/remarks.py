@@ -1,8 +1,8 @@
 """What was found out about the results of the quality suite, for its page.
 
 Sentences about the results are computed from them, and say nothing if they lack the
-numbers. `_LION`, `_SEEDS` and `_STEPS` tell of earlier runs, whose results are not
-kept, and of what was chosen after they were seen.
+numbers. `_LION`, `_SEEDS`, `_STEPS`, `_EARLIER` and `_CHOSEN` tell of earlier runs,
+whose results are not kept, and of what was chosen after they were seen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +15,8 @@ from steepest.race.suite import ARMS, Line, Record, Table, table_of
 from steepest.race.suite._protocol import FINAL, NARROWING, PROGRAMS, SEEDS
 from steepest.race.suite._statistics import Paired, paired
 
+from .fits import Fits, repeated, with_less_text
+
 Losses = Mapping[str, Sequence[float]]  # of runs of two kinds, one per seed
 _PLATEAU = 2.2  # nats
 _TWINS = [(arm.name, arm.twin) for arm in ARMS if arm.equal and "int8" in arm.name]
@@ -24,6 +26,7 @@ def remarks(
     records: Mapping[str, Record],
     more: Mapping[str, Losses] = {},
     momenta: Mapping[str, Losses] = {},
+    passes: Mapping[str, Fits] = {},
 ) -> dict[str, str]:
     """Lists of what the results mean, by the names of the sizes.
 
@@ -31,17 +34,20 @@ def remarks(
         records: the results of each size.
         more: losses in float32 and int8 of more runs of the small size, by optimizer.
         momenta: losses with momenta of 0.9 and 0.95, likewise.
+        passes: losses with all of the text and with a part of it, likewise.
     """
     tables = {name: table_of(record) for name, record in records.items()}
     found: dict[str, list[str]] = {}
     for name, record in records.items():
         table = tables[name]
         some = [_same(record, table), _tuning(record, table), _plateau(record, table)]
-        some += [_int8(table), _late(table)]
+        some += [_int8(table), _late(table), repeated(record, table)]
         if name == "full" and table.line("lion"):
-            some += [_LION, _SEEDS]
+            some += [_LION, _SEEDS, _EARLIER]
+        if name != "full":
+            some += [_CHOSEN]
         if name == "small":
-            some += [_more_int8(more), _momenta(momenta)]
+            some += [_more_int8(more), _momenta(momenta), with_less_text(passes)]
             some += [_order(table, tables.get("full")), _STEPS]
         full = records.get("full")
         if full is not None and full is not record and full.params == record.params:
@@ -62,7 +68,21 @@ _LION = (
     "tuned alike, with its published `b2` of 0.99. That averages over the last 100 "
     "steps, which is too long for runs of 750. The 0.95 was chosen after that, to be "
     "that of Adam: six pairs of betas were tried on the seed of stage 1, where `b1 = "
-    "b2 = 0.9` was better still by 0.01 nats. No other optimizer had such a trial."
+    "b2 = 0.9` was better still by 0.01 nats."
+)
+
+_EARLIER = (
+    "**Earlier rules**: these runs are older than those below. The momentum of Muon, "
+    "its relatives, SOAP and MARS was 0.95, as published. Stage 1 followed every gain, "
+    "and stage 2 tried no other decays."
+)
+
+_CHOSEN = (
+    "**Chosen after results were seen**: the momentum of 0.9, after a trial on two "
+    "cores (`python -m benchmarks.momenta`); that gains of less than 0.003 nats do not "
+    "count in stage 1, and that stage 2 tries other decays, after a search on a GPU "
+    "had followed such gains to a decay 80 times smaller; and where the searches of "
+    "soap_muon and of hyperball methods begin, at what earlier runs chose."
 )
 
 _SEEDS = (
@@ -74,8 +94,7 @@ _STEPS = (
     "**Steps**: an earlier run of this size had 200 steps, which were too few. AdamW "
     "needed 1.71 times the steps of Muon, SOAP was 0.0379 ± 0.0057 nats behind Muon, "
     "and muon_h 0.0258 ± 0.0030 ahead of it. The length was chosen after that, and "
-    "after 800 steps had been tried with AdamW, Muon and Lion. Where the search of "
-    "muon_h begins was chosen with the short runs, on two of the five seeds that count."
+    "after 800 steps had been tried with AdamW, Muon and Lion."
 )
 
 
@@ -213,10 +232,10 @@ def _momenta(found: Mapping[str, Losses]) -> str:
         return ""
     many = len(next(iter(found.values()))["0.9"])
     return (
-        f"**Momentum**: 0.9 instead of 0.95, in nats, at the same learning rates and "
-        f"decays, with {many} other seeds (`python -m benchmarks.momenta`): "
-        f"{'; '.join(parts)}. The table has 0.9 for adamw and 0.95, as published, for "
-        "the others."
+        f"**Momentum**: 0.9 instead of 0.95, in nats, with {many} other seeds (`python "
+        f"-m benchmarks.momenta`): {'; '.join(parts)}. The learning rates and decays "
+        "were those of an earlier run of the suite, tuned for 0.9 in adamw and for "
+        "0.95 in the others. The table has 0.9 for all."
     )
 
 

@@ -11,10 +11,11 @@ two cores.
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import add
 
 from steepest.race.suite import Arm, ARMS, Record, SIZES
-from steepest.race.suite._members import data_of, Member, Members
+from steepest.race.suite._members import Data, data_of, Member, Members, Result
 from steepest.race.suite._protocol import rest_of
 
 from .quality import FILES, kept, TWINS
@@ -29,30 +30,38 @@ def trained(
 ) -> dict[str, list[float]]:
     """The final losses of some kinds of an optimizer, one per seed.
 
-    All run at the learning rate and decay that the small suite chose.
-
     Args:
         name: of the arm in the suite.
         kinds: the optimizers, by the names of the kinds.
         seeds: of the runs.
     """
+    return {kind: runs_of(name, arm, seeds).nats for kind, arm in kinds.items()}
+
+
+def runs_of(
+    name: str,
+    arm: Arm,
+    seeds: Sequence[int],
+    change: Callable[[Data], Data] = lambda data: data,
+) -> Result:
+    """Full runs at the learning rate and decay that the small suite chose.
+
+    Args:
+        name: of the arm in the suite.
+        arm: the optimizer.
+        seeds: of the runs.
+        change: makes the text to train on.
+    """
     size, record = SIZES["small"], Record.load(FILES["small"])
-    data, losses = data_of(size), {}
     entries = {x: arm.tuned for x, arm in record.arms.items() if arm.tuned is not None}
     tuned, rest = entries[name].tuned, rest_of(_ARMS[name], entries)
     assert tuned is not None
-    for kind, arm in kinds.items():
-        members = Members(arm, size, data)
-        losses[kind] = [
-            loss
-            for k in range(0, len(seeds), size.members)
-            for loss in members(
-                [Member(*tuned, seed) for seed in seeds[k : k + size.members]],
-                rest,
-                size.steps,
-            ).nats
-        ]
-    return losses
+    members = Members(arm, size, change(data_of(size)))
+    found = Result([], [], 0.0)
+    for k in range(0, len(seeds), size.members):
+        some = [Member(*tuned, seed) for seed in seeds[k : k + size.members]]
+        found = Result(*map(add, found, members(some, rest, size.steps)))
+    return found
 
 
 def both(name: str) -> dict[str, Arm]:

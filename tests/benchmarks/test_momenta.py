@@ -13,11 +13,10 @@ _NUMBERS = Numbers(lambda t: 1e-3, 0.1, lambda t: 1e-3, 0.1, 4)
 @pytest.mark.parametrize("name", momenta.ARGUMENTS)
 def test_only_the_momentum_changes(name):
     (arm,) = (arm for arm in ARMS if arm.name == name)
-    published = 0.9 if name == "adamw" else 0.95
-    same, other = (momenta.with_momentum(name, x) for x in (published, 0.8))
+    same, other = (momenta.with_momentum(name, x) for x in (0.9, 0.8))
     whole = lambda arm: repr(arm.make(_NUMBERS))
-    assert whole(same).replace(f"{momenta.ARGUMENTS[name]}={published}, ", "") == (
-        whole(arm).replace(f"{momenta.ARGUMENTS[name]}={published}, ", "")
+    assert whole(same).replace(f"{momenta.ARGUMENTS[name]}=0.9, ", "") == (
+        whole(arm).replace(f"{momenta.ARGUMENTS[name]}=0.9, ", "")
     )
     assert f"{momenta.ARGUMENTS[name]}=0.8" in whole(other)
 

@@ -23,7 +23,7 @@ from steepest.race.suite import (
 from steepest.race.suite._compiling import compiling
 from steepest.race.suite._members import Member, Members, one_run, Rest, Result
 from steepest.race.suite._record import as_text, Ran
-from steepest.race.suite._text import is_copied, long_lines, windows, without_licence
+from steepest.race.suite._text import windows
 from steepest.race.suite._transformer import init, parts_of, scaled
 from steepest.race.terminal._command import main
 
@@ -182,6 +182,19 @@ def test_results_are_not_overwritten_or_mixed(tmp_path, fake):
         run_suite(TINY, arms, path, resume=True, **QUIET)
 
 
+def test_a_longer_search_uses_the_runs_of_a_shorter_one(tmp_path, fake):
+    """As if the protocol had not asked for the last runs of stage 2 then."""
+    path, arms = tmp_path / "quality.json", arms_named(["adamw"])
+    first = run_suite(TINY, arms, path, **QUIET)
+    record, fake.asked[:] = Record.load(path), []
+    last = [ran for ran in record.arms["adamw"].ran if ran.stage == "full"][-1]
+    record.arms["adamw"].ran.remove(last)
+    record.save(path)
+    again = run_suite(TINY, arms, path, resume=True, **QUIET)
+    assert fake.asked == [("adamw", TINY.steps)]
+    assert again.arms["adamw"] == first.arms["adamw"]
+
+
 def test_an_arm_with_other_code_begins_again(tmp_path, fake, monkeypatch):
     path, arms = tmp_path / "quality.json", arms_named(["adamw"])
     run_suite(TINY, arms, path, **QUIET)
@@ -322,16 +335,6 @@ def test_diverged_runs_are_saved_as_null(tmp_path):
     one = ran([1.0, float("inf"), 3.0, 4.0, 5.0])
     assert one.nats[1] is None and one.losses[1] == float("inf")
     assert Ran(**json.loads(json.dumps(one.__dict__))) == one
-
-
-def test_licences_and_copies_are_left_out():
-    code = b"import os\n"
-    assert without_licence(b"# Copyright 2020\n# All\n\n" + code) == code
-    assert without_licence(b"# A comment\n" + code) == b"# A comment\n" + code
-    known = set(long_lines(LOREM))
-    assert is_copied(LOREM, known) and is_copied(b"x = 1\n", known)
-    other = b"".join(b"a line of its own, number %d\n" % k for k in range(9))
-    assert not is_copied(other + LOREM[:90], known)
 
 
 def test_the_command_runs_the_suite(tmp_path, fake, capsys, monkeypatch):

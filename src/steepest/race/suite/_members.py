@@ -23,7 +23,7 @@ from .._content import content, text_of
 from .._model import evaluated, Run
 from ._arms import Arm, Numbers
 from ._size import Size
-from ._text import standard_library, windows
+from ._text import sources, windows
 from ._transformer import held_out_nats, init, nats, parts_of, scaled
 
 CURVE = 32  # parts of a run, whose mean training losses are kept
@@ -62,7 +62,7 @@ def data_of(size: Size) -> Data:
     Args:
         size: of the suite.
     """
-    text = standard_library()
+    text = sources(size.text)
     held_out = windows(text.held_out, size.windows, size.places)
     return {"train": jnp.asarray(text.train), "test": jnp.asarray(held_out)}
 

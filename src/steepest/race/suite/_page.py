@@ -7,7 +7,15 @@ from ..report._numbers import seconds
 from ._arms import ARMS
 from ._members import DECAY, WARM_UP
 from ._picture import differences
-from ._protocol import FACTORS, MORE_SEEDS, PROGRAMS, RATES, SEEDS, STAGE_2
+from ._protocol import (
+    FACTORS,
+    MARGIN,
+    MORE_SEEDS,
+    PROGRAMS,
+    RATES,
+    SEEDS,
+    STAGE_2,
+)
 from ._record import Record
 from ._statistics import Table, table_of
 from ._tables import absent, bars_table, counted, results_table
@@ -49,9 +57,10 @@ _PROTOCOL = f"""\
 ## What is measured
 
 - **Data**: all source files of the standard library, in the order of the hashes of
-  their paths. Every 20th file is held out, unless most of its lines are in other files.
-  The loss is that of fixed windows of held-out text after the last step, never the best
-  one on the way.
+  their paths. If the longest run reads more bytes than they have, files of installed
+  packages follow, until there are enough. Every 20th file is held out, unless most of
+  its lines are in other files. The loss is that of fixed windows of held-out text after
+  the last step, never the best one on the way.
 - **Model**: a byte-level transformer: RMS norms before attention and before a layer of
   ReLUs four times as wide, normalised queries and keys, rotary positions, no biases, no
   dropout. A section above says so if its runs had another model.
@@ -60,14 +69,17 @@ _PROTOCOL = f"""\
   last, at one weight decay. Then the neighbours of the best pair of both: learning
   rates {FACTORS[0]:.0f} times lower and higher, decays {FACTORS[1]:.0f} times lower and
   higher, in the method's own unit. Hyperball methods have none, and keep the norms of
-  matrices: for them it is a factor on the initial norms. The search ends when all
-  neighbours of the best pair are worse, or after {PROGRAMS} programs. If the best
-  learning rate is the lowest or the highest one tried then, the entry is void.
+  matrices: for them it is a factor on the initial norms. The search ends when no
+  neighbour of the best pair is better by more than {MARGIN} nats, or after {PROGRAMS}
+  programs. If the best learning rate is the lowest or the highest one tried then, the
+  entry is void.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the
   best learning rate and at the two below it by factors of √2, because runs twice as
   long need lower rates; if the lowest or the highest of the three is the best, at three
-  more beyond it. *Stage 3*: full runs with {len(SEEDS)} new seeds at the best of these.
-  Only they count, so a lucky seed of the tuning does not.
+  more beyond it. Then at other decays: three times the decay at half the best rate, and
+  a third of it at the same rate and at twice the rate. *Stage 3*: full runs with
+  {len(SEEDS)} new seeds at the best of these. Only they count, so a lucky seed of the
+  tuning does not.
   The search of each arm begins near the pair that an earlier run of the suite chose,
   with an earlier model, so that few searches have to be extended.
   An arrow in the table marks a learning rate or a weight decay that is the lowest (↓)
@@ -75,8 +87,9 @@ _PROTOCOL = f"""\
 - **Schedule**, the same for all: {100 * WARM_UP:.0f}% warm-up, flat, and linear to zero
   over the last {100 * DECAY:.0f}%. Schedule-Free stays flat, because it averages
   instead.
-- **Everything else** is as published, except for `b2 = 0.95` in Adam, its relatives and
-  Lion: averages over the last thousand or hundred steps are too long for these runs.
+- **Everything else** is as published, except for shorter averages, because the runs are
+  short: `b2 = 0.95` in Adam, its relatives and Lion, instead of 0.999 and 0.99, and a
+  momentum of 0.9 in Muon, its relatives, SOAP and MARS, instead of 0.95.
   Optimizers of matrices use the same AdamW for embeddings, norms and the head: its
   learning rate and decay are those that were tuned for AdamW alone.
 - **Twins** are not tuned: Optax's AdamW, the int8 arms and SOAP that corrects its bases
@@ -110,9 +123,9 @@ _LIMITS = """\
   may well fail by chance. Look at the size of the difference, in nats and in
   sigma: the standard deviation of one run of AdamW.
 - Momentum, `b2`, `eps` and the length of the warm-up are not tuned. A method that needs
-  other values than its paper's is at a disadvantage.
+  other values is at a disadvantage.
 - The search of stage 1 has one seed and coarse steps. The second stage repairs most of
-  it for the learning rate, and nothing for the decay.
+  it for the learning rate, and a part of it for the decay.
 - torch's AdamW, and params in bfloat16, are compared in the tests, not here.
 """
 

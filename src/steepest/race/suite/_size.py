@@ -50,6 +50,11 @@ class Size:
         return max(2 * self.steps // 3, 1), 4 * self.steps // 3
 
     @property
+    def text(self) -> int:
+        """Number of bytes that the longest run reads."""
+        return self.batch * self.places * self.lengths[1]
+
+    @property
     def flops(self) -> float:
         """Operations of the model in one full run, without the optimizer's."""
         d, text = self.width, self.batch * self.places

@@ -1,10 +1,11 @@
-"""The text: all source files of Python's standard library."""
+"""The text: source files of Python's standard library and of installed packages."""
 
 import hashlib
 import re
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,9 @@ from jaxtyping import UInt8
 
 _HELD_OUT = 20  # every 20th file is for validation
 _LONG = 20  # characters: shorter lines are too common to show that text is copied
+_LARGE = 200_000  # bytes: such files of packages are often tables, not code
 _LICENCE = re.compile(rb"copyright|licen[cs]e", re.IGNORECASE)
-_INSTALLED = {"site-packages", "dist-packages", "__pycache__"}
+_INSTALLED = {"site-packages", "dist-packages"}  # folders inside the standard library
 
 
 class Text(NamedTuple):
@@ -25,27 +27,66 @@ class Text(NamedTuple):
 
 
 @cache
-def standard_library() -> Text:
+def sources(needed: int = 0) -> Text:
     """The files of the standard library, in the order of the hashes of their paths.
 
+    If they have less text than needed, files of installed packages follow, until there
+    is enough: optimizers that fit repeated text best are not the best with new text.
     Every 20th file is held out, unless most of its lines are in the other files.
     Licences at the top of files are left out.
+
+    Args:
+        needed: the number of bytes to learn from.
     """
-    folder = Path(sysconfig.get_paths()["stdlib"])
-    found = [p for p in folder.rglob("*.py") if not _INSTALLED & set(p.parts)]
-    name = lambda path: path.relative_to(folder).as_posix()
-    found.sort(key=lambda path: hashlib.sha256(name(path).encode()).digest())
-    texts = [without_licence(path.read_bytes()) for path in found]
-    train = [x for k, x in enumerate(texts) if k % _HELD_OUT]
+    paths = sysconfig.get_paths()
+    library = Path(paths["stdlib"])
+    texts = [
+        without_licence(p.read_bytes()) for p in files_of(library, without=_INSTALLED)
+    ]
+    many = sum(map(len, _learned(texts)))
+    packages = dict.fromkeys(Path(paths[name]) for name in ("purelib", "platlib"))
+    for path in files_of(*packages, most=_LARGE) if many < needed else ():
+        texts.append(without_licence(path.read_bytes()))
+        many += len(texts[-1]) if (len(texts) - 1) % _HELD_OUT else 0
+        if many >= needed:
+            break
+    train = _learned(texts)
     known = {line for text in train for line in long_lines(text)}
     held_out = [x for x in texts[::_HELD_OUT] if not is_copied(x, known)]
     if not train or not held_out:
         raise FileNotFoundError(
             "suite: the suite reads the source of Python's standard library, but "
-            f"{folder} has {len(found)} Python files. Use a Python that includes its "
+            f"{library} has {len(texts)} Python files. Use a Python that includes its "
             "source."
         )
     return Text(_joined(train), _joined(held_out))
+
+
+def files_of(
+    *folders: Path, without: Collection[str] = (), most: int | float = inf
+) -> list[Path]:
+    """The Python files in some folders, in the order of the hashes of their paths.
+
+    Args:
+        folders: where to look.
+        without: names of folders to leave out.
+        most: the number of bytes of a file.
+    """
+    left_out = {*without, "__pycache__"}
+    known = {}
+    for folder in folders:
+        for path in folder.rglob("*.py"):
+            name = path.relative_to(folder)
+            if left_out & {*name.parts} or not path.is_file():
+                continue
+            if path.stat().st_size <= most:
+                known[hashlib.sha256(name.as_posix().encode()).digest()] = path
+    return [known[key] for key in sorted(known)]
+
+
+def _learned(texts: Sequence[bytes]) -> list[bytes]:
+    """The texts that are not held out."""
+    return [x for k, x in enumerate(texts) if k % _HELD_OUT]
 
 
 def windows(

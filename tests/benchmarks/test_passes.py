@@ -1,0 +1,64 @@
+"""New text and repeated text, with the same seeds."""
+
+import jax
+import numpy as np
+import pytest
+
+from benchmarks import fits, passes, twins
+from benchmarks.remarks import remarks
+from steepest.race.suite import SIZES
+
+from ..race.suites import record_of
+
+BASE = np.array([1.50, 1.52, 1.49, 1.51, 1.50])
+NOISE = 0.01 * np.array([1.0, -1.0, 0.5, -0.5, 0.0])
+
+
+def test_both_texts_are_read_with_the_same_seeds(monkeypatch):
+    monkeypatch.setattr(twins, "SIZES", {"small": SIZES["tiny"]})
+    with jax.numpy_dtype_promotion("standard"):
+        found = passes.fits_of("muon", [3001, 3002])
+    assert set(found) == {"new", "repeated"}
+    for losses in found.values():
+        assert [len(x) for x in losses.values()] == [2, 2]
+    assert found["new"] != found["repeated"]
+
+
+def test_the_short_text_is_read_several_times():
+    size = SIZES["small"]
+    data = {"train": np.zeros(10**6), "test": np.zeros(3)}
+    cut = passes.short(data)
+    assert cut["test"] is data["test"]
+    read = size.steps * size.batch * size.places
+    assert read / len(cut["train"]) == pytest.approx(passes.TIMES, rel=1e-4)
+
+
+def _said(training, **changes):
+    """The remarks on a record in which SOAP's training ends so far from Muon's."""
+    record = record_of({"adamw": BASE, "muon": BASE - 0.1, "soap": BASE - 0.09})
+    training = {"adamw": BASE + 0.1, "muon": BASE, "soap": BASE + training}
+    for name, ends in training.items():
+        record.arms[name].ran[0].curves = [[3.0, x] for x in [*ends, ends[0]]]
+    for name, value in changes.items():
+        setattr(record, name, value)
+    return " ".join(remarks({"longer": record})["longer"].split())
+
+
+def test_who_fits_repeated_text_better_is_said():
+    read = 4 * SIZES["tiny"].batch * SIZES["tiny"].places
+    said = _said(NOISE - 0.02, train_bytes=read // 4)
+    assert "a run reads its text 4.0 times" in said
+    assert "soap -0.0200 ± 0.0035 and +0.0100 ± 0.0000." in said
+    assert "So soap has the lower loss of text that was read before" in said
+    assert "So soap" not in _said(NOISE + 0.02, train_bytes=read // 4)
+    assert "Repeated" not in _said(NOISE - 0.02, train_bytes=read)
+
+
+def test_both_texts_are_compared_with_muon():
+    losses = lambda x: {"training": (BASE + x).tolist(), "held-out": BASE.tolist()}
+    kinds = lambda x: {"new": losses(x + NOISE), "repeated": losses(x - NOISE)}
+    found = {"muon": kinds(0.0), "soap": kinds(-0.1)}
+    said = " ".join(fits.with_less_text(found).split())
+    assert "with 5 other seeds" in said
+    assert said.count("soap -0.1000 ± 0.0000 and +0.0000 ± 0.0000") == 2
+    assert fits.with_less_text({"soap": kinds(0.0)}) == ""
