@@ -53,6 +53,7 @@ STEPS, SECONDS, WARMUPS = 100, 8.0, 12
 ROW, SLOW_ROW = 20, 5
 PEER = 60  # seconds for the steps of a peer, if it is not compiled
 STEEP = "soap, steep gradients"
+_WHEN = "peers measured on"
 
 OURS: dict[str, Callable[[], Any]] = {
     "muon": lambda: steepest.muon(RATE),
@@ -183,7 +184,9 @@ def with_old_peers(row: Row, before: Record) -> Row:
     for old in before.rows:
         peers_then = {k: x for k, x in old.times.items() if k not in row.times}
         if where(old) == where(row) and peers_then:
-            note = f"peers measured on {before.machine['date'][:10]}"
+            date = f"{_WHEN} {before.machine['date'][:10]}"
+            said = [old.note] if old.note else []
+            note = ", ".join(said if _WHEN in old.note else [*said, date])
             return replace(row, times=row.times | peers_then, note=note)
     return row
 

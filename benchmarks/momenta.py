@@ -1,6 +1,6 @@
 """Momenta of 0.9 and 0.95 in the small suite: `python -m benchmarks.momenta`.
 
-    python -m benchmarks.momenta [--seeds 12] [muon normuon soap soap_muon adamw]
+    python -m benchmarks.momenta [--seeds 12] [muon normuon soap soap_muon muon_h adamw]
 
 All optimizers of the suite have a momentum of 0.9. This trains the model of the small
 suite again with both, at the learning rates and decays that the suite chose, with other
@@ -27,6 +27,7 @@ ARGUMENTS = {
     "normuon": "beta",
     "soap": "b1",
     "soap_muon": "beta",
+    "muon_h": "beta",
     "adamw": "b1",
 }
 

@@ -7,6 +7,7 @@ whose results are not kept, and of what was chosen after they were seen.
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from math import isclose
 from textwrap import fill
 
 import numpy as np
@@ -136,14 +137,28 @@ def _tuning(record: Record, table: Table) -> str:
     stage_2 = lambda line: [
         ran for ran in record.arms[line.name].ran if ran.stage == NARROWING
     ]
-    further = sum(len(stage_2(line)) > 1 for line in tuned)
+    of_rates = [  # the others are of several decays
+        [
+            ran
+            for ran in stage_2(line)
+            if len({decay for _, decay, _ in ran.members}) < 2
+        ]
+        for line in tuned
+    ]
+    further = sum(len(some) > 1 for some in of_rates)
+    other = sum(
+        not isclose(line.entry.tuned.decay, some[0].members[0][1])
+        for line, some in zip(tuned, of_rates, strict=True)
+        if some and line.entry.tuned
+    )
     sides = [line.side for line in tuned]
     edges = [line.entry.edge for line in tuned]
     limit = sum(x >= PROGRAMS for x in many)
     return (
         f"**Tuning**: the {len(tuned)} tuned arms needed {np.mean(many):.1f} programs "
         f"of stage 1 on average; {limit} used all {PROGRAMS}. Stage 2 went on beyond "
-        f"its first three learning rates for {further}. In the end, "
+        f"its first three learning rates for {further}, and chose another decay than "
+        f"stage 1 for {other}. In the end, "
         f"{_counted(sides, 'learning rate')}, and {_counted(edges, 'decay')}."
     )
 

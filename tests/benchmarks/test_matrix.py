@@ -1,5 +1,7 @@
 """Rows of the optimizers of matrices."""
 
+from dataclasses import replace
+
 from benchmarks import matrix
 from benchmarks.rows import Record, Row
 
@@ -16,6 +18,16 @@ def test_peers_of_an_earlier_run_are_kept_and_marked():
     assert row.note == "peers measured on 2026-11-16"
     other = _row({"steepest": [1.0]}, "device")
     assert matrix.with_old_peers(other, before) == other
+
+
+def test_the_notes_of_peers_are_kept_with_the_day_on_which_they_were_measured():
+    new = _row({"steepest": [1.0]})
+    old = replace(new, times={"torch": [3.0]}, note="torch compiled")
+    before = Record({"date": "2026-11-16 17:35"}, "c", rows=[old])
+    row = matrix.with_old_peers(new, before)
+    assert row.note == "torch compiled, peers measured on 2026-11-16"
+    later = Record({"date": "2026-11-17 09:00"}, "c", rows=[row])
+    assert matrix.with_old_peers(new, later).note == row.note
 
 
 def test_peers_are_added_to_known_rows(monkeypatch):
