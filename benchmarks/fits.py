@@ -9,6 +9,8 @@ from steepest.race.suite._members import CURVE
 from steepest.race.suite._protocol import FINAL, SEEDS
 from steepest.race.suite._statistics import Paired, paired
 
+from .table import markdown
+
 Fits = Mapping[str, Mapping[str, Sequence[float]]]  # text -> where -> losses per seed
 _COMPARED = "adamw", "soap", "soap_muon", "muon_h"  # with Muon
 
@@ -46,33 +48,50 @@ def repeated(record: Record, table: Table) -> str:
         said += (
             f" So {' and '.join(fitted)} {verb} the lower loss of text that was read "
             "before, and the higher one of new text: that is overfitting, not slow "
-            "training. Runs of this length now read files of installed packages, too, "
-            "to have enough text; that was not measured yet."
+            "training. On two cores, less text has the same effect (below). Runs of "
+            "this length now read files of installed packages, too, to have enough "
+            "text; that was not measured yet."
         )
     return said
 
 
 def with_less_text(found: Mapping[str, Fits]) -> str:
-    """The same on two cores, with all text and with a part of it.
+    """What the table of `table_of_texts` is, or nothing.
 
     Args:
         found: the losses of `python -m benchmarks.passes`, by optimizer.
     """
-    names = [name for name in found if name != "muon"]
-    if "muon" not in found or not names:
+    if "muon" not in found or len(found) < 2:
         return ""
-    part = lambda text: "; ".join(against_muon(found, name, text) for name in names)
     many = len(found["muon"]["new"]["training"])
     return (
-        "**Repeated text**: differences from Muon in the loss of the last "
-        f"1/{CURVE} of the training, and of held-out text, at the same learning rates "
-        f"and decays, with {many} other seeds (`python -m benchmarks.passes`). With "
-        f"text that is hardly ever read again, as in the table: {part('new')}. With so "
-        f"little text that a run reads it 3.2 times: {part('repeated')}."
+        f"**Repeated text**: {many} other seeds at the same learning rates and decays, "
+        "with all of the text, of which a run reads a small part, and with so little "
+        "that it is read 3.2 times (`python -m benchmarks.passes`). Differences from "
+        f"Muon in the loss of the last 1/{CURVE} of the training, and of held-out text:"
     )
 
 
-def against_muon(found: Mapping[str, Fits], name: str, text: str) -> str:
+def table_of_texts(found: Mapping[str, Fits]) -> str:
+    """Differences from Muon in training and of held-out text, with each text.
+
+    Args:
+        found: the losses of `python -m benchmarks.passes`, by optimizer.
+    """
+    rows = [
+        [
+            name,
+            *against_muon(found, name, "new"),
+            *against_muon(found, name, "repeated"),
+        ]
+        for name in found
+        if name != "muon"
+    ]
+    head = ["training, new text", "held-out", "training, repeated text", "held-out"]
+    return markdown(["optimizer", *head], rows)
+
+
+def against_muon(found: Mapping[str, Fits], name: str, text: str) -> list[str]:
     """How an optimizer differs from Muon, in training and with held-out text.
 
     Args:
@@ -81,12 +100,8 @@ def against_muon(found: Mapping[str, Fits], name: str, text: str) -> str:
         text: which text it was trained on.
     """
     here, there = (found[x][text] for x in (name, "muon"))
-    training, held_out = (
-        paired(here[where], there[where]) for where in ("training", "held-out")
-    )
-    if training is None or held_out is None:
-        return f"{name} diverged"
-    return f"{name} {_nats(training)} and {_nats(held_out)}"
+    tests = [paired(here[where], there[where]) for where in ("training", "held-out")]
+    return ["diverged" if test is None else _nats(test) for test in tests]
 
 
 def _ends(record: Record, line: Line) -> tuple[list[float], list[float]]:

@@ -73,7 +73,7 @@ def main() -> None:
         known[name] = fits_of(name, seeds)
         PASSES.write_text(json.dumps(known, indent=1) + "\n")
         for text in TEXTS if "muon" in known else ():
-            print(f"{text}: {against_muon(known, name, text)}", flush=True)
+            print(name, text, *against_muon(known, name, text), sep="  ", flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from steepest.race.suite import ARMS, Line, Record, Table, table_of
 from steepest.race.suite._protocol import FINAL, NARROWING, PROGRAMS, SEEDS
 from steepest.race.suite._statistics import Paired, paired
 
-from .fits import Fits, repeated, with_less_text
+from .fits import Fits, repeated, table_of_texts, with_less_text
 
 Losses = Mapping[str, Sequence[float]]  # of runs of two kinds, one per seed
 _PLATEAU = 2.2  # nats
@@ -45,23 +45,27 @@ def remarks(
         some += [_int8(table), _late(table), repeated(record, table)]
         if name == "full" and table.line("lion"):
             some += [_LION, _SEEDS, _EARLIER]
-        if name != "full":
+        if name != "full" and table.lines:
             some += [_CHOSEN]
         if name == "small":
-            some += [_more_int8(more), _momenta(momenta), with_less_text(passes)]
+            some += [_more_int8(more), _momenta(momenta)]
             some += [_order(table, tables.get("full")), _STEPS]
+            some += [with_less_text(passes)]
         full = records.get("full")
         if full is not None and full is not record and full.params == record.params:
             some += [_against(record, table, full, tables["full"])]
         found[name] = [item for item in some if item]
     wrap = {"initial_indent": "- ", "subsequent_indent": "  ", "width": 88}
-    return {
+    said = {
         name: "\n".join(
             ["What was found out:", "", *(fill(item, **wrap) for item in some)]
         )
         for name, some in found.items()
         if some
     }
+    if with_less_text(passes) and "small" in said:
+        said["small"] += f"\n\n{table_of_texts(passes)}"
+    return said
 
 
 _LION = (

@@ -56,9 +56,12 @@ def test_who_fits_repeated_text_better_is_said():
 
 def test_both_texts_are_compared_with_muon():
     losses = lambda x: {"training": (BASE + x).tolist(), "held-out": BASE.tolist()}
-    kinds = lambda x: {"new": losses(x + NOISE), "repeated": losses(x - NOISE)}
-    found = {"muon": kinds(0.0), "soap": kinds(-0.1)}
-    said = " ".join(fits.with_less_text(found).split())
-    assert "with 5 other seeds" in said
-    assert said.count("soap -0.1000 ± 0.0000 and +0.0000 ± 0.0000") == 2
+    kinds = lambda x: {"new": losses(x), "repeated": losses(x - NOISE)}
+    found = {"muon": kinds(0.0), "soap": kinds(-0.1), "lion": kinds(2 * NOISE)}
+    said = remarks({"small": record_of({"adamw": BASE})}, passes=found)["small"]
+    assert "5 other seeds" in " ".join(said.split())
+    assert [x.strip() for x in said.splitlines()[-2].split("|")[1:-1]] == [
+        "soap",
+        *["-0.1000 ± 0.0000", "+0.0000 ± 0.0000"] * 2,
+    ]
     assert fits.with_less_text({"soap": kinds(0.0)}) == ""
