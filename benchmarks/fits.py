@@ -1,8 +1,7 @@
 """How well optimizers fit text that they have read, for the page of the suite."""
 
 from collections.abc import Mapping, Sequence
-
-import numpy as np
+from math import inf
 
 from steepest.race.suite import Line, Record, Table
 from steepest.race.suite._members import CURVE
@@ -11,7 +10,10 @@ from steepest.race.suite._statistics import Paired, paired
 
 from .table import markdown
 
-Fits = Mapping[str, Mapping[str, Sequence[float]]]  # text -> where -> losses per seed
+Ends = Mapping[str, Sequence[float]]  # "training" or "held-out" -> losses, per seed
+Fits = Mapping[str, Ends]  # by the names of the texts
+TEXTS = "new", "repeated"
+TIMES = 3.2  # how often the second is read
 _COMPARED = "adamw", "soap", "soap_muon", "muon_h"  # with Muon
 
 
@@ -29,11 +31,10 @@ def repeated(record: Record, table: Table) -> str:
         return ""
     parts, fitted = [], []
     for line in lines:
-        here, there = _ends(record, line), _ends(record, muon)
-        held_out, training = paired(here[0], there[0]), paired(here[1], there[1])
-        if held_out is None or training is None:
+        training, held_out = _apart(_ends(record, line), _ends(record, muon))
+        if training is None or held_out is None:
             continue
-        parts.append(f"{line.name} {_nats(training)} and {_nats(held_out)}")
+        parts.append(f"{line.name} {training} and {held_out}")
         if training.mean < 0 < held_out.mean:
             fitted.append(line.name)
     if not parts:
@@ -67,8 +68,9 @@ def with_less_text(found: Mapping[str, Fits]) -> str:
     return (
         f"**Repeated text**: {many} other seeds at the same learning rates and decays, "
         "with all of the text, of which a run reads a small part, and with so little "
-        "that it is read 3.2 times (`python -m benchmarks.passes`). Differences from "
-        f"Muon in the loss of the last 1/{CURVE} of the training, and of held-out text:"
+        f"that it is read {TIMES} times (`python -m benchmarks.passes`). Differences "
+        f"from Muon in the loss of the last 1/{CURVE} of the training, and of held-out "
+        "text:"
     )
 
 
@@ -79,11 +81,7 @@ def table_of_texts(found: Mapping[str, Fits]) -> str:
         found: the losses of `python -m benchmarks.passes`, by optimizer.
     """
     rows = [
-        [
-            name,
-            *against_muon(found, name, "new"),
-            *against_muon(found, name, "repeated"),
-        ]
+        [name, *(x for text in TEXTS for x in against_muon(found, name, text))]
         for name in found
         if name != "muon"
     ]
@@ -99,18 +97,21 @@ def against_muon(found: Mapping[str, Fits], name: str, text: str) -> list[str]:
         name: of the optimizer.
         text: which text it was trained on.
     """
-    here, there = (found[x][text] for x in (name, "muon"))
-    tests = [paired(here[where], there[where]) for where in ("training", "held-out")]
-    return ["diverged" if test is None else _nats(test) for test in tests]
+    tests = _apart(found[name][text], found["muon"][text])
+    return ["diverged" if test is None else str(test) for test in tests]
 
 
-def _ends(record: Record, line: Line) -> tuple[list[float], list[float]]:
-    """The losses of held-out text and of the last part of the training, per seed."""
+def _apart(here: Ends, there: Ends) -> tuple[Paired | None, Paired | None]:
+    """How losses differ, at the end of the training and of held-out text."""
+    training, held_out = (paired(here[x], there[x]) for x in ("training", "held-out"))
+    return training, held_out
+
+
+def _ends(record: Record, line: Line) -> Ends:
+    """The losses of the seeds that all arms have."""
     final = record.arms[line.name].stage(FINAL)
     assert final is not None  # it has a line in the table
-    curves = np.array(final.curves, float)[: len(SEEDS)]
-    return final.losses[: len(SEEDS)], curves[:, -1].tolist()
-
-
-def _nats(test: Paired) -> str:
-    return f"{test.mean:+.4f} ± {test.error:.4f}"
+    last = [curve[-1] for curve in final.curves]
+    training = [inf if x is None else x for x in last]
+    ends = {"training": training, "held-out": final.losses}
+    return {where: losses[: len(SEEDS)] for where, losses in ends.items()}

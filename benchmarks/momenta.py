@@ -4,23 +4,20 @@
 
 All optimizers of the suite have a momentum of 0.9. This trains the model of the small
 suite again with both, at the learning rates and decays that the suite chose, with other
-seeds, and adds the losses to
-`benchmarks/results/quality-momenta.json`. An optimizer takes two minutes on two cores.
+seeds, and adds the losses to `benchmarks/results/quality-momenta.json`. An optimizer
+takes two minutes on two cores.
 """
 
-import argparse
-import json
 from dataclasses import replace
 
 from steepest.core import call_of
 from steepest.race.suite import Arm, ARMS
 from steepest.race.suite._arms import Numbers
 
-from .quality import kept, MOMENTA
+from .other_seeds import command, trained
+from .quality import MOMENTA
 from .remarks import gain_of_momentum
-from .twins import trained
 
-FIRST = 2001  # neither the suite nor `benchmarks.twins` has such a seed
 # The argument for the momentum of each optimizer.
 ARGUMENTS = {
     "muon": "beta",
@@ -51,17 +48,15 @@ def with_momentum(name: str, momentum: float) -> Arm:
 
 def main() -> None:
     """Train, save and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.momenta")
-    parser.add_argument("optimizers", nargs="*", default=[*ARGUMENTS])
-    parser.add_argument("--seeds", type=int, default=12)
-    args = parser.parse_args()
-    seeds = range(FIRST, FIRST + args.seeds)
-    for name in args.optimizers:
-        known = kept(MOMENTA)
-        kinds = {str(x): with_momentum(name, x) for x in (0.95, 0.9)}
-        known[name] = trained(name, kinds, seeds)
-        MOMENTA.write_text(json.dumps(known, indent=1) + "\n")
-        print(gain_of_momentum(name, known[name]), flush=True)
+    kinds = lambda name: {str(x): with_momentum(name, x) for x in (0.95, 0.9)}
+    command(
+        "momenta",
+        MOMENTA,
+        [*ARGUMENTS],
+        range(2001, 2013),  # neither the suite nor `benchmarks.twins` has such seeds
+        lambda name, seeds: trained(name, kinds(name), seeds),
+        lambda name, known: gain_of_momentum(name, known[name]),
+    )
 
 
 if __name__ == "__main__":

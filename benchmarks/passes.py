@@ -10,20 +10,14 @@ and the losses are added to `benchmarks/results/quality-passes.json`. An optimiz
 three minutes on two cores.
 """
 
-import argparse
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from steepest.race.suite import ARMS, SIZES
 from steepest.race.suite._members import Data
 
-from .fits import against_muon, Fits
-from .quality import kept, PASSES
-from .twins import runs_of
-
-FIRST = 3001  # no other program has such a seed
-TIMES = 3.2  # as often is the text read
-NAMES = ["muon", "soap", "soap_muon", "muon_h", "adamw"]
+from .fits import against_muon, Fits, TEXTS, TIMES
+from .other_seeds import command, runs_of
+from .quality import PASSES
 
 
 def short(data: Data) -> Data:
@@ -37,12 +31,6 @@ def short(data: Data) -> Data:
     return {**data, "train": data["train"][:many]}
 
 
-TEXTS: dict[str, Callable[[Data], Data]] = {
-    "new": lambda data: data,
-    "repeated": short,
-}
-
-
 def fits_of(name: str, seeds: Sequence[int]) -> Fits:
     """The final losses with each text, in training and of held-out text.
 
@@ -52,7 +40,7 @@ def fits_of(name: str, seeds: Sequence[int]) -> Fits:
     """
     (arm,) = (arm for arm in ARMS if arm.name == name)
     found = {}
-    for text, change in TEXTS.items():
+    for text, change in zip(TEXTS, (dict, short), strict=True):
         runs = runs_of(name, arm, seeds, change)
         found[text] = {
             "held-out": runs.nats,
@@ -63,17 +51,21 @@ def fits_of(name: str, seeds: Sequence[int]) -> Fits:
 
 def main() -> None:
     """Train, save and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.passes")
-    parser.add_argument("optimizers", nargs="*", default=NAMES)
-    parser.add_argument("--seeds", type=int, default=12)
-    args = parser.parse_args()
-    seeds = range(FIRST, FIRST + args.seeds)
-    for name in args.optimizers:
-        known = kept(PASSES)
-        known[name] = fits_of(name, seeds)
-        PASSES.write_text(json.dumps(known, indent=1) + "\n")
-        for text in TEXTS if "muon" in known else ():
-            print(name, text, *against_muon(known, name, text), sep="  ", flush=True)
+    command(
+        "passes",
+        PASSES,
+        ["muon", "soap", "soap_muon", "muon_h", "adamw"],
+        range(3001, 3013),  # no other program has such seeds
+        fits_of,
+        _said,
+    )
+
+
+def _said(name: str, found: Mapping[str, Fits]) -> str:
+    if "muon" not in found:
+        return name
+    parts = [f"{text}: {', '.join(against_muon(found, name, text))}" for text in TEXTS]
+    return f"{name}, training and held-out, from Muon: {'; '.join(parts)}"
 
 
 if __name__ == "__main__":

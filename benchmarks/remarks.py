@@ -38,6 +38,7 @@ def remarks(
         passes: losses with all of the text and with a part of it, likewise.
     """
     tables = {name: table_of(record) for name, record in records.items()}
+    less_text = with_less_text(passes)
     found: dict[str, list[str]] = {}
     for name, record in records.items():
         table = tables[name]
@@ -50,7 +51,7 @@ def remarks(
         if name == "small":
             some += [_more_int8(more), _momenta(momenta)]
             some += [_order(table, tables.get("full")), _STEPS]
-            some += [with_less_text(passes)]
+            some += [less_text]
         full = records.get("full")
         if full is not None and full is not record and full.params == record.params:
             some += [_against(record, table, full, tables["full"])]
@@ -63,7 +64,7 @@ def remarks(
         for name, some in found.items()
         if some
     }
-    if with_less_text(passes) and "small" in said:
+    if less_text and "small" in said:
         said["small"] += f"\n\n{table_of_texts(passes)}"
     return said
 
@@ -209,7 +210,7 @@ def _int8(table: Table) -> str:
         apart = np.subtract(a.losses[:many], b.losses[:many])
         same = max(int((apart > 0).sum()), int((apart < 0).sum()))
         parts.append(
-            f"{name} differs by {test.mean:+.4f} ± {test.error:.4f} nats, "
+            f"{name} differs by {test} nats, "
             f"{test.mean / b.sigma:+.2f} sigma of {twin}, with the same sign for "
             f"{same} of {many} seeds"
         )
@@ -228,7 +229,7 @@ def cost_of_int8(name: str, losses: Losses) -> str:
         return f"{name} diverged"
     sigma = np.std(losses["float32"], ddof=1)
     return (
-        f"{name} {test.mean:+.4f} ± {test.error:.4f} nats, "
+        f"{name} {test} nats, "
         f"{test.mean / sigma:+.2f} sigma, with {len(losses['int8'])} seeds"
     )
 
@@ -241,7 +242,7 @@ def gain_of_momentum(name: str, losses: Losses) -> str:
         losses: with each, one per seed.
     """
     test = paired(losses["0.9"], losses["0.95"])
-    return f"{name} {test.mean:+.4f} ± {test.error:.4f}" if test else f"{name} diverged"
+    return f"{name} {test}" if test else f"{name} diverged"
 
 
 def _momenta(found: Mapping[str, Losses]) -> str:

@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from benchmarks import momenta, twins
+from benchmarks import momenta, other_seeds
 from steepest.race.suite import ARMS, SIZES
 from steepest.race.suite._arms import Numbers
 
@@ -22,10 +22,10 @@ def test_only_the_momentum_changes(name):
 
 
 def test_both_momenta_train_with_the_same_seeds(monkeypatch):
-    monkeypatch.setattr(twins, "SIZES", {"small": SIZES["tiny"]})
+    monkeypatch.setattr(other_seeds, "SIZES", {"small": SIZES["tiny"]})
     kinds = {str(x): momenta.with_momentum("soap", x) for x in (0.95, 0.9)}
     with jax.numpy_dtype_promotion("standard"):
-        losses = twins.trained("soap", kinds, [2001, 2002])
+        losses = other_seeds.trained("soap", kinds, [2001, 2002])
     assert [len(x) for x in losses.values()] == [2, 2]
     assert losses["0.9"] != losses["0.95"]
     assert losses["0.9"] == pytest.approx(losses["0.95"], rel=1e-2)

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from benchmarks import fits, passes, twins
+from benchmarks import fits, other_seeds, passes
 from benchmarks.remarks import remarks
 from steepest.race.suite import SIZES
 
@@ -15,7 +15,7 @@ NOISE = 0.01 * np.array([1.0, -1.0, 0.5, -0.5, 0.0])
 
 
 def test_both_texts_are_read_with_the_same_seeds(monkeypatch):
-    monkeypatch.setattr(twins, "SIZES", {"small": SIZES["tiny"]})
+    monkeypatch.setattr(other_seeds, "SIZES", {"small": SIZES["tiny"]})
     with jax.numpy_dtype_promotion("standard"):
         found = passes.fits_of("muon", [3001, 3002])
     assert set(found) == {"new", "repeated"}

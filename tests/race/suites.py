@@ -19,6 +19,7 @@ from steepest.race.suite._record import ArmRecord, Ran, Record
 TINY = SIZES["tiny"]
 ARM = {arm.name: arm for arm in ARMS}
 REST = Rest(0.0, 0.0)
+LOREM = b"def function(argument):\n    return argument + 1\n" * 40
 
 
 def driven(stages, loss):

@@ -27,9 +27,7 @@ from steepest.race.suite._text import windows
 from steepest.race.suite._transformer import init, parts_of, scaled
 from steepest.race.terminal._command import main
 
-from .suites import ARM, ran, TINY
-
-LOREM = b"def function(argument):\n    return argument + 1\n" * 40
+from .suites import ARM, LOREM, ran, TINY
 
 
 @pytest.fixture(autouse=True)

@@ -2,14 +2,9 @@
 
 import pytest
 
-from steepest.race.suite._text import (
-    is_copied,
-    long_lines,
-    sources,
-    without_licence,
-)
+from steepest.race.suite._text import is_copied, long_lines, sources, without_licence
 
-LOREM = b"def function(argument):\n    return argument + 1\n" * 40
+from .suites import LOREM
 
 
 def test_licences_and_copies_are_left_out():

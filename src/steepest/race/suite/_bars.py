@@ -143,4 +143,4 @@ BARS: tuple[tuple[str, Rule], ...] = (
 
 def _nats(test: Paired) -> str:
     """A difference in nats per byte, with its standard error."""
-    return f"{test.mean:+.4f} ± {test.error:.4f} nats"
+    return f"{test} nats"

@@ -73,4 +73,4 @@ def _says(line: Line) -> str:
     if line.adamw is None:
         return "the reference"
     saved = "" if line.steps is None else f", {line.steps:.2f}x steps"
-    return f"{line.adamw.mean:+.4f} ± {line.adamw.error:.4f}{saved}"
+    return f"{line.adamw}{saved}"

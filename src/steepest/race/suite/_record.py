@@ -2,7 +2,7 @@
 
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from math import inf, isfinite
@@ -18,7 +18,7 @@ from .. import _disk
 from .._arrays import digest
 from .._race import machine
 from ._members import Data, Result
-from ._protocol import Entry, Request, Tuned
+from ._protocol import Entry, Request, Stages, Tuned
 from ._size import Size
 
 FORMAT = 2
@@ -119,6 +119,26 @@ class ArmRecord:
             name: of the stage.
         """
         return next((ran for ran in self.ran if ran.stage == name), None)
+
+
+def searched(
+    requests: Stages, answer: Callable[[Request], Ran | None]
+) -> tuple[list[Ran], Entry | None]:
+    """The programs of a search, and what came of it; `None` if it was not finished.
+
+    Args:
+        requests: of the stages.
+        answer: finds or runs a program; `None` ends the search.
+    """
+    used: list[Ran] = []
+    try:
+        request = next(requests)
+        while (ran := answer(request)) is not None:
+            used.append(ran)
+            request = requests.send(ran.losses)
+    except StopIteration as stop:
+        return used, stop.value
+    return used, None
 
 
 @dataclass

@@ -14,7 +14,7 @@ from ._arms import Arm
 from ._compiling import compiling, Program, usual_ahead
 from ._members import Data, data_of, Members, state_bytes
 from ._protocol import Entry, missing, Request, stages, work
-from ._record import ArmRecord, new_record, Ran, Record
+from ._record import ArmRecord, new_record, Ran, Record, searched
 from ._size import Size
 
 Say = Callable[[str], None]
@@ -153,13 +153,7 @@ class _Suite:
         if unfinished or missing(arm, self._entries):
             return False
         requests = stages(arm, self._size, self._entries)
-        try:
-            request = next(requests)
-            while (ran := record.answer(request)) is not None:
-                request = requests.send(ran.losses)
-        except StopIteration:
-            return True
-        return False
+        return searched(requests, record.answer)[1] is not None
 
     def turn(self, arm: Arm, program: Program) -> None:
         """Run one arm, or note why it did not run.
@@ -208,25 +202,22 @@ class _Suite:
         if needed > self.left and not self._partly:
             return f"{self._over}: it needs {needed:.0f} s"
         record.entry = None  # until it has all runs of the protocol
-        requests, used = stages(arm, self._size, self._entries), []
-        try:
-            request = next(requests)
-            while True:
-                ran = record.answer(request)
-                if ran is None:
-                    if _SPARE * step * request.steps > self.left:
-                        return self._over
-                    ran = self._ask(members, request)
-                    record.ran.append(ran)
-                    self._save()
-                used.append(ran)
-                request = requests.send(ran.losses)
-        except StopIteration as stop:
-            record.ran = used  # an earlier search may have asked for others
-            record.finish(stop.value)
-            tuned, void = stop.value.tuned, stop.value.void
-            self._say(f"{arm.name}: {f'void: {void}' if void else tuned}")
-            return ""
+
+        def answer(request: Request) -> Ran | None:
+            ran = record.answer(request)
+            if ran is None and _SPARE * step * request.steps <= self.left:
+                ran = self._ask(members, request)
+                record.ran.append(ran)
+                self._save()
+            return ran
+
+        used, entry = searched(stages(arm, self._size, self._entries), answer)
+        if entry is None:
+            return self._over
+        record.ran = used  # an earlier search may have asked for others
+        record.finish(entry)
+        self._say(f"{arm.name}: {f'void: {entry.void}' if entry.void else entry.tuned}")
+        return ""
 
     def _ask(self, members: Members, request: Request) -> Ran:
         """Run one program."""

@@ -45,6 +45,10 @@ class Paired:
     p: float | None
     corrected: float | None = None
 
+    def __str__(self) -> str:
+        """The mean and its standard error."""
+        return f"{self.mean:+.4f} ± {self.error:.4f}"
+
     @property
     def t(self) -> float:
         """The mean in standard errors."""

@@ -125,7 +125,7 @@ def _compared(test: Paired | None) -> str:
     if test is None:
         return NOTHING
     p = "" if test.corrected is None else f", {chance(test.corrected)}"
-    return f"{test.mean:+.4f} ± {test.error:.4f}{p}"
+    return f"{test}{p}"
 
 
 def _bold(bar: Judged) -> str:
