@@ -45,3 +45,10 @@ def test_installed_packages_add_what_the_standard_library_lacks(installation):
     assert more.train.tobytes().count(b"# p") == 22
     every = sources(10**9)  # more than there is: passes over the text
     assert len(every.train) == 76 * 100 and b"table" not in every.train.tobytes()
+
+
+def test_packages_do_not_replace_the_standard_library(installation, tmp_path):
+    for path in (tmp_path / "lib").glob("*.py"):
+        path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"lib has 0 Python files\. Use a"):
+        sources(100)

@@ -39,10 +39,9 @@ def sources(needed: int = 0) -> Text:
         needed: the number of bytes to learn from.
     """
     paths = sysconfig.get_paths()
-    library = Path(paths["stdlib"])
-    texts = [
-        without_licence(p.read_bytes()) for p in files_of(library, without=_INSTALLED)
-    ]
+    folder = Path(paths["stdlib"])
+    library = files_of(folder, without=_INSTALLED)
+    texts = [without_licence(path.read_bytes()) for path in library]
     many = sum(map(len, _learned(texts)))
     packages = dict.fromkeys(Path(paths[name]) for name in ("purelib", "platlib"))
     for path in files_of(*packages, most=_LARGE) if many < needed else ():
@@ -53,10 +52,10 @@ def sources(needed: int = 0) -> Text:
     train = _learned(texts)
     known = {line for text in train for line in long_lines(text)}
     held_out = [x for x in texts[::_HELD_OUT] if not is_copied(x, known)]
-    if not train or not held_out:
+    if not library or not train or not held_out:
         raise FileNotFoundError(
             "suite: the suite reads the source of Python's standard library, but "
-            f"{library} has {len(texts)} Python files. Use a Python that includes its "
+            f"{folder} has {len(library)} Python files. Use a Python that includes its "
             "source."
         )
     return Text(_joined(train), _joined(held_out))
