@@ -21,7 +21,7 @@ def test_both_texts_are_read_with_the_same_seeds(monkeypatch):
     assert set(found) == {"new", "repeated"}
     for losses in found.values():
         assert [len(x) for x in losses.values()] == [2, 2]
-    assert found["new"] != found["repeated"]
+    assert found["new"]["held-out"] != found["repeated"]["held-out"]
 
 
 def test_the_short_text_is_read_several_times():

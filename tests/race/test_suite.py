@@ -1,6 +1,7 @@
 """The suite runs, is interrupted, goes on, and never mixes results."""
 
 import json
+import re
 import threading
 from dataclasses import asdict
 from functools import partial
@@ -20,6 +21,7 @@ from steepest.race.suite import (
     run_suite,
     table_of,
 )
+from steepest.race.suite._arms import Numbers
 from steepest.race.suite._compiling import compiling
 from steepest.race.suite._members import Member, Members, one_run, Rest, Result
 from steepest.race.suite._record import as_text, Ran
@@ -120,6 +122,16 @@ def test_every_arm_can_be_traced(arm, text):
     assert state > params  # more than one byte for each
 
 
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+def test_all_momenta_are_equal(arm):
+    """Also those of wrappers, such as `mars`, and of the optimizer inside."""
+    numbers = Numbers(lambda t: 1e-3, 0.1, lambda t: 1e-3, 0.1, 4)
+    known = re.findall(r"\b(?:adam_)?(?:b1|beta)=([\d.]+)", repr(arm.make(numbers)))
+    assert set(known) == (
+        set() if arm.name in ("optax adamw", "adafactor") else {"0.9"}
+    )
+
+
 def test_hyperball_methods_tune_the_norms_they_keep(text):
     """In place of a weight decay; only those of the matrices."""
     params = init(TINY, jax.random.key(0))
@@ -184,6 +196,8 @@ def test_a_longer_search_uses_the_runs_of_a_shorter_one(tmp_path, fake):
     """As if the protocol had not asked for the last runs of stage 2 then."""
     path, arms = tmp_path / "quality.json", arms_named(["adamw"])
     first = run_suite(TINY, arms, path, **QUIET)
+    tuned = first.arms["adamw"].tuned.tuned
+    assert tuned.rate == pytest.approx(ARM["adamw"].rate * TINY.warm)
     record, fake.asked[:] = Record.load(path), []
     last = [ran for ran in record.arms["adamw"].ran if ran.stage == "full"][-1]
     record.arms["adamw"].ran.remove(last)
