@@ -28,9 +28,9 @@ DOCS = Path(__file__).parent.parent / "docs"
 RESULTS = Path(__file__).parent / "results"
 FILES = {
     "full": RESULTS / "quality.json",
-    # run --batch 64 --steps 2000 --few-seeds, the arms of the bars, in several calls
+    # run --batch 64 --steps 2000 --no-more-seeds, arms of the bars, in several calls
     "longer": RESULTS / "quality-longer.json",
-    "small": RESULTS / "quality-small.json",
+    "small": RESULTS / "quality-small.json",  # run --size small --more-seeds
 }
 TWINS = RESULTS / "quality-twins.json"  # of `python -m benchmarks.twins`
 MOMENTA = RESULTS / "quality-momenta.json"  # of `python -m benchmarks.momenta`
@@ -75,7 +75,11 @@ def main() -> None:
     parser.add_argument("--size", choices=[*SIZES], default="full")
     for name in _NUMBERS:
         parser.add_argument(f"--{name}", type=int, help="instead of the size's")
-    parser.add_argument("--few-seeds", action="store_true", help="five for all arms")
+    parser.add_argument(
+        "--more-seeds",
+        action=argparse.BooleanOptionalAction,
+        help="17 seeds, not 5, for arms that bars compare closely; default: the size's",
+    )
     parser.add_argument("--optimizers", metavar="A,B", help="only these, and AdamW")
     parser.add_argument("--without", metavar="A,B", default="", help="not these")
     parser.add_argument("--json", type=Path, metavar="FILE", help="file for results")
@@ -95,7 +99,7 @@ def main() -> None:
     if args.cache:
         jax.config.update("jax_compilation_cache_dir", args.cache)
     size = SIZES[args.size].but(**{name: getattr(args, name) for name in _NUMBERS})
-    size = size.but(more_seeds=False if args.few_seeds else None)
+    size = size.but(more_seeds=args.more_seeds)
     listed = lambda text: [x.strip() for x in text.split(",") if x.strip()]
     chosen = listed(args.optimizers) if args.optimizers else None
     arms = arms_named(chosen, size.arms)

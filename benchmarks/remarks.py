@@ -254,8 +254,8 @@ def _momenta(found: Mapping[str, Losses]) -> str:
     return (
         f"**Momentum**: 0.9 instead of 0.95, in nats, with {many} other seeds (`python "
         f"-m benchmarks.momenta`): {'; '.join(parts)}. The learning rates and decays "
-        "were those of an earlier run of the suite, tuned for 0.9 in adamw and for "
-        "0.95 in the others. The table has 0.9 for all."
+        "were tuned for 0.9 in adamw and muon_h, and for 0.95 in the others. The table "
+        "has 0.9 for all."
     )
 
 
