@@ -16,7 +16,7 @@ from steepest.race.suite._arms import Numbers
 
 from .other_seeds import command, trained
 from .quality import MOMENTA
-from .remarks import gain_of_momentum
+from .variations import gain_of_momentum
 
 # The argument for the momentum of each optimizer.
 ARGUMENTS = {

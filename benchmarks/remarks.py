@@ -1,8 +1,8 @@
 """What was found out about the results of the quality suite, for its page.
 
 Sentences about the results are computed from them, and say nothing if they lack the
-numbers. `_LION`, `_SEEDS`, `_STEPS`, `_EARLIER` and `_CHOSEN` tell of earlier runs,
-whose results are not kept, and of what was chosen after they were seen.
+numbers. `_LION`, `_SEEDS`, `_STEPS`, `_EARLIER`, `_MODEL` and `_CHOSEN` tell of earlier
+runs, whose results are not kept, and of what was chosen after they were seen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from steepest.race.suite._protocol import FINAL, NARROWING, PROGRAMS, SEEDS
 from steepest.race.suite._statistics import Paired, paired
 
 from .fits import Fits, repeated, table_of_texts, with_less_text
+from .variations import Losses, of_int8, of_momenta
 
-Losses = Mapping[str, Sequence[float]]  # of runs of two kinds, one per seed
 _PLATEAU = 2.2  # nats
 _TWINS = [(arm.name, arm.twin) for arm in ARMS if arm.equal and "int8" in arm.name]
 
@@ -46,10 +46,12 @@ def remarks(
         some += [_int8(table), _late(table), repeated(record, table)]
         if name == "full" and table.line("lion"):
             some += [_LION, _SEEDS, _EARLIER]
+        if name != "small" and table.lines:
+            some += [_MODEL]
         if name != "full" and table.lines:
             some += [_CHOSEN]
         if name == "small":
-            some += [_more_int8(more), _momenta(momenta)]
+            some += [of_int8(more), of_momenta(momenta)]
             some += [_order(table, tables.get("full")), _STEPS]
             some += [less_text]
         full = records.get("full")
@@ -89,6 +91,13 @@ _CHOSEN = (
     "count in stage 1, and that stage 2 tries other decays, after a search on a GPU "
     "had followed such gains to a decay 80 times smaller; and where the searches of "
     "soap_muon and of hyperball methods begin, at what earlier runs chose."
+)
+
+_MODEL = (
+    "**Earlier model**: matrices of the layers started with a standard deviation of "
+    "1 / √width, and those that add to the residual stream with a smaller one. All "
+    "start with 0.5 / √width now, because hyperball methods keep the norms of the "
+    "start: with them, those matrices stayed small."
 )
 
 _SEEDS = (
@@ -215,59 +224,6 @@ def _int8(table: Table) -> str:
             f"{same} of {many} seeds"
         )
     return f"**int8**: compared with float32, {'; '.join(parts)}." if parts else ""
-
-
-def cost_of_int8(name: str, losses: Losses) -> str:
-    """How much worse an optimizer is in int8, run by run.
-
-    Args:
-        name: of the optimizer.
-        losses: in float32 and in int8, one per seed.
-    """
-    test = paired(losses["int8"], losses["float32"])
-    if test is None:
-        return f"{name} diverged"
-    sigma = np.std(losses["float32"], ddof=1)
-    return (
-        f"{name} {test} nats, "
-        f"{test.mean / sigma:+.2f} sigma, with {len(losses['int8'])} seeds"
-    )
-
-
-def gain_of_momentum(name: str, losses: Losses) -> str:
-    """How an optimizer with a momentum of 0.9 differs from 0.95, run by run.
-
-    Args:
-        name: of the optimizer.
-        losses: with each, one per seed.
-    """
-    test = paired(losses["0.9"], losses["0.95"])
-    return f"{name} {test}" if test else f"{name} diverged"
-
-
-def _momenta(found: Mapping[str, Losses]) -> str:
-    """What a shorter memory changes."""
-    parts = [gain_of_momentum(name, losses) for name, losses in found.items()]
-    if not parts:
-        return ""
-    many = len(next(iter(found.values()))["0.9"])
-    return (
-        f"**Momentum**: 0.9 instead of 0.95, in nats, with {many} other seeds (`python "
-        f"-m benchmarks.momenta`): {'; '.join(parts)}. The learning rates and decays "
-        "were tuned for 0.9 in adamw and muon_h, and for 0.95 in the others. The table "
-        "has 0.9 for all."
-    )
-
-
-def _more_int8(more: Mapping[str, Losses]) -> str:
-    """The same for runs that are not in the table."""
-    parts = [cost_of_int8(name, losses) for name, losses in more.items()]
-    if not parts:
-        return ""
-    return (
-        "**int8 with other seeds**, at the same learning rates and decays "
-        f"(`python -m benchmarks.twins`): {'; '.join(parts)}."
-    )
 
 
 _FAR = 0.025  # nats: more than most runs of an arm differ

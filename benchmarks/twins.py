@@ -13,7 +13,7 @@ from steepest.race.suite import Arm, ARMS
 
 from .other_seeds import command, trained
 from .quality import TWINS
-from .remarks import cost_of_int8
+from .variations import cost_of_int8
 
 _ARMS = {arm.name: arm for arm in ARMS}
 
