@@ -19,6 +19,7 @@ from steepest.race.suite import (
     arms_named,
     Record,
     run_suite,
+    SIZES,
     table_of,
 )
 from steepest.race.suite._arms import Numbers
@@ -130,6 +131,15 @@ def test_all_momenta_are_equal(arm):
     assert set(known) == (
         set() if arm.name in ("optax adamw", "adafactor") else {"0.9"}
     )
+
+
+def test_all_matrices_of_the_layers_start_alike():
+    """Hyperball methods keep the norms of the start: smaller ones would stay small."""
+    layers = init(SIZES["small"], jax.random.key(0))["layers"]
+    spread = {name: float(x.std()) for name, x in layers.items() if "norm" not in name}
+    expected = 0.5 * SIZES["small"].width ** -0.5
+    assert len(spread) == 6
+    assert list(spread.values()) == pytest.approx([expected] * 6, rel=0.02)
 
 
 def test_hyperball_methods_tune_the_norms_they_keep(text):

@@ -149,9 +149,11 @@ def hyperball(
     A learning rate near `sqrt(learning_rate * weight_decay)` of the same optimizer with
     weight decay is a good start.
 
-    *A matrix of zeros stays zero.* `init` warns of it, unless it is traced. Give
-    projections that usually start at zero a small random start. Vectors are an error:
-    `muon_h` and `adam_h` use AdamW for all but the matrices of hidden layers.
+    *A matrix of zeros stays zero.* `init` warns of it, unless it is traced. Give all
+    matrices random numbers of about the same standard deviation, also projections that
+    add to a residual stream, which usually start at zero or small: other optimizers let
+    them grow, and this one keeps their norms. Vectors are an error: `muon_h` and
+    `adam_h` use AdamW for all but the matrices of hidden layers.
 
     Args:
         inner: any transformation of matrices; it receives the extra arguments.

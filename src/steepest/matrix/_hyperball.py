@@ -52,8 +52,11 @@ def muon_h(
 
     The groups are those of `muon`: a leaf goes to AdamW if it has fewer than two axes,
     if its path names a norm, bias, embedding, head or router, or if one of its axes is
-    as long as a vocabulary. `print(steepest.describe(tx, params))` shows them. *A
-    matrix of zeros stays zero.* `init` warns of it, unless it is traced.
+    as long as a vocabulary. `print(steepest.describe(tx, params))` shows them.
+
+    *A matrix of zeros stays zero.* `init` warns of it, unless it is traced. Start all
+    matrices with about the same standard deviation, also projections that add to a
+    residual stream, which usually start at zero or small.
 
     Args:
         learning_rate: the size of a step of a matrix relative to its norm: a number, or
@@ -137,8 +140,11 @@ def adam_h(
 
     The groups are those of `muon`: a leaf goes to AdamW if it has fewer than two axes,
     if its path names a norm, bias, embedding, head or router, or if one of its axes is
-    as long as a vocabulary. `print(steepest.describe(tx, params))` shows them. *A
-    matrix of zeros stays zero.* `init` warns of it, unless it is traced.
+    as long as a vocabulary. `print(steepest.describe(tx, params))` shows them.
+
+    *A matrix of zeros stays zero.* `init` warns of it, unless it is traced. Start all
+    matrices with about the same standard deviation, also projections that add to a
+    residual stream, which usually start at zero or small.
 
     Args:
         learning_rate: the size of a step of a matrix relative to its norm: a number, or

@@ -166,7 +166,7 @@ def _mars(n: Numbers) -> AnyTransformation:
 
 
 _HYPERBALL: dict[str, Any] = {
-    "decay": 1.5,
+    "decay": 1.0,
     "keeps_norms": True,
     "rest": True,
     "note": "in place of the decay, the factor on the initial norms of its matrices",

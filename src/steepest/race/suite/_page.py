@@ -63,16 +63,17 @@ _PROTOCOL = f"""\
   the last step, never the best one on the way.
 - **Model**: a byte-level transformer: RMS norms before attention and before a layer of
   ReLUs four times as wide, normalised queries and keys, rotary positions, no biases, no
-  dropout. A section above says so if its runs had another model.
+  dropout. All matrices of the layers start with a standard deviation of 0.5 / √width. A
+  section above says so if its runs had another model.
 - **Budget**, the same for all. *Stage 1*: runs of half the length with one seed, in
   programs of {RATES}. First {RATES} learning rates, each {FACTORS[0]:.0f} times the
   last, at one weight decay. Then the neighbours of the best pair of both: learning
   rates {FACTORS[0]:.0f} times lower and higher, decays {FACTORS[1]:.0f} times lower and
-  higher, in the method's own unit. Hyperball methods have none, and keep the norms of
-  matrices: for them it is a factor on the initial norms. The search ends when no
-  neighbour of the best pair is better by more than {MARGIN} nats, or after {PROGRAMS}
-  programs. If the best learning rate is the lowest or the highest one tried then, the
-  entry is void.
+  higher, in the method's own unit. Hyperball methods have no decay, and keep the norms
+  of matrices: a factor on the norms of the start is tuned in its place. The search ends
+  when no neighbour of the best pair is better by more than {MARGIN} nats, or after
+  {PROGRAMS} programs. If the best learning rate is the lowest or the highest one tried
+  then, the entry is void.
   *Stage 2*: full runs with {len(STAGE_2)} other seeds at the best weight decay, at the
   best learning rate and at the two below it by factors of √2, because runs twice as
   long need lower rates; if the lowest or the highest of the three is the best, at three
@@ -94,14 +95,15 @@ _PROTOCOL = f"""\
   learning rate and decay are those that were tuned for AdamW alone.
 - **Twins** are not tuned: Optax's AdamW, the int8 arms and SOAP that corrects its bases
   in every step use the numbers and the seeds of the arm that they are compared with.
-- **Seeds**: {len(SEEDS)}. On a GPU, arms that a bar compares with another within a few
-  thousandths of a nat have {len(SEEDS) + len(MORE_SEEDS)}. The mean loss in the table
-  is that of the {len(SEEDS)} seeds that all arms have.
-- **Statistics**: all arms start from the same params and see the same batches, so
-  differences are paired by seed: the mean, its standard error and a t-test. p-values
-  are corrected by Holm's method for all planned comparisons, which are those of every
-  arm with AdamW and with Muon, except arms that should equal another. A run that ends
-  worse than random bytes, or not finite, has diverged: it counts as infinite.
+- **Seeds**: {len(SEEDS)}. Where a section above says so, arms that a bar compares with
+  another within a few thousandths of a nat have {len(SEEDS) + len(MORE_SEEDS)}. The
+  mean loss in the table is that of the {len(SEEDS)} seeds that all arms have.
+- **Statistics**: all arms see the same batches, and start from the same params, except
+  for the norms that hyperball methods tune. So differences are paired by seed: the
+  mean, its standard error and a t-test. p-values are corrected by Holm's method for all
+  planned comparisons, which are those of every arm with AdamW and with Muon, except
+  arms that should equal another. A run that ends worse than random bytes, or not
+  finite, has diverged: it counts as infinite.
 - **Steps of AdamW**: how many times as many steps AdamW would need for the same loss,
   from the slope of its final loss over three lengths (2/3, 1 and 4/3). The slope
   becomes smaller with more steps, so large factors are rather too small.
@@ -213,6 +215,9 @@ def _setting(record: Record, table: Table) -> str:
             f"One run of AdamW varies by {adamw.sigma:.4f} nats; two runs of the same",
             f"seed differ by {adamw.floor:.1g}.",
         ]
+    if size["more_seeds"]:
+        many = len(SEEDS) + len(MORE_SEEDS)
+        parts.append(f"Arms that a bar compares closely have {many} seeds.")
     if table.slope is not None:
         parts.append(f"100 more steps gain AdamW {100 * table.slope:.4f} nats.")
     return fill(" ".join([*parts, record.note]), 88)

@@ -34,17 +34,19 @@ def init(size: Size, key: Key[Array, ""]) -> Params:
         key: random key.
     """
     n, d = size.layers, size.width
-    into = d**-0.5
-    out = into / (2 * n) ** 0.5  # keeps the sum of the layers small
+    # One standard deviation for all matrices of the layers, near GPT-2's 0.02 at width
+    # 768. Many models start those that add to the residual stream smaller: most
+    # optimizers let them grow, but hyperball optimizers would keep them small.
+    each = 0.5 * d**-0.5
     shapes = {
         "embed": {"bytes": (0.5, 256, d)},
         "layers": {
-            "query": (into, n, d, d),
-            "key": (into, n, d, d),
-            "value": (into, n, d, d),
-            "mix": (out, n, d, d),
-            "widen": (into, n, d, 4 * d),
-            "narrow": (out / 2, n, 4 * d, d),
+            "query": (each, n, d, d),
+            "key": (each, n, d, d),
+            "value": (each, n, d, d),
+            "mix": (each, n, d, d),
+            "widen": (each, n, d, 4 * d),
+            "narrow": (each, n, 4 * d, d),
         },
         "head": {"kernel": (0.02, d, 256)},
     }
