@@ -1,8 +1,8 @@
 """What was found out about the results of the quality suite, for its page.
 
 Sentences about the results are computed from them, and say nothing if they lack the
-numbers. `_LION`, `_SEEDS`, `_STEPS`, `_EARLIER`, `_MODEL` and `_CHOSEN` tell of earlier
-runs, whose results are not kept, and of what was chosen after they were seen.
+numbers. Texts at module level, such as `_LION`, tell of earlier runs, whose results are
+not kept, and of what was chosen after they were seen.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ def remarks(
             some += [_CHOSEN]
         if name == "small":
             some += [of_int8(more), of_momenta(momenta)]
-            some += [_order(table, tables.get("full")), _STEPS]
+            some += [_order(table, tables.get("full")), _STEPS, _START]
             some += [less_text]
         full = records.get("full")
         if full is not None and full is not record and full.params == record.params:
@@ -98,6 +98,13 @@ _MODEL = (
     "1 / √width, and those that add to the residual stream with a smaller one. All "
     "start with 0.5 / √width now, because hyperball methods keep the norms of the "
     "start: with them, those matrices stayed small."
+)
+
+_START = (
+    "**Start**, chosen after results were seen: all matrices of the layers start with "
+    "one standard deviation. In an earlier run of this size, those that add to the "
+    "residual stream started smaller, and muon_h, which keeps norms, ended 0.0070 ± "
+    "0.0028 nats behind Muon, although it could tune a factor on all norms together."
 )
 
 _SEEDS = (
