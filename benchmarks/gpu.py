@@ -29,7 +29,7 @@ import numpy as np
 
 import steepest
 
-from . import machine, matrix, memory, offload, peak, peers
+from . import each_step, machine, matrix, memory, offload, peak, peers
 from .measure import plain_copy, rates, stepping
 from .optimizers import donated, LIBRARIES, RATE, RECIPES, step_of
 from .rows import Bar, COPY, Record, Row
@@ -257,11 +257,11 @@ def main() -> None:
     parser.add_argument(
         "--seconds",
         type=float,
-        default=matrix.SECONDS,
+        default=each_step.SECONDS,
         help="for matrix and matrix-xl, the time for the steps of an optimizer",
     )
     args = parser.parse_args()
-    matrix.SECONDS = args.seconds
+    each_step.SECONDS = args.seconds
     trees = TINY if args.quick else TREES
     matrices = [x for x in args.only or () if x in matrix.OURS] or list(matrix.OURS)
     if args.compile_only:

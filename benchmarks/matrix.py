@@ -1,7 +1,7 @@
 """Optimizers of matrices on one GPU: `python -m benchmarks.gpu matrix`.
 
 Only the matrices of the layers, since the rest is AdamW's in every library. Each step
-is called and waited for, 100 times or for `SECONDS`, with gradients that change. The
+is called and waited for, 100 times or for some seconds, with gradients that change. The
 rows give the median and the worst step, and the same for the time of the device alone,
 from JAX's profiler (20 steps). A step in training is a little faster, since it is not
 waited for.
@@ -27,9 +27,6 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import cycle
 from statistics import median
 from time import perf_counter
@@ -40,18 +37,17 @@ import optax
 
 import steepest
 
-from . import peers
+from . import each_step, peers
 from .device import device_steps
 from .gradients import Draw, how_many, LARGE_MODEL, steep
+from .matrix_peers import of_torch
 from .optimizers import RATE
 from .rows import Record, Row
 from .trees import Tree
 
-STEPS, SECONDS, WARMUPS = 100, 8.0, 12
 # Steps that are called in a row: two periods of what happens every tenth step, or a few
-# if they take longer than `SECONDS`.
+# if they take longer than the steps that are waited for.
 ROW, SLOW_ROW = 20, 5
-PEER = 60  # seconds for the steps of a peer, if it is not compiled
 STEEP = "soap, steep gradients"
 _WHEN = "peers measured on"
 
@@ -277,8 +273,8 @@ def of_jax(
         go_on()
         jax.block_until_ready(kept)
 
-    seconds = timed(one)
-    steps = ROW if ROW * median(seconds) < SECONDS else SLOW_ROW
+    seconds = each_step.timed(one)
+    steps = ROW if ROW * median(seconds) < each_step.SECONDS else SLOW_ROW
     start = perf_counter()
     for _ in range(steps):
         go_on()
@@ -287,119 +283,3 @@ def of_jax(
     if not all(bool(jax.numpy.isfinite(x).all()) for x in jax.tree.leaves(kept[0])):
         raise FloatingPointError("The params are no longer finite.")
     return Measured(seconds, row, spent, device_steps(one, steps))
-
-
-def of_torch(
-    name: str, tree: Tree, patience: int = peers.PATIENCE
-) -> tuple[dict[str, list[float]], str]:
-    """The seconds of each step of the peers of the same name; and a note.
-
-    The note says which of them are compiled, and which failed and why.
-
-    Args:
-        name: one of `OURS`.
-        tree: the params.
-        patience: the most seconds to compile one of them, and for its steps; 0 not to
-            compile them.
-    """
-    if find_spec("torch") is None:
-        return {}, ""
-    torch: Any = import_module("torch")
-    makers: dict[str, Callable[[list[Any]], Any]] = {}
-    if name == "muon" and hasattr(torch.optim, "Muon"):
-        makers["torch"] = partial(
-            torch.optim.Muon, lr=RATE, adjust_lr_fn="match_rms_adamw"
-        )
-    if find_spec("pytorch_optimizer") is not None:
-        makers |= _pytorch_optimizer(import_module("pytorch_optimizer"), name)
-    found, notes = {}, []
-    for who, make in makers.items():
-        try:
-            found[who], compiled = _torch_steps(torch, make, tree, patience)
-            notes += [f"{who} compiled"] if compiled else []
-        except Exception as error:  # the other rows are worth having
-            notes.append(f"{who} left out: {peers.said(error)[:80]}")
-        torch.compiler.reset()
-        gc.collect()
-        peers.clear()
-    return found, ", ".join(notes)
-
-
-def _pytorch_optimizer(lib: Any, name: str) -> dict[str, Any]:
-    muon = lambda kind: lambda ps: kind([{"params": ps, "use_muon": True}], lr=RATE)
-    makers = {
-        "muon": muon(lib.Muon),
-        "normuon": muon(lib.NorMuon),
-        "soap": partial(lib.SOAP, lr=RATE),
-        "soap, every step": partial(lib.SOAP, lr=RATE, precondition_frequency=1),
-        "psgd": partial(lib.Kron, lr=RATE),
-        "shampoo": partial(lib.Shampoo, lr=RATE, preconditioning_compute_steps=10),
-    }
-    return {"pytorch_optimizer": makers[name]} if name in makers else {}
-
-
-def _torch_steps(
-    torch: Any, make: Callable[[list[Any]], Any], tree: Tree, patience: int
-) -> tuple[list[float], bool]:
-    cuda = torch.cuda.is_available()
-    wait = torch.cuda.synchronize if cuda else lambda: None
-    normal = partial(torch.randn, device="cuda" if cuda else "cpu")
-    leaves = jax.tree.leaves(tree.shapes)
-    params = [(0.02 * normal(x.shape)).requires_grad_() for x in leaves]
-    draw = lambda: [0.001 * normal(x.shape) for x in leaves]
-    grads = cycle([draw() for _ in range(how_many(tree))])
-    for p in params:
-        p.grad = torch.empty_like(p)
-    optimizer = make(params)
-
-    def one() -> None:
-        # A compiled step expects the gradients at the same place.
-        for p, g in zip(params, next(grads), strict=True):
-            p.grad.copy_(g)
-        wait()
-
-    fast, compiled = peers.compiled_if_faster(
-        torch, optimizer.step, wait, one, patience
-    )
-
-    def step() -> None:
-        fast()
-        wait()
-
-    with peers.at_most(patience or PEER):
-        return timed(step, one), compiled
-
-
-def timed(
-    step: Callable[[], None], before: Callable[[], None] | None = None
-) -> list[float]:
-    """The seconds of each of some steps, after a few that do not count.
-
-    It ends after `SECONDS` and ten steps; if they take long, after a few.
-
-    Args:
-        step: makes one step, and waits for it.
-        before: called before each step, without being timed.
-    """
-    seconds: list[float] = []
-
-    def run() -> None:
-        begun = perf_counter()
-        for k in range(-WARMUPS, STEPS):
-            if before is not None:
-                before()
-            start = perf_counter()
-            step()
-            if k >= 0 or perf_counter() - begun > SECONDS:
-                seconds.append(perf_counter() - start)
-            spent = perf_counter() - begun
-            if spent > SECONDS and len(seconds) >= (10 if spent < 4 * SECONDS else 3):
-                break
-
-    gc.collect()
-    gc.disable()  # in whose step a collection happens is chance
-    try:
-        run()
-    finally:
-        gc.enable()
-    return seconds

@@ -80,6 +80,7 @@ STOREYS = {
     "terminal": {"cyclopts", "rich"},
 }
 FILES = sorted(SRC.rglob("*.py"))
+OTHERS = [x for part in ("tests", "benchmarks") for x in (ROOT / part).rglob("*.py")]
 ENGINE = SRC / "engine"
 INNER = sorted(ENGINE.rglob("*.py"))
 INNER_ROOMS = ["leaves", "run", "step", "storage", "placement"]
@@ -159,7 +160,7 @@ def test_every_file_of_the_engine_has_its_test(path: Path):
     assert (folder / f"test{path.name}").exists()
 
 
-@ours([*FILES, *sorted((ROOT / "tests").rglob("*.py"))])
+@ours([*FILES, *sorted(OTHERS)])
 def test_files_are_short(path: Path):
     assert len(path.read_text().splitlines()) <= 400
 
