@@ -52,7 +52,7 @@ def test_sums_do_not_stop_in_half_precision():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ODD, match=r"scale_by_madgrad: momentum is 1.5"):
+    with pytest.raises(ODD, match=r"^madgrad: momentum is 1.5"):
         contrib.madgrad(0.1, momentum=1.5)
-    with pytest.raises(ODD, match=r"scale_by_madgrad: learning_rate is inf"):
+    with pytest.raises(ODD, match=r"^madgrad: learning_rate is inf"):
         contrib.madgrad(float("inf"))

@@ -48,8 +48,8 @@ BAD = {
     "experimental.aggregating.average_incrementally_updates": Bad(
         lambda: aggregating.average_incrementally_updates(0, 1.5),
         ValueError,
-        "accumulate_avg_updates: accumulation_steps is 1.5, expected a number that is "
-        "whole and at least 1.",
+        "average_incrementally_updates: accumulation_steps is 1.5, expected a number "
+        "that is whole and at least 1.",
     ),
     "experimental.aggregating.get_per_element_mean_and_sum_sq_diff_grads": Bad(
         lambda: _step(

@@ -33,20 +33,19 @@ BAD = {
     "contrib.ademamix": Bad(
         lambda: _step(contrib.ademamix(0.1), with_params=False),
         ValueError,
-        f"add_decayed_weights: `update` needs `params` {_WITHOUT})`.",
+        f"ademamix: `update` needs `params` {_WITHOUT})`.",
     ),
     "contrib.adopt": Bad(
         lambda: _step(contrib.adopt(0.1), _phase()),
         ValueError,
-        "scale_by_adopt: leaf ['b'] is complex64, expected a real one: complex "
+        "adopt: leaf ['b'] is complex64, expected a real one: complex "
         "numbers have no order. Put `contrib.split_real_and_imaginary` around the "
         "transformation.",
     ),
     "contrib.cocob": Bad(
         lambda: contrib.cocob(alpha=0.0),
         steepest.UnusualValueWarning,
-        "scale_by_cocob: alpha is 0.0, but is usually a number above 0. The value is "
-        "used.",
+        "cocob: alpha is 0.0, but is usually a number above 0. The value is used.",
     ),
     "contrib.dadapt_adamw": Bad(
         lambda: contrib.dadapt_adamw(betas=0.9),
@@ -80,7 +79,7 @@ BAD = {
     "contrib.galore": Bad(
         lambda: contrib.galore(0.1, rank=0),
         ValueError,
-        "scale_by_galore: rank is 0, expected a number that is whole and at least 1.",
+        "galore: rank is 0, expected a number that is whole and at least 1.",
     ),
     "contrib.hutchinson_estimator_diag_hessian": Bad(
         lambda: _step(contrib.hutchinson_estimator_diag_hessian()),
@@ -91,7 +90,7 @@ BAD = {
     "contrib.madgrad": Bad(
         lambda: contrib.madgrad(float("inf")),
         ValueError,
-        "scale_by_madgrad: learning_rate is inf, expected a number that is finite.",
+        "madgrad: learning_rate is inf, expected a number that is finite.",
     ),
     "contrib.mechanize": Bad(
         lambda: contrib.mechanize(steepest.sgd),
@@ -216,7 +215,7 @@ BAD = {
     "contrib.simplified_ademamix": Bad(
         lambda: contrib.simplified_ademamix(0.1, eps=-1e-8),
         steepest.UnusualValueWarning,
-        "scale_by_simplified_ademamix: eps is -1e-08, but is usually a number of at "
+        "simplified_ademamix: eps is -1e-08, but is usually a number of at "
         "least 0. The value is used.",
     ),
     "contrib.sophia": Bad(

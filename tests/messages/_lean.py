@@ -34,7 +34,7 @@ BAD = {
     "apollo": Bad(
         lambda: steepest.apollo(0.01, scale_type=_ROW),
         ValueError,
-        "scale_by_apollo: scale_type is 'row', expected one of: channel, tensor.",
+        "apollo: scale_type is 'row', expected one of: channel, tensor.",
     ),
     "apollo_mini": Bad(
         lambda: steepest.apollo_mini(0.01, routes={"w": "apollo"}),
@@ -51,7 +51,7 @@ BAD = {
     "fira": Bad(
         lambda: steepest.fira(0.01, rank=0),
         ValueError,
-        "scale_by_fira: rank is 0, expected a number that is whole and at least 1.",
+        "fira: rank is 0, expected a number that is whole and at least 1.",
     ),
     "scale_by_fira": Bad(
         lambda: _vector("fira"),

@@ -32,8 +32,7 @@ BAD = {
     "dion2": Bad(
         lambda: steepest.dion2(0.01, fraction=0.0),
         ValueError,
-        "scale_by_dion2: fraction is 0.0, expected a Python number above 0 and at most "
-        "1.",
+        "dion2: fraction is 0.0, expected a Python number above 0 and at most 1.",
     ),
     "normuon": Bad(
         lambda: steepest.normuon(1e-3, routes={"w": "in"}),

@@ -16,7 +16,7 @@ BAD = {
     "psgd": Bad(
         lambda: _complex(steepest.psgd(1e-3)),
         ValueError,
-        "scale_by_psgd: leaf ['w'] is complex64, expected a real matrix. Put "
+        "psgd: leaf ['w'] is complex64, expected a real matrix. Put "
         "`contrib.split_real_and_imaginary` around the optimizer.",
     ),
     "scale_by_psgd": Bad(

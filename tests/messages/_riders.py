@@ -36,7 +36,7 @@ BAD = {
     "muon_h": Bad(
         lambda: steepest.muon_h(0.1, 0.1, radius="then"),
         ValueError,
-        "hyperball: radius is 'then', expected one of: init, now.",
+        "muon_h: radius is 'then', expected one of: init, now.",
     ),
     "adam_h": Bad(
         lambda: steepest.adam_h(0.1, float("nan")),

@@ -22,7 +22,7 @@ BAD = {
     "soap": Bad(
         lambda: steepest.soap(1e-3, basis="svd"),
         ValueError,
-        "scale_by_soap: basis is 'svd', expected one of: qr, rotation.",
+        "soap: basis is 'svd', expected one of: qr, rotation.",
     ),
 }
 

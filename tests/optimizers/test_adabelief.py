@@ -46,7 +46,7 @@ def test_no_gradient_no_step_even_without_eps():
 
 @pytest.mark.parametrize("bad", ["b1", "b2"])
 def test_impossible_numbers_are_refused(bad):
-    with pytest.raises(ODD, match=rf"scale_by_belief: {bad} is 1.5, .* \[0, 1\]"):
+    with pytest.raises(ODD, match=rf"^adabelief: {bad} is 1.5, .* \[0, 1\]"):
         steepest.adabelief(0.1, **{bad: 1.5})
 
 

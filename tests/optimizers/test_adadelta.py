@@ -57,9 +57,9 @@ def test_without_eps_it_never_begins():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ODD, match=r"scale_by_adadelta: rho is 1.5"):
+    with pytest.raises(ODD, match=r"^adadelta: rho is 1.5"):
         steepest.adadelta(0.1, rho=1.5)
-    with pytest.raises(ODD, match=r"scale_by_adadelta: eps is -1.0"):
+    with pytest.raises(ODD, match=r"^adadelta: eps is -1.0"):
         steepest.adadelta(0.1, eps=-1.0)
 
 

@@ -129,7 +129,7 @@ def test_the_mean_of_steps_has_a_dtype():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_what_is_refused():
-    with pytest.raises(ODD, match="scale_by_factored_rms: decay_rate is -1"):
+    with pytest.raises(ODD, match=r"^adafactor: decay_rate is -1"):
         steepest.adafactor(decay_rate=-1)
     with pytest.raises(ODD, match="`update` needs `params`"):
         tx = steepest.adafactor(0.1)

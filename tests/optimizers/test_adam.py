@@ -88,15 +88,15 @@ def test_the_count_stops_at_the_top():
 @pytest.mark.parametrize(
     "bad, message",
     [
-        ({"b1": 1.5}, r"scale_by_adam: b1 is 1.5, .* number in \[0, 1\]"),
-        ({"b2": -0.1}, r"scale_by_adam: b2 is -0.1, .* number in \[0, 1\]"),
-        ({"eps": -1e-8}, "scale_by_adam: eps is -1e-08, .* number of at least 0"),
-        ({"eps_root": -1.0}, "scale_by_adam: eps_root is -1.0"),
+        ({"b1": 1.5}, r"b1 is 1.5, .* number in \[0, 1\]"),
+        ({"b2": -0.1}, r"b2 is -0.1, .* number in \[0, 1\]"),
+        ({"eps": -1e-8}, "eps is -1e-08, .* number of at least 0"),
+        ({"eps_root": -1.0}, "eps_root is -1.0"),
     ],
 )
 def test_impossible_numbers_are_refused(bad, message):
     for maker in (steepest.adam, steepest.adamw, steepest.nadam, steepest.nadamw):
-        with pytest.raises(ODD, match=message):
+        with pytest.raises(ODD, match=f"^{maker.__name__}: {message}"):
             maker(0.1, **bad)
 
 

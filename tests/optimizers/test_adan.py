@@ -56,5 +56,5 @@ def test_the_decay_obeys_its_mask():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ODD, match=r"scale_by_adan: b3 is -0.1"):
+    with pytest.raises(ODD, match=r"^adan: b3 is -0.1"):
         steepest.adan(0.1, b3=-0.1)

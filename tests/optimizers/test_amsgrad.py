@@ -49,7 +49,7 @@ def test_the_mean_is_kept_in_the_dtype_that_is_asked_for():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ValueError, match=r"scale_by_amsgrad: eps_root is -1.0"):
+    with pytest.raises(ValueError, match=r"^amsgrad: eps_root is -1.0"):
         steepest.amsgrad(0.1, eps_root=-1.0)
 
 

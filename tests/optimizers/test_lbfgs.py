@@ -212,7 +212,7 @@ def test_many_at_once():
 
 def test_errors(as_users_do):
     for size in (0, -1):
-        with pytest.raises(ValueError, match="memory_size must be >= 1"):
+        with pytest.raises(ValueError, match=r"memory_size is .*, expected at least 1"):
             steepest.scale_by_lbfgs(size)
     for size in (1.5, None, "a"):
         with pytest.raises(TypeError):

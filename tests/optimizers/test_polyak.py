@@ -51,7 +51,7 @@ def test_errors(as_users_do):
         with pytest.raises(ValueError, match="variant is 'sgd'"):
             maker(variant="sgd")
         tx = maker()
-        with pytest.raises(TypeError, match=r"scale_by_polyak: .*`value`"):
+        with pytest.raises(TypeError, match=f"^{maker.__name__}: .*`value`"):
             tx.update(G, tx.init(G), G)
 
 

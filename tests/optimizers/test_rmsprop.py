@@ -81,9 +81,9 @@ def test_momentum_zero_is_kept_and_none_is_not():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ODD, match=r"scale_by_rms: decay is 1.5"):
+    with pytest.raises(ODD, match=r"^rmsprop: decay is 1.5"):
         steepest.rmsprop(0.1, decay=1.5)
-    with pytest.raises(ODD, match=r"scale_by_stddev: initial_scale is -1.0"):
+    with pytest.raises(ODD, match=r"^rmsprop: initial_scale is -1.0"):
         steepest.rmsprop(0.1, initial_scale=-1.0, centered=True)
 
 

@@ -46,5 +46,5 @@ def test_the_mean_is_kept_in_the_dtype_that_is_asked_for():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ODD, match=r"decay is 2.0, .* number in \[0, 1\]"):
+    with pytest.raises(ODD, match=r"^signum: beta is 2.0, .* number in \[0, 1\]"):
         steepest.signum(0.1, beta=2.0)

@@ -51,7 +51,7 @@ def test_no_gradient_no_step_even_without_eps():
 
 
 def test_impossible_numbers_are_refused():
-    with pytest.raises(ODD, match=r"scale_by_yogi: eps is -0.001"):
+    with pytest.raises(ODD, match=r"^yogi: eps is -0.001"):
         steepest.yogi(0.1, eps=-0.001)
     with pytest.raises(ODD, match=r"initial_accumulator_value is -1.0"):
         steepest.scale_by_yogi(initial_accumulator_value=-1.0)

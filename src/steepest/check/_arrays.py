@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..core import passed
+
 
 class WrongArgument(TypeError, ValueError):
     """An argument that is not an array, or does not fit the others.
@@ -48,7 +50,7 @@ def array(name: str, /, **given: object) -> list[Array]:
             a = None
         if a is None or not _is_numeric(a.dtype):
             raise WrongArgument(
-                f"{name}: {argument} {kind(x)}, expected an array of numbers."
+                f"{passed(name, argument, x)} {kind(x)}, expected an array of numbers."
             )
         arrays.append(a)
     return arrays
@@ -81,8 +83,8 @@ def key(name: str, /, **given: object) -> None:
             continue
         text = f"is an array of the shape {shape}" if new else kind(k)
         raise WrongArgument(
-            f"{name}: {argument} {text}, expected one random key. Make it with "
-            "`jax.random.key(0)`, and more of it with `jax.random.split`."
+            f"{passed(name, argument, k)} {text}, expected one random key. Make it "
+            "with `jax.random.key(0)`, and more of it with `jax.random.split`."
         )
 
 
@@ -96,8 +98,8 @@ def sizes(name: str, /, **given: Any) -> list[tuple[int, ...]]:
             sizes = (-1,)
         if any(n < 0 for n in sizes):
             raise WrongArgument(
-                f"{name}: {argument} is {shape!r}, expected a sequence of whole "
-                "numbers of at least 0, such as (2, 3)."
+                f"{passed(name, argument, shape)} is {shape!r}, expected a sequence "
+                "of whole numbers of at least 0, such as (2, 3)."
             )
         shapes.append(sizes)
     return shapes
@@ -112,8 +114,8 @@ def any_dtype(name: str, /, **given: Any) -> None:
             known = False
         if not known:
             raise TypeError(
-                f"{name}: {argument} is {dtype!r}, expected a dtype, such as "
-                "`jnp.float32`."
+                f"{passed(name, argument, dtype)} is {dtype!r}, expected a dtype, "
+                "such as `jnp.float32`."
             )
 
 

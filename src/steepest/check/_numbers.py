@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..core import unusual
+from ..core import passed, unusual
 
 
 def number(x: object) -> Any:
@@ -88,25 +88,26 @@ class Check:
         for argument, x in values.items():
             if np.ndim(x) > 0:
                 raise ValueError(
-                    f"{name}: {argument} has shape {np.shape(x)}, expected one number "
-                    f"{self.wanted}."
+                    f"{passed(name, argument, x)} has shape {np.shape(x)}, expected "
+                    f"one number {self.wanted}."
                 )
         numbers = [self.made(x) for x in values.values()]
-        for argument, x in zip(values, numbers, strict=True):
+        for (argument, value), x in zip(values.items(), numbers, strict=True):
             if isinstance(x, int | float):
                 if not holds(x):
                     raise ValueError(
-                        f"{name}: {argument} is {x}, expected a number {self.wanted}."
+                        f"{passed(name, argument, value)} is {x}, expected a number "
+                        f"{self.wanted}."
                     )
                 if not self.usual(x):
                     unusual(
-                        f"{name}: {argument} is {x}, but is usually a number "
-                        f"{self.wanted}. The value is used."
+                        f"{passed(name, argument, value)} is {x}, but is usually a "
+                        f"number {self.wanted}. The value is used."
                     )
             elif not isinstance(x, Array):
                 raise TypeError(
-                    f"{name}: {argument} is a {type(x).__name__}, expected a number "
-                    f"{self.wanted}."
+                    f"{passed(name, argument, value)} is a {type(x).__name__}, "
+                    f"expected a number {self.wanted}."
                 )
         return numbers
 

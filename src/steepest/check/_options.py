@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import jax.numpy as jnp
 import numpy as np
 
-from ..core import unusual
+from ..core import passed, unusual
 
 T = TypeVar("T")
 
@@ -21,7 +21,8 @@ def function(name: str, /, **values: T) -> list[T]:
     for argument, f in values.items():
         if not callable(f):
             raise TypeError(
-                f"{name}: {argument} is a {type(f).__name__}, expected a function."
+                f"{passed(name, argument, f)} is a {type(f).__name__}, expected a "
+                "function."
             )
     return list(values.values())
 
@@ -32,7 +33,8 @@ def choice(name: str, options: Iterable[str], /, **values: T) -> list[T]:
     for argument, x in values.items():
         if not isinstance(x, str) or x not in options:
             raise ValueError(
-                f"{name}: {argument} is {x!r}, expected one of: {', '.join(options)}."
+                f"{passed(name, argument, x)} is {x!r}, expected one of: "
+                f"{', '.join(options)}."
             )
     return list(values.values())
 
@@ -41,7 +43,9 @@ def flag(name: str, /, **values: T) -> list[T]:
     """The values, which must be `True` or `False`."""
     for argument, x in values.items():
         if not isinstance(x, bool | int | np.bool_) or x not in (False, True):
-            raise TypeError(f"{name}: {argument} is {x!r}, expected True or False.")
+            raise TypeError(
+                f"{passed(name, argument, x)} is {x!r}, expected True or False."
+            )
     return list(values.values())
 
 
@@ -54,8 +58,8 @@ def dtype(name: str, /, **values: Any) -> list[Any]:
             holds = False
         if not holds:
             raise TypeError(
-                f"{name}: {argument} is {x!r}, expected a dtype of real numbers, such "
-                "as `jnp.float32`."
+                f"{passed(name, argument, x)} is {x!r}, expected a dtype of real "
+                "numbers, such as `jnp.float32`."
             )
     return list(values.values())
 
@@ -75,8 +79,8 @@ def storage(name: str, names: Sequence[str], /, **values: Any) -> list[Any]:
             dtype(name, **{argument: x})
         except TypeError:
             raise TypeError(
-                f"{name}: {argument} is {x!r}, expected a dtype of real numbers, such "
-                f"as `jnp.bfloat16`, or one of: {', '.join(names)}."
+                f"{passed(name, argument, x)} is {x!r}, expected a dtype of real "
+                f"numbers, such as `jnp.bfloat16`, or one of: {', '.join(names)}."
             ) from None
     return list(values.values())
 

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from .. import check
 from ..combine import chain, partition
 from ..core import (
+    called_by_user,
     gives,
     GradientTransformationExtraArgs,
     like_optax,
@@ -386,7 +387,7 @@ def _coefficients(
     count = shape[0] if len(shape) == 2 else 1
     if isinstance(ns_steps, int) and count > ns_steps:
         raise ValueError(
-            f"{name}: ns_coeffs has {count} polynomials and ns_steps is {ns_steps}. "
-            f"Set ns_steps to {count}."
+            f"{called_by_user(name)}: ns_coeffs has {count} polynomials and ns_steps "
+            f"is {ns_steps}. Set ns_steps to {count}."
         )
     return rows

@@ -10,6 +10,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         call_of as call_of,
         OPERANDS as OPERANDS,
     )
+    from ._calling import called_by_user as called_by_user, passed as passed
     from ._deprecated import deprecated as deprecated
     from ._equations import evaluated as evaluated
     from ._errors import (

@@ -17,6 +17,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import PyTree
 
+from ._calling import called_alone, calling
 from ._errors import said_before
 from ._static import Static
 
@@ -54,7 +55,7 @@ class Call:
             inspect.signature(self.function),
             self.arguments,  # pyright: ignore[reportArgumentType]
         )
-        with said_before():
+        with said_before(), called_alone():
             return self.function.__wrapped__(*bound.args, **bound.kwargs)  # pyright: ignore
 
     @property
@@ -157,7 +158,8 @@ def recorded(
 
     @wraps(function)
     def made(*args: object, **kwargs: object) -> Any:
-        return check(name, function(*args, **kwargs))
+        with calling(make.__name__, signature, args, kwargs):
+            return check(name, function(*args, **kwargs))
 
     @wraps(function)
     def make(*args: object, **kwargs: object) -> Any:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
+from ._calling import passed
+
 _SAID_BEFORE: ContextVar[bool] = ContextVar("_SAID_BEFORE", default=False)
 
 
@@ -85,6 +87,6 @@ def not_a_transformation(name: str, place: str, x: object) -> TypeError:
     elif callable(x):
         advice = f"Call it first: `{getattr(x, '__name__', 'maker')}(...)`."
     return TypeError(
-        f"{name}: {place} is a {type(x).__name__}, expected a gradient "
+        f"{passed(name, place, x)} is a {type(x).__name__}, expected a gradient "
         f"transformation (a pair of `init` and `update`). {advice}"
     )

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from ._calling import passed
+
 AxisName = str | Sequence[str] | None
 
 
@@ -41,8 +43,8 @@ def mesh_axes(
     else:
         return _made(name, tuple(names)) if names else None
     raise TypeError(
-        f"{name}: {argument} is {value}, expected the name of a mesh axis, a sequence "
-        "of different names, or None."
+        f"{passed(name, argument, axis_name)} is {value}, expected the name of a mesh "
+        "axis, a sequence of different names, or None."
     )
 
 

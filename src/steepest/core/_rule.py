@@ -29,6 +29,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from ._calling import called_by_user
 from ._mesh import MeshAxes
 from ._signature import names_of
 from ._static import Static
@@ -135,7 +136,7 @@ class At(NamedTuple):
 class Rule:
     """A formula and its data."""
 
-    name: str  # used in error messages
+    name: str
     formula: Callable[..., object]  # (g, p, *memory, *, numbers) -> (u, *memory)
     State: type = EmptyState  # the NamedTuple whose fields are `shared` and `memory`
     # Kept for each leaf: (p, *, numbers) -> an array. A rule that is not elementwise
@@ -159,8 +160,12 @@ class Rule:
     counted: type | None = None  # the State to use if a number is a schedule
     # g -> the end of an error message, to be read after "leaf ['w']", or `None`
     check_leaf: Callable[[Array], str | None] | None = None
+    # Used in error messages: the function that the user called. A rule that replaces
+    # another later keeps its title.
+    title: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or called_by_user(self.name))
         for part, f in {"formula": self.formula, **self.memory, **self.shared}.items():
             if not callable(f):
                 raise TypeError(

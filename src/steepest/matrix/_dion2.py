@@ -16,6 +16,7 @@ from .. import check
 from ..core import (
     GradientTransformationExtraArgs,
     Matrix,
+    passed,
     Real,
     Rule,
     ScalarOrSchedule,
@@ -285,8 +286,8 @@ def _dion2(
     check.choice(name, ("short", "in", "out"), side=side)
     if not isinstance(fraction, int | float) or not 0 < fraction <= 1:
         raise ValueError(
-            f"{name}: fraction is {fraction!r}, expected a Python number above 0 and "
-            "at most 1."
+            f"{passed(name, 'fraction', fraction)} is {fraction!r}, expected a Python "
+            "number above 0 and at most 1."
         )
     return lift(
         Rule(

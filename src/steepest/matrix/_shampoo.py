@@ -17,6 +17,7 @@ from jaxtyping import Array, Int
 
 from .. import check
 from ..core import (
+    called_by_user,
     GradientTransformationExtraArgs,
     Matrix,
     Real,
@@ -183,8 +184,8 @@ def scale_by_shampoo(
     )
     if root == "newton" and abs(1 / power - round(1 / power)) > 1e-6:
         raise ValueError(
-            f"{name}: exponent is {power}, expected 1/p for a whole number p. Use "
-            "`root='basis'` for other roots."
+            f"{called_by_user(name)}: exponent is {power}, expected 1/p for a whole "
+            "number p. Use `root='basis'` for other roots."
         )
     shared = {
         "b1": b1,
@@ -200,8 +201,9 @@ def scale_by_shampoo(
     if kl:
         if graft not in (None, "none") or root != "basis" or exponent or trace or start:
             raise ValueError(
-                f"{name}: factors is 'kl', expected no `graft`, `root`, `exponent`, "
-                "`trace` or `start`. Leave them out: KL-Shampoo has none of them."
+                f"{called_by_user(name)}: factors is 'kl', expected no `graft`, "
+                "`root`, `exponent`, `trace` or `start`. Leave them out: KL-Shampoo "
+                "has none of them."
             )
         formula = kl_shampoo_formula if rolled else kl_shampoo_paper_formula
         change = next_basis if rolled else first_or_next_basis

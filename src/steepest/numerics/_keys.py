@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from ..core import warn
+from ..core import called_by_user, passed, warn
 
 
 def key_from(name: str, key: object, seed: int | None = None) -> Array:
@@ -19,22 +19,23 @@ def key_from(name: str, key: object, seed: int | None = None) -> Array:
             make one from.
         seed: the deprecated name of `key`.
     """
+    caller = called_by_user(name)
     if key is not None and seed is not None:
         raise ValueError(
-            f"{name}: got both `key` and `seed`, expected one. Pass `key` only."
+            f"{caller}: got both `key` and `seed`, expected one. Pass `key` only."
         )
     if seed is not None:
-        message = f"{name}: `seed` is deprecated. Pass it as `key`."
+        message = f"{caller}: `seed` is deprecated. Pass it as `key`."
         warn(message, DeprecationWarning)
         key = seed
     if key is None:
-        message = f"{name}: got no `key`, using 0. Pass `key=0` to silence this."
+        message = f"{caller}: got no `key`, using 0. Pass `key=0` to silence this."
         warn(message, UserWarning)
         key = 0
     if not _is_key_or_whole(key):
         raise TypeError(
-            f"{name}: key is {key!r}, expected a whole number or a key. Make one with "
-            "`jax.random.key(0)`."
+            f"{passed(name, 'key', key)} is {key!r}, expected a whole number or a key. "
+            "Make one with `jax.random.key(0)`."
         )
     key = jnp.asarray(key)
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):

@@ -17,7 +17,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from .. import check
-from ..core import Real
+from ..core import passed, Real
 
 Triple: TypeAlias = tuple[float, float, float]
 Polynomials: TypeAlias = tuple[Triple, ...]
@@ -85,15 +85,16 @@ def coefficients_of(name: str, **coefficients: Coefficients) -> Rows:
     if isinstance(rows, str):
         if rows not in COEFFICIENTS:
             raise ValueError(
-                f"{name}: {argument} is {rows!r}, expected one of: {known}, or three "
-                "numbers."
+                f"{passed(name, argument, rows)} is {rows!r}, expected one of: "
+                f"{known}, or three numbers."
             )
         rows = COEFFICIENTS[rows]
     shape = check.array(name, **{argument: rows})[0].shape
     if len(shape) not in (1, 2) or shape[-1] != 3 or 0 in shape:
         raise ValueError(
-            f"{name}: {argument} has shape {shape}, expected (3,), or (steps, 3) with "
-            f"one polynomial for each step, or one of: {known}."
+            f"{passed(name, argument, coefficients[argument])} has shape {shape}, "
+            "expected (3,), or (steps, 3) with one polynomial for each step, or one "
+            f"of: {known}."
         )
     return rows
 

@@ -30,6 +30,7 @@ from ..core import (
     OptState,
     Param,
     Params,
+    passed,
     ScalarOrSchedule,
     Transformation,
     transformation,
@@ -256,13 +257,13 @@ def _whole(memory_size: SupportsIndex) -> int:
         memory_size = index(memory_size)
     except TypeError:
         raise TypeError(
-            f"{_NAME}: memory_size is {memory_size!r}, expected an integer of at "
-            "least 1, not a traced value."
+            f"{passed(_NAME, 'memory_size', memory_size)} is {memory_size!r}, "
+            "expected an integer of at least 1, not a traced value."
         ) from None
     if memory_size < 1:
         raise ValueError(
-            f"{_NAME}: memory_size must be >= 1, got {memory_size}. For an optimizer "
-            "without memory, use `sgd`."
+            f"{passed(_NAME, 'memory_size', memory_size)} is {memory_size}, expected "
+            "at least 1. For an optimizer without memory, use `sgd`."
         )
     return memory_size
 

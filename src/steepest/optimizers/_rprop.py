@@ -15,6 +15,7 @@ from jaxtyping import Array
 from .. import check
 from ..combine import chain
 from ..core import (
+    called_by_user,
     GradientTransformationExtraArgs,
     like_optax,
     only_real,
@@ -101,8 +102,8 @@ def scale_by_rprop(
     known = all(isinstance(x, int | float) for x in (shortest, longest))
     if known and shortest > longest:
         unusual(
-            f"{name}: min_step_size is {shortest}, above max_step_size {longest}. "
-            "Every step size that changes becomes max_step_size."
+            f"{called_by_user(name)}: min_step_size is {shortest}, above max_step_size "
+            f"{longest}. Every step size that changes becomes max_step_size."
         )
     return lift(
         Rule(

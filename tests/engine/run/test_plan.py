@@ -147,11 +147,11 @@ def test_a_rule_may_measure_several_things():
 BAD = {
     "another structure in params": (
         lambda tx, s: tx.update({"w": P["w"]}, s, P),
-        "add_decayed_weights: leaf ['b'] is in the params and not in the updates",
+        "adamw: leaf ['b'] is in the params and not in the updates",
     ),
     "another structure in state": (
         lambda tx, s: tx.update(P, steepest.adamw(0.1).init({"w": P["w"]}), P),
-        "scale_by_adam: leaf ['b'] is in the updates and not in the state's `mu`",
+        "adamw: leaf ['b'] is in the updates and not in the state's `mu`",
     ),
     "another shape in params": (
         lambda tx, s: tx.update(P, s, {**P, "w": jnp.ones((2, 3))}),
@@ -175,11 +175,11 @@ BAD = {
     ),
     "no params": (
         lambda tx, s: tx.update(P, s),
-        "add_decayed_weights: `update` needs `params` and was called without it",
+        "adamw: `update` needs `params` and was called without it",
     ),
     "another state": (
         lambda tx, s: tx.update(P, (s[1], s[0], s[2]), P),
-        "scale_by_adam: the state is a EmptyState, expected a ScaleByAdamState",
+        "adamw: the state is a EmptyState, expected a ScaleByAdamState",
     ),
 }
 

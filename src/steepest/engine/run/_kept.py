@@ -86,8 +86,9 @@ def kept_stacks(memory: Memory, xs: Mapping[int, Leaf]) -> dict[int, KeptStack]:
         layout = memory.layout
         if layout.devices > 1:
             raise ValueError(
-                f"{rule.name}: the state keeps its stacks on {layout.devices} devices, "
-                "expected one. Convert it: `steepest.restore_as(state, tx, params)`."
+                f"{rule.title}: the state keeps its stacks on {layout.devices} "
+                "devices, expected one. Convert it: `steepest.restore_as(state, tx, "
+                "params)`."
             )
         if any(k in xs for k in ks):
             shapes = tuple(layout.folded[j] or () for j in layout.stacks[s])

@@ -112,7 +112,7 @@ class Memory:
             if selected and rule.check_leaf is not None:
                 wrong = rule.check_leaf(leaves.arrays[k])
                 if wrong is not None:
-                    raise ValueError(f"{rule.name}: leaf {leaves.path(k)} {wrong}")
+                    raise ValueError(f"{rule.title}: leaf {leaves.path(k)} {wrong}")
             for name, begin in rule.memory.items():
                 kept, g = self.rows[k][column], leaves.arrays[k]
                 column += 1
@@ -129,7 +129,7 @@ class Memory:
                     continue
                 has = "shape " + " and ".join(map(str, shapes)) if shapes else "nothing"
                 raise ValueError(
-                    f"{rule.name}: leaf {leaves.path(k)} has shape {g.shape} in the "
+                    f"{rule.title}: leaf {leaves.path(k)} has shape {g.shape} in the "
                     f"updates and {has} in the state's `{name}`. "
                     "Pass a state made by `tx.init` of the params the updates are for."
                 )
@@ -171,7 +171,7 @@ def _columns(rule: Rule, state: OptState, selected: Leaves) -> list[list[PyTree]
     advice = "Make the state with `tx.init` of the params the updates are for."
     if not check.has_fields(state, (*rule.shared, *rule.memory)):
         raise TypeError(
-            f"{rule.name}: the state is a {type(state).__name__}, expected a "
+            f"{rule.title}: the state is a {type(state).__name__}, expected a "
             f"{rule.State.__name__}. {advice}"
         )
     deep = not rule.is_elementwise
@@ -180,7 +180,7 @@ def _columns(rule: Rule, state: OptState, selected: Leaves) -> list[list[PyTree]
         tree = getattr(state, name)
         if not isinstance(tree, Stacked):
             title = f"state's `{name}`"
-            return selected.match(rule.name, tree, title, advice, deep=deep)
+            return selected.match(rule.title, tree, title, advice, deep=deep)
         values: list[PyTree] = [None] * len(tree.layout.shapes)
         for k, x in zip(tree.layout.whole, tree.whole, strict=True):
             values[k] = x
@@ -198,13 +198,13 @@ def _stacks(rule: Rule, state: OptState, selected: Leaves) -> dict[str, Stacked]
         fits = all(g is None or g.shape == shape for g, shape in pairs)
         if x.layout.treedef != selected.treedef or not fits:
             raise ValueError(
-                f"{rule.name}: the state's `{name}` has stacks of matrices for other "
+                f"{rule.title}: the state's `{name}` has stacks of matrices for other "
                 "leaves than those of the updates. Pass a state made by `tx.init` of "
                 "the params the updates are for."
             )
         if set(stacks) != set(rule.stacked):
             raise ValueError(
-                f"{rule.name}: the state keeps {', '.join(stacks)} in stacks of "
+                f"{rule.title}: the state keeps {', '.join(stacks)} in stacks of "
                 f"matrices, expected {', '.join(rule.stacked) or 'no stacks'}. Convert "
                 "it: `steepest.restore_as(state, tx, params)`."
             )

@@ -57,7 +57,7 @@ class Link:
             return self.body.init(tree)
         selected = Leaves(tree, params.name)
         if self.body.memory:
-            selected.check(self.body.name)
+            selected.check(self.body.title)
         memory = first_memory(self.body, self.storage, selected)
         return self.body.State(**self.body.begin_shared(), **memory)
 
@@ -112,7 +112,7 @@ class Segment:
             extra: the extra arguments of `update`.
             lands: whether a leaf of the result may be `Landed`.
         """
-        name = ", ".join(rule.name for rule in self.rules)
+        name = _titles(self.rules)
         if updates is None and any(map(_is_tree, (params, *self._memory(states)))):
             raise ValueError(
                 f"{name}: the updates are None, expected a tree like the params. Pass "
@@ -158,11 +158,11 @@ class Segment:
         for rule in self.rules:
             absent = [name for name in rule.needs if arguments.get(name) is None]
             if absent:
-                raise missing(rule.name, *absent)
+                raise missing(rule.title, *absent)
         if params is None:
             return [None] * len(leaves.arrays)
-        needing = [rule.name for rule in self.rules if "params" in rule.needs]
-        name = ", ".join(needing or [rule.name for rule in self.rules])
+        needing = [rule for rule in self.rules if "params" in rule.needs]
+        name = _titles(needing or self.rules)
         try:
             ps = leaves.match(name, params, "params", _ADVICE)
         except ValueError:
@@ -231,6 +231,11 @@ def segments(links: Sequence[Link]) -> list[Segment | Detour]:
         )
         parts.append(replace(last, again=again))
     return parts
+
+
+def _titles(rules: Sequence[Rule]) -> str:
+    """The names used in an error message that is about several rules."""
+    return ", ".join(dict.fromkeys(rule.title for rule in rules))
 
 
 def _is_tree(x: PyTree) -> bool:

@@ -52,7 +52,7 @@ def run_stacks(
     xs = {k: x for k, (x, selected) in pairs if selected and x is not None}
     team = None
     if matrix.reshard and xs:
-        team = team_of(rule.name, matrix.reshard, next(iter(xs.values())))
+        team = team_of(rule.title, matrix.reshard, next(iter(xs.values())))
     # The matrices of a rule without such memory are stacked only in a step.
     sharing = None if rule.stacked else team
     names = rule.memory_names
