@@ -104,17 +104,17 @@ def test_steps_name_the_optimizers_of_a_chain(as_users_do):
 @pytest.mark.parametrize(
     "wrapped",
     [
-        steepest.guard(mine(0.1)),
-        steepest.MultiSteps(mine(0.1), 2),
-        steepest.multi_transform({"all": mine(0.1)}, "all"),
-        steepest.inject_hyperparams(mine)(0.1),
+        steepest.guard(steepest.adamw(0.1)),
+        steepest.MultiSteps(steepest.adamw(0.1), 2),
+        steepest.multi_transform({"all": steepest.adamw(0.1)}, "all"),
+        steepest.inject_hyperparams(steepest.adamw)(0.1),
     ],
     ids=["guard", "MultiSteps", "multi_transform", "inject_hyperparams"],
 )
 def test_what_is_around_an_optimizer_does_not_change_its_name(wrapped, as_users_do):
-    """Also if it is made again, with its numbers as arrays, while another runs."""
+    """Also if it is made again, while the function around it runs."""
     params = {"w": jnp.ones(3)}
-    with pytest.raises(ValueError, match=r"^mine: `update` needs `params`"):
+    with pytest.raises(ValueError, match=r"^adamw: `update` needs `params`"):
         wrapped.update(params, wrapped.init(params))
 
 
