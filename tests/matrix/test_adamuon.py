@@ -72,11 +72,6 @@ def test_impossible_arguments_are_refused():
         rms=[-1.0, INF, NAN, "1"],
         scale=["best", None, []],
         adam_b1=[1.5, -0.1],
-    )
-    refuses(
-        steepest.adamuon,
-        0.1,
-        name="scale_by_adamuon",
         beta=[1.5, "1"],
         b2=[1.5, "1"],
         eps=[-1.0, NAN],

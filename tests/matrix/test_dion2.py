@@ -132,11 +132,11 @@ def test_equal_shapes_share_one_program():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_impossible_arguments_are_refused():
-    refuses(steepest.dion2, 0.1, rms=[-1.0, INF, "1"], scale=["best", None])
     refuses(
         steepest.dion2,
         0.1,
-        name="scale_by_dion2",
+        rms=[-1.0, INF, "1"],
+        scale=["best", None],
         beta=[1.5, "1"],
         fraction=[0.0, -1, 1.5, NAN, "1", None, jnp.array(0.5)],
         side=["rows", None],

@@ -162,11 +162,12 @@ def test_the_recipe_scales_and_decays():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_impossible_arguments_are_refused():
-    refuses(steepest.kron, 0.1, rms=[INF, NAN, "1"], adam_b1=[1.5], adam_eps=[-1.0])
     refuses(
         steepest.kron,
         0.1,
-        name="scale_by_kron",
+        rms=[INF, NAN, "1"],
+        adam_b1=[1.5],
+        adam_eps=[-1.0],
         b1=[1.5, "1"],
         fit_rate=[0.0, 1.0, -1.0, None],
         damping=[0.0, -1.0, INF, NAN],

@@ -232,11 +232,6 @@ def test_impossible_arguments_are_refused():
         adam_b1=[1.5, -0.1],
         adam_b2=[1.5],
         adam_eps=[-1.0],
-    )
-    refuses(
-        steepest.muon,
-        0.1,
-        name="scale_by_polar",
         beta=[1.5, "1"],
         eps=[-1.0, NAN],
         mu_dtype=NOT_DTYPES,

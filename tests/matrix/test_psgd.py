@@ -281,11 +281,12 @@ def test_its_numbers_can_be_injected():
 
 @pytest.mark.usefixtures("as_users_do")
 def test_impossible_arguments_are_refused():
-    refuses(steepest.psgd, 0.1, rms=[INF, NAN, "1"], adam_b1=[1.5], adam_eps=[-1.0])
     refuses(
         steepest.psgd,
         0.1,
-        name="scale_by_psgd",
+        rms=[INF, NAN, "1"],
+        adam_b1=[1.5],
+        adam_eps=[-1.0],
         b1=[1.5, "1"],
         fit_rate=[0.0, 1.0, -1.0, None],
         first_fit_rate=[0.0, 1.0],

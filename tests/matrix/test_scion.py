@@ -170,11 +170,6 @@ def test_impossible_arguments_are_refused():
         sign_radius=[-1.0, INF, "1"],
         rms_radius=[-1.0, INF, "1"],
         constrained=NOT_FLAGS,
-    )
-    refuses(
-        steepest.scion,
-        0.1,
-        name="scale_by_lmo",
         alpha=[1.5, "1"],
         eps=[-1.0, NAN],
         mu_dtype=NOT_DTYPES,
