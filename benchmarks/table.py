@@ -13,7 +13,7 @@ _UNITS = {
 }
 # Columns that contain words.
 WORDS = {"run", "tree", "optimizer", "quantity", "against", "what", "streams"}
-WORDS |= {"worst case", "verdict", "notes", "note"}
+WORDS |= {"library", "worst case", "verdict", "notes", "note"}
 
 
 def amount(x: float, unit: str) -> str:

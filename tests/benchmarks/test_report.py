@@ -64,11 +64,40 @@ def test_optimizers_of_matrices_are_shown_with_their_worst_step():
         Row("matrix", "gpt", "muon", name, "s", {"steepest": [x]}, "alone")
         for name, x in numbers.items()
     ]
-    line = sections.matrix(rows).splitlines()[-1]
+    head, _, line = sections.matrix(rows).splitlines()
     assert line.count("steepest") == 1 and line.endswith("alone |")
-    assert "| 4.00 ms | 5.00 ms |           1.25 |  3.50 ms |       3.00 ms |" in line
+    shown = dict(zip(_words(head), _words(line), strict=True))
+    assert shown["median"] == "4.00 ms" and shown["worst"] == "5.00 ms"
+    assert shown["worst / median"] == "1.25" and shown["of Muon's"] == "1.00"
+    assert shown["in a row"] == "3.50 ms" and shown["on the device"] == "3.00 ms"
+    assert "compile" not in shown and "worst / median there" not in shown
     worst = Row("matrix", "gpt", "muon", "device, worst", "s", {"steepest": [3.3e-3]})
-    assert " 3.00 ms |                 1.10 |" in sections.matrix([*rows, worst])
+    head, _, line = sections.matrix([*rows, worst]).splitlines()
+    shown = dict(zip(_words(head), _words(line), strict=True))
+    assert shown["worst / median there"] == "1.10"
+
+
+def _words(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_adamw_that_optimizers_of_matrices_are_compared_with_is_shown_once():
+    rows = [
+        Row("matrix", tree, name, "median", "s", {"steepest": [ours], **adamw})
+        for tree, name, ours, theirs in [
+            ("gpt", "muon", 4e-3, 2e-3),
+            ("gpt", "soap", 12e-3, 1e-3),
+            ("gpt-xl", "muon", 70e-3, None),
+        ]
+        for adamw in [{"optax adamw": [theirs]} if theirs else {}]
+    ]
+    lines = [_words(line)[:5] for line in sections.matrix(rows).splitlines()[2:]]
+    assert lines == [
+        ["gpt", "adamw", "optax", "1.00 ms", "0.25"],
+        ["gpt", "muon", "steepest", "4.00 ms", "1.00"],
+        ["gpt", "soap", "steepest", "12.0 ms", "3.00"],
+        ["gpt-xl", "muon", "steepest", "70.0 ms", "1.00"],
+    ]
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
