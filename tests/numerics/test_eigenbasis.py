@@ -190,6 +190,36 @@ def test_the_arithmetic_of_a_gpu(monkeypatch, power):
     assert _off(factor, basis) < 1.02 * _off(factor, exact) + 1e-3
 
 
+@pytest.mark.parametrize("n", [2, 3, 6, 48, 129])
+@pytest.mark.parametrize("start", ["identity", "rotation"])
+def test_few_directions_and_rows_in_float16(monkeypatch, n, start):
+    """Rounded rows of a factor of rank one would all be equal."""
+    monkeypatch.setattr(_matmul, "_is_halved", lambda x: x.dtype == jnp.float32)
+    monkeypatch.setattr(_eigenbasis, "short_programs", lambda: False)
+    monkeypatch.setattr(_eigenbasis, "times", _three_products)
+    monkeypatch.setattr(_eigenbasis, "product_error", lambda x: 1.2e-5)
+    rng, follow = np.random.RandomState(0), jax.jit(iterated_basis)
+    some = [np.ones((n, 1)), np.arange(1.0, n + 1)[:, None], np.eye(n)[:, :1]]
+    some += [rng.randn(n, 2), np.round(rng.rand(n, 3))]
+    for x in some:
+        basis = _float32(np.eye(n) if start == "identity" else _rotation(0, n))
+        for _ in range(4):
+            basis = follow(_float32(x @ x.T), basis)
+            _is_orthogonal(basis, 1e-3)
+        if x.shape[1] == 1:
+            along = np.abs(basis.T @ x[:, 0]) / np.linalg.norm(x)
+            assert along.max() > 0.999
+
+
+def test_a_basis_that_cannot_be_corrected_is_kept(monkeypatch):
+    """No pass has rows of numbers."""
+    monkeypatch.setattr(_eigenbasis, "short_programs", lambda: False)
+    basis = _float32(_rotation(0, 6))
+    for bad in (jnp.nan, jnp.inf):
+        kept = jax.jit(iterated_basis)(jnp.full((6, 6), bad), basis)
+        np.testing.assert_allclose(kept, basis, atol=1e-5)
+
+
 def test_stacks():
     """All functions can be mapped over a stack."""
     many = [_problem(name)[0] for name in ("power", "moderate")]

@@ -45,6 +45,34 @@ def test_products_in_halves(on_a_gpu, scale):
     )
 
 
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 32.0])
+def test_products_of_known_size(on_a_gpu, scale):
+    """Nothing is measured, and much smaller elements keep their digits."""
+    rng = np.random.RandomState(0)
+    x = rng.randn(40, 60) * scale
+    left, right = (np.linalg.qr(rng.randn(d, d))[0] for d in (40, 60))
+    sides = [jnp.asarray(q, jnp.float32) for q in (left, right)]
+    f = lambda x: between_bases(sides[0], [x], sides[1], size=32.0)[0]
+    got, x32 = f(jnp.asarray(x, jnp.float32)), jnp.asarray(x, jnp.float32)
+    np.testing.assert_allclose(got / scale, left @ x @ right / scale, atol=5e-3)
+    program = str(jax.make_jaxpr(f)(x32))
+    assert "reduce_sum" not in program and "sqrt" not in program
+
+
+def test_elements_that_float16_cannot_hold_are_limited(on_a_gpu):
+    """All results are finite, also where all elements add up to one."""
+    n = 64
+    q, _ = np.linalg.qr(np.c_[np.ones(n), np.random.RandomState(0).randn(n, n - 1)])
+    q = jnp.asarray(q, jnp.float32)
+    most = 32.0 * 2**15 / n
+    for huge in (1e5, 1e30, jnp.inf):
+        (u,) = between_bases(q.T, [jnp.full((n, n), huge)], q, size=32.0)
+        assert jnp.isfinite(u).all()
+        np.testing.assert_allclose(abs(u[0, 0]), most * n, rtol=2e-3)
+    (u,) = between_bases(q.T, [jnp.full((n, n), jnp.nan)], q, size=32.0)
+    assert jnp.isnan(u).any()  # nothing is hidden
+
+
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 def test_rounded_matrices(on_a_gpu, scale):
     """Products of a rounded matrix are those of its value, not of the original."""

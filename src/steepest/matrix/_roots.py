@@ -122,10 +122,10 @@ def preconditioned(x: Array, roots: Roots) -> Array:
         return x if right is None else x @ right
     q_l, l = (None, None) if left is None else left
     q_r, r = (None, None) if right is None else right
-    x = rotated(x, (q_l, q_r))
+    x = rotated(x, (q_l, q_r), any_size=True)
     x = x if l is None else l[:, None] * x
     x = x if r is None else x * r[None, :]
-    return rotated_back(x, (q_l, q_r))
+    return rotated_back(x, (q_l, q_r), any_size=True)
 
 
 def root_in_basis(

@@ -5,7 +5,15 @@ from jaxtyping import Array, Bool
 
 from ..core import gives, Real
 from ..numerics import debias, ema, increment, limited, root, stored
-from ._sides import all_rotated, new_factors, rotated, rotated_back, Sides, Sums
+from ._sides import (
+    all_rotated,
+    new_factors,
+    NORMALIZED,
+    rotated,
+    rotated_back,
+    Sides,
+    Sums,
+)
 
 
 def adam_in_bases(
@@ -32,7 +40,7 @@ def adam_in_bases(
         mean = rotated(mu, bases)
     nu = ema(nu, jnp.square(coordinates), b2)
     u = mean / (root(nu) + eps)
-    return rotated_back(u, bases) * (root(c2) / c1), mu, nu
+    return rotated_back(u, bases, size=NORMALIZED) * (root(c2) / c1), mu, nu
 
 
 def where_first(

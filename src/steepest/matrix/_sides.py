@@ -105,37 +105,53 @@ def first_bases(dtype: DTypeLike | None = None) -> PerSide:
     return PerSide(jnp.eye, "orthogonal", dtype)
 
 
-def rotated(x: Array, bases: Sides) -> Array:
+def rotated(x: Array, bases: Sides, *, any_size: bool = False) -> Array:
     """The coordinates of a matrix in these bases: `left^T x right`.
 
     Args:
         x: a matrix.
         bases: orthogonal matrices for rows and columns; `None` for the identity.
+        any_size: whether `x` may be huge or tiny: see `between_bases`.
     """
-    return all_rotated([x], bases)[0]
+    return all_rotated([x], bases, any_size=any_size)[0]
 
 
-def all_rotated(xs: Sequence[Array], bases: Sides) -> list[Array]:
+def all_rotated(
+    xs: Sequence[Array], bases: Sides, *, any_size: bool = False
+) -> list[Array]:
     """The coordinates of some matrices of equal shape in these bases.
 
     Args:
         xs: the matrices.
         bases: orthogonal matrices for rows and columns; `None` for the identity.
+        any_size: as for `rotated`.
     """
     left, right = bases
-    return between_bases(None if left is None else left.T, xs, right)
+    left = None if left is None else left.T
+    return between_bases(left, xs, right, any_size=any_size)
 
 
-def rotated_back(x: Array, bases: Sides) -> Array:
+def rotated_back(
+    x: Array, bases: Sides, *, size: float | None = None, any_size: bool = False
+) -> Array:
     """The matrix with these coordinates: `left x right^T`.
 
     Args:
         x: the coordinates.
         bases: orthogonal matrices for rows and columns; `None` for the identity.
+        size: about the root mean square of `x`, if it is known: see `between_bases`.
+        any_size: as for `rotated`.
     """
     left, right = bases
-    (u,) = between_bases(left, [x], None if right is None else right.T)
-    return u
+    right = None if right is None else right.T
+    return between_bases(left, [x], right, size, any_size)[0]
+
+
+# As the size of a mean over the root of a mean of squares. Most of its elements are
+# between 0.01 and 10, and keep all digits of float16 then. There is also room for much
+# larger ones, which a basis may cause that changes at once: up to 683 for a matrix of
+# 768 by 3072.
+NORMALIZED = 32.0
 
 
 # New values of the factors, which the engine adds up.

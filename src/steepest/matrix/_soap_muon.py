@@ -51,6 +51,7 @@ from ._sides import (
     LONGEST,
     new_factors,
     next_basis,
+    NORMALIZED,
     rotated,
     rotated_back,
     Sides,
@@ -88,7 +89,7 @@ def soap_muon_formula(
     mu = stored(ema(mu, g, beta))
     m = rotated(ema(mu, g, beta), bases)
     nu = ema(nu, jnp.square(m), b2)
-    x = rotated_back(m / jnp.maximum(root(nu), eps), bases)
+    x = rotated_back(m / jnp.maximum(root(nu), eps), bases, size=NORMALIZED)
     u = orthogonal(x, polynomials, dtype=dtype or quick_dtype(x), eps=eps)
     return u, mu, nu, new_factors(g, factors, factor_beta), bases
 

@@ -77,7 +77,7 @@ def splus_formula(
     """The signs of the coordinates of the mean; then `g` enters the factors."""
     g = limited(g)
     mu = ema(mu, g, b1)
-    u = rotated_back(jnp.sign(rotated(mu, bases)), bases)
+    u = rotated_back(jnp.sign(rotated(mu, bases)), bases, size=1.0)
     return u, mu, new_factors(g, factors, b2), bases
 
 

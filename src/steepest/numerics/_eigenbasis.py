@@ -22,6 +22,7 @@ from ._cond import cond_under_vmap
 from ._kernels import has_kernels, on_cuda
 from ._matmul import (
     exact_product as times,
+    half_error,
     product_error,
     Rounded,
     rounded_gram,
@@ -71,7 +72,18 @@ def iterated_basis(a: Square, basis: Square) -> Square:
     # The mean eigenvalue is 1, so no element is above the side: float16 can hold it.
     x = rounded_times(_rounded_rows(basis.T), a, size=1.0)
     order = jnp.argsort(-jnp.sum(basis.T * x, axis=1))  # about the eigenvalues
-    return _orthogonalized(_prepared(x)[order])[jnp.argsort(order)].T
+    rows = _told_apart(_prepared(x), basis.T)
+    return _orthogonalized(rows[order], basis.T[order])[jnp.argsort(order)].T
+
+
+def _told_apart(rows: Square, old: Square) -> Square:
+    """Rows of length 1 that are not parallel when they are rounded.
+
+    If a factor has a single direction, its rows are parallel but for a little of the
+    old ones, which rounding to float16 would remove.
+    """
+    error = half_error(rows)
+    return rows + error * old if error else rows
 
 
 def orthonormal(x: Square) -> Square:
@@ -80,7 +92,7 @@ def orthonormal(x: Square) -> Square:
     Args:
         x: a matrix. Columns may be almost parallel, and have any length but zero.
     """
-    return _orthogonalized(_prepared(x.T)).T
+    return _orthogonalized(_prepared(x.T), x.T).T
 
 
 _MOST_PASSES = 12
@@ -117,7 +129,7 @@ class _Pass(NamedTuple):
         )
 
 
-def _orthogonalized(x: Square) -> Square:
+def _orthogonalized(x: Square, otherwise: Square) -> Square:
     """The rows of `x`, which are `_prepared`, orthogonalized one after the other.
 
         x <- C^-1 x           C C^T = x x^T + s I
@@ -135,6 +147,7 @@ def _orthogonalized(x: Square) -> Square:
 
     Args:
         x: a matrix. Rows may be almost parallel.
+        otherwise: the result if no pass comes near.
     """
     if _is_small(x):
         return _rows_by_lapack(x)
@@ -151,7 +164,8 @@ def _orthogonalized(x: Square) -> Square:
         return cond_under_vmap(state.error > state.most, _factored, _stepped, state)
 
     # The first pass is not in the loop, before whose passes a GPU waits for the host.
-    return _newton_step(jax.lax.while_loop(is_rough, again, _factored(start)))
+    last = jax.lax.while_loop(is_rough, again, _factored(start))
+    return jnp.where(last.error < _NEAR, _newton_step(last), otherwise)
 
 
 def _factored(state: _Pass) -> _Pass:

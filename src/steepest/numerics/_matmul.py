@@ -5,6 +5,7 @@ bits.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import log2
 from typing import NamedTuple
 
@@ -38,6 +39,15 @@ def product_error(x: Inexact[Array, "..."]) -> float:
         x: one of the factors.
     """
     return (100 if _is_rounded(x) else 4) * float(jnp.finfo(x.dtype).eps)
+
+
+def half_error(x: Inexact[Array, "..."]) -> float:
+    """Twice the rounding error of `rounded_to_half`, relative to the elements.
+
+    Args:
+        x: a matrix.
+    """
+    return 2.0**-10 if _is_halved(x) else 0.0
 
 
 def exact_gram(x: Float[Array, "m n"]) -> Float[Array, "m m"]:
@@ -155,37 +165,70 @@ def between_bases(
     left: Float[Array, "k m"] | None,
     xs: Sequence[Float[Array, "m n"]],
     right: Float[Array, "n l"] | None,
+    size: float | None = None,
+    any_size: bool = False,
 ) -> list[Float[Array, "k l"]]:
     """`left x right` for some matrices, in 11 bits of precision on a GPU.
 
-    As by default, and faster: all of them are multiplied at once.
+    As by default, and faster: all of them are multiplied at once, and the results are
+    rounded to float16 as well, which adds little to what rounding the factors changes.
 
     Args:
         left: an orthogonal matrix; `None` for the identity.
         xs: the matrices.
         right: an orthogonal matrix; `None` for the identity.
+        size: their root mean square or more, if that is known. By default it is
+            measured, which reads all of them once more. If it is given, the elements
+            are limited, so that float16 can hold the products: to `size` times
+            `2^15 / sqrt(m n)`.
+        any_size: whether float32 may not hold the sum of their squares. It can, if they
+            are `limited`, unless they are tiny: below 1e-19 they count as zeros.
     """
     if not _is_halved(xs[0]) or (left is None and right is None):
-        xs = [x if left is None else left @ x for x in xs]
-        return [x if right is None else x @ right for x in xs]
+        return _one_by_one(left, xs, right)
+    # Derivatives are those in float32: float16 cannot hold the slopes of `x / eps`.
+    quick = jax.custom_jvp(partial(_side_by_side, size=size, any_size=any_size))
+    quick.defjvp(lambda xs, along: jax.jvp(_one_by_one, xs, along))
+    return quick(left, list(xs), right)
+
+
+def _one_by_one(
+    left: Array | None, xs: Sequence[Array], right: Array | None
+) -> list[Array]:
+    """`left x right` for some matrices."""
+    xs = [x if left is None else left @ x for x in xs]
+    return [x if right is None else x @ right for x in xs]
+
+
+def _side_by_side(
+    left: Array | None,
+    xs: Sequence[Array],
+    right: Array | None,
+    size: float | None,
+    any_size: bool,
+) -> list[Array]:
+    """The same in float16, for all of them at once."""
     half = lambda y: y.astype(jnp.float16)
     # Orthogonal matrices do not change the size of `x`, so it is measured once. No
     # element exceeds the norm, which float16 can hold: the root of the number of
-    # elements. So the first product needs no pass in float32.
-    pairs = [_moderate(x) for x in xs]
+    # elements. So no product needs results in float32.
+    pairs = [_moderate(x, size, any_size) for x in xs]
+    if size is not None:
+        most = _MOST / max(xs[0].size, 1) ** 0.5
+        pairs = [(jnp.clip(x, -most, most), scale) for x, scale in pairs]
     # Side by side, so that neither a product nor its result is copied.
     x = jnp.stack([half(x) for x, _ in pairs], axis=1)
     m, many, n = x.shape
     if left is not None:
-        wide = None if right is not None else jnp.float32
-        x = jnp.matmul(half(left), x.reshape(m, -1), preferred_element_type=wide)
+        x = jnp.matmul(half(left), x.reshape(m, -1))
         m = len(x)
     if right is not None:
-        x, n = _half_product(x.reshape(-1, n), half(right)), right.shape[1]
+        x, n = jnp.matmul(x.reshape(-1, n), half(right)), right.shape[1]
     x = x.reshape(m, many, n)
-    return [scale * x[:, k] for k, (_, scale) in enumerate(pairs)]
+    return [scale * x[:, k].astype(scale.dtype) for k, (_, scale) in enumerate(pairs)]
 
 
+_MOST = 2.0**15  # about half of what float16 can hold
 _LOW = 2.0**11  # the second half of a number in float16 is smaller by this factor
 
 
@@ -214,7 +257,7 @@ def _in_eleven_bits(x: Float[Array, "m n"]) -> Float[Array, "m n"]:
 
 
 def _moderate(
-    x: Float[Array, "m n"], size: float | None = None
+    x: Float[Array, "m n"], size: float | None = None, any_size: bool = False
 ) -> tuple[Float[Array, "m n"], Float[Array, ""]]:
     """`x` over its root mean square, so that float16 can hold it, and that number.
 
@@ -223,13 +266,25 @@ def _moderate(
     Args:
         x: a matrix.
         size: about its root mean square; by default it is measured.
+        any_size: whether float32 may not hold the sum of its squares.
     """
     if size is not None:
         power = jnp.asarray(2.0 ** round(log2(size)), x.dtype)
         return x / power, power
-    power = jax.lax.reduce_precision(jnp.sqrt(jnp.mean(jnp.square(x))), 8, 0)
+    # Results do not depend on it. Its slope would be infinite for zeros.
+    y = jax.lax.stop_gradient(x)
+    mean = jnp.sqrt(jnp.mean(jnp.square(y)))
+    if any_size:  # three sums in one pass, as in `frobenius`
+        small, large = (jnp.mean(jnp.square(y * c)) for c in (_FAR, 1 / _FAR))
+        small, large = jnp.sqrt(small) / _FAR, jnp.sqrt(large) * _FAR
+        mean = jnp.where(mean < 1 / _FAR, small, mean)
+        mean = jnp.where(jnp.isfinite(mean), mean, large)
+    power = jax.lax.reduce_precision(mean, 8, 0)
     power = jnp.where(power > 0, power, 1)
     return x / power, power
+
+
+_FAR = 2.0**60  # squares of float32 numbers underflow below 2^-63, overflow above 2^64
 
 
 def _half_product(
