@@ -42,25 +42,37 @@ def repeated(record: Record, table: Table) -> str:
     said = (
         f"**Repeated text**: a run reads its text {many:.1f} times. Differences from "
         f"Muon in the loss of the last 1/{CURVE} of the training, and of held-out text "
-        f"({len(SEEDS)} seeds): {'; '.join(parts)}."
+        f"({len(SEEDS)} seeds): {'; '.join(parts)}.{_decays(table)}"
     )
     if fitted:
         verb = "has" if len(fitted) == 1 else "have"
         said += (
             f" So {' and '.join(fitted)} {verb} the lower loss of text that was read "
             "before, and the higher one of new text: that is overfitting, not slow "
-            "training. On two cores, less text has the same effect (below). Runs of "
-            "this length now read files of installed packages, too, to have enough "
-            "text; that was not measured yet."
+            "training. On two cores, where other decays were chosen, others overfit "
+            "(below). Runs of this length now read files of installed packages, too, "
+            "to have enough text; that was not measured yet."
         )
     return said
 
 
-def with_less_text(found: Mapping[str, Fits]) -> str:
+def _decays(table: Table) -> str:
+    """The weight decays of the optimizers that are compared here."""
+    lines = [table.line(name) for name in ("muon", *_COMPARED)]
+    known = [
+        f"{line.name} {line.entry.tuned.decay:.2g}"
+        for line in lines
+        if line and line.entry.tuned and not line.arm.keeps_norms
+    ]
+    return f" Weight decays: {', '.join(known)}." if known else ""
+
+
+def with_less_text(found: Mapping[str, Fits], table: Table) -> str:
     """What the table of `table_of_texts` is, or nothing.
 
     Args:
         found: the losses of `python -m benchmarks.passes`, by optimizer.
+        table: of the suite that chose the numbers.
     """
     if "muon" not in found or len(found) < 2:
         return ""
@@ -68,9 +80,9 @@ def with_less_text(found: Mapping[str, Fits]) -> str:
     return (
         f"**Repeated text**: {many} other seeds at the same learning rates and decays, "
         "with all of the text, of which a run reads a small part, and with so little "
-        f"that it is read {TIMES} times (`python -m benchmarks.passes`). Differences "
-        f"from Muon in the loss of the last 1/{CURVE} of the training, and of held-out "
-        "text:"
+        f"that it is read {TIMES} times (`python -m benchmarks.passes`)."
+        f"{_decays(table)} Differences from Muon in the loss of the last 1/{CURVE} of "
+        "the training, and of held-out text:"
     )
 
 

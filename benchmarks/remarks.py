@@ -38,7 +38,7 @@ def remarks(
         passes: losses with all of the text and with a part of it, likewise.
     """
     tables = {name: table_of(record) for name, record in records.items()}
-    less_text = with_less_text(passes)
+    less_text = with_less_text(passes, tables["small"]) if "small" in tables else ""
     found: dict[str, list[str]] = {}
     for name, record in records.items():
         table = tables[name]

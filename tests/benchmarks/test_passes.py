@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import fits, other_seeds, passes
 from benchmarks.remarks import remarks
-from steepest.race.suite import SIZES
+from steepest.race.suite import SIZES, table_of
 
 from ..race.suites import record_of
 
@@ -64,4 +64,6 @@ def test_both_texts_are_compared_with_muon():
         "soap",
         *["-0.1000 ± 0.0000", "+0.0000 ± 0.0000"] * 2,
     ]
-    assert fits.with_less_text({"soap": kinds(0.0)}) == ""
+    table = table_of(record_of({"adamw": BASE, "muon": BASE}))
+    assert fits.with_less_text({"soap": kinds(0.0)}, table) == ""
+    assert "Weight decays: muon 0.1, adamw 0.1." in fits.with_less_text(found, table)
