@@ -14,7 +14,7 @@ HloModule jit_step, is_scheduled=true
   ROOT %add.1 = f32[1,4]{1,0} add(%slice.1, %p_1)
 }
 
-%due (q: (f32[8,4], f32[4])) -> f32[8,4] {
+%y (q: (f32[8,4], f32[4])) -> f32[8,4] {
   %q = (f32[8,4]{1,0}, f32[4]{0}) parameter(0)
   %first = f32[8,4]{1,0} get-tuple-element(%q), index=0
   ROOT %copied = f32[8,4]{1,0} copy(%first)
@@ -32,7 +32,7 @@ ENTRY %main.2 (a: f32[8,4], b: f32[4], c: pred[]) -> f32[8,4] {
   %part = f32[1,4]{1,0} fusion(%a, /*index=1*/%b), kind=kLoop, calls=%fused_part
   %c2 = (f16[8,8], s8[100]) custom-call(%a, %a), custom_call_target="__cublas$lt$matmul"
   %t = (f32[8,4]{1,0}, f32[4]{0}) tuple(%a, %b)
-  ROOT %d = f32[8,4] conditional(%c, %t, %t), true_computation=%due, false_computation=%n
+  ROOT %d = f32[8,4] conditional(%c, %t, %t), true_computation=%y, false_computation=%n
 }
 """
 
