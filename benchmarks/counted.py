@@ -10,8 +10,8 @@ between kernels, is the same. An H200 moves about 4 GB in a millisecond.
 
 Work that is due every few steps, a turn, stands in conditions: the bytes of a turn are
 those of all turns together, once each, although no step has all of them. Loops count
-once. Large arrays of which a kernel reads only a part count whole, unless it slices
-them first; and so do the 34 MB of scratch memory of a product of cuBLAS.
+once. Large arrays of which a kernel reads or writes only a part count whole, unless it
+slices them first. The scratch memory of cuBLAS does not count.
 """
 
 import argparse
@@ -124,6 +124,7 @@ def kernels(text: str) -> list[Kernel]:
 
 
 _NO_LAUNCH = {"parameter", "constant", "bitcast", "tuple", "get-tuple-element"}
+_INDEX = re.compile(r"/\*index=\d+\*/")  # a comment, after five parts of a tuple
 _LINE = re.compile(r"\s+(?:ROOT )?%([\w.\-]+) = (\([^=]*?\)|\S+) ([\w\-]+)\((.*)")
 _CALLED = re.compile(r"(?:body|calls|to_apply|true_computation|false_computation)=%")
 
@@ -133,7 +134,7 @@ def _parts(text: str) -> tuple[dict[str, list[_Line]], str]:
     parts: dict[str, list[_Line]] = {}
     here: list[_Line] = []
     entry = ""
-    for line in text.splitlines():
+    for line in _INDEX.sub("", text).splitlines():
         if head := re.match(r"(ENTRY )?%([\w.\-]+) \(.*\{$", line):
             here = parts[head[2]] = []
             entry = head[2] if head[1] else entry
@@ -172,7 +173,9 @@ def _launches(
             read = _read_by(parts[called[0]], read)
         kind = re.search(r'custom_call_target="([^"]*)"', line.text)
         kind = kind[1].strip("_$").split("$")[-1] if kind else line.op
-        written = _bytes(line.shape)
+        # The scratch memory of a product is the only array of bytes that it returns.
+        shape = re.sub(r"s8\[\d+\]", "", line.shape) if kind == "matmul" else line.shape
+        written = _bytes(shape)
         yield Kernel(line.name, kind, in_turn, sum(read), written, line.shape)
 
 
@@ -211,8 +214,9 @@ def summary(found: Sequence[Kernel]) -> str:
     many: Counter[tuple[bool, str]] = Counter()
     moved: Counter[tuple[bool, str]] = Counter()
     for kernel in found:
-        many[kernel.in_turn, kernel.kind] += 1
-        moved[kernel.in_turn, kernel.kind] += kernel.read + kernel.written
+        for kind in ("all", kernel.kind):
+            many[kernel.in_turn, kind] += 1
+            moved[kernel.in_turn, kind] += kernel.read + kernel.written
     lines = [
         ["turn" if turn else "step", kind, str(many[turn, kind]), amount(size, "B")]
         for (turn, kind), size in sorted(moved.items(), key=lambda x: (x[0][0], -x[1]))

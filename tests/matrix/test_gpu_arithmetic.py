@@ -73,3 +73,32 @@ def test_the_size_of_the_gradient_does_not_matter(name):
 
     one, large = last(1.0), last(1e12)
     np.testing.assert_allclose(large, one, rtol=0.02, atol=0.02 * abs(one).max())
+
+
+@pytest.mark.parametrize(
+    "tx",
+    [
+        steepest.scale_by_soap(frequency=1),
+        steepest.scale_by_soap(frequency=1, factors="kl"),
+        steepest.scale_by_soap(frequency=2, rolled=False),
+        steepest.scale_by_soap_muon(frequency=1),
+        steepest.scale_by_shampoo(frequency=1),
+    ],
+    ids=repr,
+)
+def test_a_leaf_of_a_stack_has_its_own_mean_of_squares(tx):
+    """Some memory of a stack is computed for each leaf."""
+    gs = {k: [matrix(4 * k + t, 4, 6) for t in range(4)] for k in range(3)}
+
+    def squares(keys):
+        take = lambda t: {k: jnp.asarray(gs[k][t]) for k in keys}
+        state = tx.init(take(0))
+        for t in range(4):
+            _, state = tx.update(take(t), state)
+        return state.nu
+
+    together = squares([0, 1, 2])
+    for k, nu in together.items():
+        alone = squares([k])[k]
+        assert (np.abs(nu) > 0).any()
+        np.testing.assert_allclose(nu, alone, rtol=0.02, atol=0.02 * alone.max())

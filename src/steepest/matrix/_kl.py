@@ -18,6 +18,7 @@ from ..numerics import (
     exact_product,
     increment,
     limited,
+    Sum,
     WeightedSum,
 )
 from ._rotated_adam import adam_in_bases, where_first
@@ -134,14 +135,14 @@ def kl_soap_formula(
     factor_beta: Real,
     c1: Array,
     c2: Array,
-) -> tuple[Array, Array, Array, Sums, Sides, Vectors]:
+) -> tuple[Array, Array, Array | Sum, Sums, Sides, Vectors]:
     """Adam in the bases of the last steps; then `g` enters factors and eigenvalues."""
     g = limited(g)
     roots = inverse_roots(eigenvalues, eps)
     new = new_kl(g, factors, bases, eigenvalues, roots, factor_beta)
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
-    u, mu, nu = adam_in_bases(g, mu, nu, bases, new.coordinates, **numbers)
-    return u, mu, nu, new.factors, bases, new.eigenvalues
+    results = adam_in_bases(g, mu, nu, bases, new.coordinates, **numbers)
+    return *results, new.factors, bases, new.eigenvalues
 
 
 def kl_soap_paper_formula(

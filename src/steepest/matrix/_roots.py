@@ -77,7 +77,7 @@ def shampoo_formula(
     other = mean
     if not isinstance(nu, tuple):
         square = jnp.square(g)
-        nu = nu + square if graft == "adagrad" else ema(nu, square, b2)
+        nu = stored(nu + square if graft == "adagrad" else ema(nu, square, b2))
         corrected = nu / c2 if graft == "adam" else nu
         other = mean / (root(corrected) + graft_eps)
     u = preconditioned(mean, roots)

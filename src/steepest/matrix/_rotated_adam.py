@@ -4,7 +4,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from ..core import gives, Real
-from ..numerics import debias, ema, increment, limited, root, stored
+from ..numerics import (
+    debias,
+    ema,
+    increment,
+    leafwise_ema,
+    limited,
+    root,
+    stored,
+    Sum,
+)
 from ._sides import (
     all_rotated,
     new_factors,
@@ -28,7 +37,7 @@ def adam_in_bases(
     eps: Real,
     c1: Array,
     c2: Array,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array | Sum]:
     """One step of Adam for the coordinates of a matrix, where `c = 1 - b^t`.
 
     `coordinates` are those of `g`, if they are known.
@@ -38,17 +47,19 @@ def adam_in_bases(
         coordinates, mean = all_rotated([g, mu], bases)
     else:
         mean = rotated(mu, bases)
-    nu = ema(nu, jnp.square(coordinates), b2)
-    u = mean / (root(nu) + eps)
-    return rotated_back(u, bases, size=NORMALIZED) * (root(c2) / c1), mu, nu
+    squares = jnp.square(coordinates)
+    u = mean / (root(ema(nu, squares, b2)) + eps)
+    u = rotated_back(u, bases, size=NORMALIZED) * (root(c2) / c1)
+    return u, mu, leafwise_ema(nu, squares, b2)
 
 
 def where_first(
-    first: Array, old: tuple[Array, ...], new: tuple[Array, ...]
+    first: Array, old: tuple[Array, ...], new: tuple[Array | Sum, ...]
 ) -> tuple[Array, ...]:
     """`old` in the first step, `new` later."""
     pairs = zip(old, new, strict=True)
-    return tuple(jnp.where(first, x, y) for x, y in pairs)
+    value = lambda x, y: y.after(x) if isinstance(y, Sum) else y
+    return tuple(jnp.where(first, x, value(x, y)) for x, y in pairs)
 
 
 def soap_formula(
@@ -64,12 +75,12 @@ def soap_formula(
     factor_beta: Real,
     c1: Array,
     c2: Array,
-) -> tuple[Array, Array, Array, Sums, Sides]:
+) -> tuple[Array, Array, Array | Sum, Sums, Sides]:
     """Adam in the bases of the last steps; then `g` enters the factors."""
     g = limited(g)
     numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
-    u, mu, nu = adam_in_bases(g, mu, nu, bases, **numbers)
-    return u, mu, nu, new_factors(g, factors, factor_beta), bases
+    results = adam_in_bases(g, mu, nu, bases, **numbers)
+    return *results, new_factors(g, factors, factor_beta), bases
 
 
 def paper_formula(
@@ -115,11 +126,10 @@ def fresh_formula(
     eps: Real,
     c1: Array,
     c2: Array,
-) -> tuple[Array, Array, Array, Sides]:
+) -> tuple[Array, Array, Array | Sum, Sides]:
     """Adam in bases that may depend on `g`; `eps` is added to `sqrt(nu / c2)`."""
     numbers = {"b1": b1, "b2": b2, "eps": eps * root(c2), "c1": c1, "c2": c2}
-    u, mu, nu = adam_in_bases(g, mu, nu, bases, **numbers)
-    return u, mu, nu, bases
+    return *adam_in_bases(g, mu, nu, bases, **numbers), bases
 
 
 @gives("c1", "c2", "first", "start", "due")

@@ -30,6 +30,7 @@ from ..numerics import (
     ema,
     first_moment,
     increment,
+    leafwise_ema,
     limited,
     orthogonal,
     Polynomials,
@@ -38,6 +39,7 @@ from ..numerics import (
     root,
     second_moment,
     stored,
+    Sum,
     zero_count,
 )
 from ._groups import PLAIN, Words
@@ -83,15 +85,17 @@ def soap_muon_formula(
     factor_beta: Real,
     polynomials: Polynomials,
     dtype: DTypeLike | None,
-) -> tuple[Array, Array, Array, Sums, Sides]:
+) -> tuple[Array, Array, Array | Sum, Sums, Sides]:
     """The polar factor of scaled momentum; then `g` enters the factors."""
     g = limited(g)
     mu = stored(ema(mu, g, beta))
     m = rotated(ema(mu, g, beta), bases)
-    nu = ema(nu, jnp.square(m), b2)
-    x = rotated_back(m / jnp.maximum(root(nu), eps), bases, size=NORMALIZED)
+    squares = jnp.square(m)
+    x = m / jnp.maximum(root(ema(nu, squares, b2)), eps)
+    x = rotated_back(x, bases, size=NORMALIZED)
     u = orthogonal(x, polynomials, dtype=dtype or quick_dtype(x), eps=eps)
-    return u, mu, nu, new_factors(g, factors, factor_beta), bases
+    sums = new_factors(g, factors, factor_beta)
+    return u, mu, leafwise_ema(nu, squares, b2), sums, bases
 
 
 @gives()

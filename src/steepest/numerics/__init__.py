@@ -154,6 +154,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._sums import (
         columns_sum as columns_sum,
+        leafwise_ema as leafwise_ema,
         rows_sum as rows_sum,
         Sum as Sum,
         WeightedSum as WeightedSum,
