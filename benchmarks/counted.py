@@ -27,6 +27,7 @@ from jax.sharding import SingleDeviceSharding
 
 import steepest
 
+from .abstract_gpu import abstract_gpu
 from .matrix import hidden, OURS
 from .table import amount, markdown
 from .trees import Tree, TREES
@@ -109,8 +110,10 @@ def program(tx: Any, tree: Tree) -> str:
         updates, state = tx.update(grads, state, params)
         return steepest.apply_updates(params, updates), state
 
-    traced = jax.jit(step, donate_argnums=(0, 1)).trace(params, state, params)
-    return traced.lower(lowering_platforms=("cuda",)).compile().as_text()
+    with abstract_gpu():
+        traced = jax.jit(step, donate_argnums=(0, 1)).trace(params, state, params)
+        lowered = traced.lower(lowering_platforms=("cuda",))
+    return lowered.compile().as_text()
 
 
 def kernels(text: str) -> list[Kernel]:

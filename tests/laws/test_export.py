@@ -6,10 +6,10 @@ import pytest
 from jax.export import DisabledSafetyCheck, export
 
 import steepest
+from benchmarks.abstract_gpu import abstract_gpu
 from steepest.engine import stepping
 from steepest.engine.run import _formula
 
-from ..abstract_gpu import abstract_gpu
 from ..zoo import distinct, few_params, Row
 
 PLATFORMS = ("cuda", "tpu")

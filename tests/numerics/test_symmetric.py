@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.abstract_gpu import abstract_gpu
 from steepest.numerics import (
     _kernels,
     _symmetric as symmetric,
@@ -25,8 +26,6 @@ from steepest.numerics._symmetric import (
     symmetric_product,
     Tiles,
 )
-
-from ..abstract_gpu import abstract_gpu
 
 SMALL = Tiles(32, 32, 32, 1, 1)
 

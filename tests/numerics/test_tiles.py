@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from jax.export import DisabledSafetyCheck, export
 
+from benchmarks.abstract_gpu import abstract_gpu
 from steepest.numerics import (
     _tiles,
     Corrected,
@@ -18,8 +19,6 @@ from steepest.numerics import (
 )
 from steepest.numerics._tiles import fits
 from steepest.optimizers._adam import adam_formula
-
-from ..abstract_gpu import abstract_gpu
 
 # Whole blocks, a short last block, short rows, an odd number of rows.
 SHAPES = [(16, 512), (8, 1600), (3, 5, 300), (7, 64)]
