@@ -67,12 +67,13 @@ def _kl_shampoo(gs):
 
 def _kl_soap(gs):
     f, mu, nu, us = _Factors(*gs[0].shape), 0, 0, []
+    most = 0.1 / np.sqrt(0.05 * (1 - 0.9**2 / 0.95))  # of Adam in a fixed basis
     for t, g in enumerate(gs, 1):
         f.refresh()
         x = f.add(g, 0.95)
         mu, nu = 0.9 * mu + 0.1 * g, 0.95 * nu + 0.05 * x**2
         u = f.turned(mu / (1 - 0.9**t)) / np.sqrt(nu / (1 - 0.95**t))
-        us.append(f.back(u))
+        us.append(f.back(np.clip(u, -most, most)))
     return us
 
 

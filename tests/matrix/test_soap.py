@@ -1,11 +1,14 @@
 """SOAP against the lines of its paper, and its invariances."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import steepest
+from steepest.matrix._rotated_adam import largest_quotient
 
 BETA, EPS = 0.9, 1e-8
 
@@ -210,3 +213,44 @@ def test_bases_in_half_precision(make, more):
     )
     for k in want:
         np.testing.assert_allclose(found[k], want[k], atol=0.05 * moved)
+
+
+@pytest.mark.parametrize(
+    "b1, b2", [(0.95, 0.95), (0.9, 0.95), (0.9, 0.999), (0.95, 0.92), (0, 0.5)]
+)
+def test_the_largest_quotient_of_adam_is_reached_and_not_exceeded(b1, b2):
+    """The gradients that reach it are those with equality in Cauchy and Schwarz."""
+    steps = np.arange(20_000)[::-1]
+    weights = (1 - b1) * float(b1) ** steps, (1 - b2) * b2**steps
+    worst = np.divide(weights[0], weights[1], where=weights[1] > 0, out=0 * steps + 0.0)
+    some = np.random.RandomState(0).randn(50, len(steps))
+    bound = float(largest_quotient(b1, b2))
+    quotient = lambda g: np.abs(g @ weights[0]) / np.sqrt(g**2 @ weights[1])
+    np.testing.assert_allclose(quotient(worst), bound, rtol=1e-4)
+    assert np.all(quotient(some) < bound)
+
+
+@pytest.mark.parametrize("b1, b2", [(0.95, 0.9), (0.9, 0.0), (0.0, 0.0)])
+def test_without_a_largest_quotient_one_gradient_decides(b1, b2):
+    np.testing.assert_allclose(largest_quotient(b1, b2), 1 / np.sqrt(1 - b2), 1e-5)
+
+
+def test_without_bases_no_update_is_limited():
+    """What is limited, only a change of the bases can cause."""
+    gs = [g * 3.0**-t for t, g in enumerate(grads((6, 4), 12))]
+    for b2 in (0.95, 0.99):
+        runs = [
+            run(steepest.scale_by_soap(0.95, b2, 0.0, longest=1, bounded=x), gs)[0]
+            for x in (True, False)
+        ]
+        for limited, free in zip(*runs, strict=True):
+            np.testing.assert_allclose(limited, free, 1e-5)
+
+
+def test_a_change_of_the_bases_makes_no_huge_update():
+    random = np.random.RandomState(0)
+    gs = [np.outer(random.randn(6), random.randn(4)) for _ in range(12)]
+    make = partial(steepest.scale_by_soap, frequency=1, fresh=True)
+    largest = lambda **options: max(abs(u).max() for u in run(make(**options), gs)[0])
+    assert largest(bounded=False) > 1000
+    assert largest() < 6 * 4  # coordinates of at most 1, in any direction

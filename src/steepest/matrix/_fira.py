@@ -24,7 +24,14 @@ from ..core import (
     Updates,
 )
 from ..engine import lift, MaskOrFn, optimizer
-from ..numerics import first_moment, limited, norms_along, quotient, zero_count
+from ..numerics import (
+    first_moment,
+    limited,
+    norms,
+    norms_along,
+    quotient,
+    zero_count,
+)
 from ._groups import PLAIN, Words
 from ._low_rank import (
     adam_small,
@@ -68,6 +75,9 @@ def basis_formula(g: Array, basis: Array) -> Array:
     return new * sign
 
 
+_FAR = 10  # times the norm that `s` has if all directions of `g` are alike
+
+
 def fira_formula(
     g: Array,
     mu: Array,
@@ -86,7 +96,9 @@ def fira_formula(
     r = basis.conj().T @ x
     a, mu, nu = adam_small(r, mu, nu, b1, b2, eps)
     phi = quotient(norms_along(a, 0), norms_along(r, 0))
-    rest, norm = with_limited_growth((x - basis @ r) * phi, norm, growth)
+    # Where `g` is almost orthogonal to the basis, `r` is no more than rounding errors.
+    first = _FAR * (len(x) / max(len(r), 1)) ** 0.5 * norms(a, 2).reshape(())
+    rest, norm = with_limited_growth((x - basis @ r) * phi, norm, growth, first)
     u = c * (basis @ a + rest)
     return u if is_wide(g) else u.mT, mu, nu, norm, basis
 
@@ -113,9 +125,10 @@ def scale_by_fira(
         s    = phi (g - P r)                    limited to |s| <= growth |last s|
         u    = (P a + s) sqrt(1 - b2^t) / (1 - b1^t)
 
-    The limit comes before the bias correction, as in the authors' code, and does not
-    apply after a step of zero. The signs of the singular vectors, which a decomposition
-    leaves open, are those nearer to the old ones.
+    The limit comes before the bias correction, as in the authors' code. After a step of
+    zero, the limit is `10 sqrt(m / rank) |a|` for `m` rows; theirs has none. The signs
+    of the singular vectors, which a decomposition leaves open, are those nearer to the
+    old ones.
 
     Inside `jax.shard_map`, each device would treat its shard as a whole matrix. Gather
     the matrices first, or let `jit` handle the mesh axes that shard them.

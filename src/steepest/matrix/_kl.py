@@ -133,6 +133,7 @@ def kl_soap_formula(
     b2: Real,
     eps: Real,
     factor_beta: Real,
+    bounded: bool,
     c1: Array,
     c2: Array,
 ) -> tuple[Array, Array, Array | Sum, Sums, Sides, Vectors]:
@@ -140,7 +141,7 @@ def kl_soap_formula(
     g = limited(g)
     roots = inverse_roots(eigenvalues, eps)
     new = new_kl(g, factors, bases, eigenvalues, roots, factor_beta)
-    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "bounded": bounded, "c1": c1, "c2": c2}
     results = adam_in_bases(g, mu, nu, bases, new.coordinates, **numbers)
     return *results, new.factors, bases, new.eigenvalues
 
@@ -157,13 +158,14 @@ def kl_soap_paper_formula(
     b2: Real,
     eps: Real,
     factor_beta: Real,
+    bounded: bool,
     first: Bool[Array, ""],
 ) -> tuple[Array, Array, Array, Sums, Sides, Vectors]:
     """`kl_soap_formula` without bias correction; the first step begins the factors."""
     g = limited(g)
     new = paper_kl(g, factors, bases, eigenvalues, factor_beta, first)
-    one = jnp.ones(())
-    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": one, "c2": one}
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "bounded": bounded}
+    numbers |= {"c1": jnp.ones(()), "c2": jnp.ones(())}
     results = adam_in_bases(g, mu, nu, bases, new.coordinates, **numbers)
     u, mu, nu = where_first(first, (jnp.zeros_like(g), mu, nu), results)
     return u, mu, nu, new.factors, bases, new.eigenvalues

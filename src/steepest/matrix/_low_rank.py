@@ -117,16 +117,19 @@ def is_wide(g: Array) -> bool:
     return g.shape[0] <= g.shape[1]
 
 
-def with_limited_growth(u: Array, norm: Array, growth: Real) -> tuple[Array, Array]:
+def with_limited_growth(
+    u: Array, norm: Array, growth: Real, first: Real = jnp.inf
+) -> tuple[Array, Array]:
     """`u`, with a norm of at most `growth norm`, and its norm.
 
-    No limit applies after a norm of zero, from which it could not grow.
+    After a norm of zero, from which it could not grow, the limit is `first`.
 
     Args:
         u: a matrix.
         norm: that of the step before, or 0 in the first step.
         growth: the largest quotient of both.
+        first: the largest norm after one of zero.
     """
     size = norms(u, 2).reshape(())
-    most = jnp.where(norm > 0, jnp.minimum(size, growth * norm), size)
+    most = jnp.minimum(size, jnp.where(norm > 0, growth * norm, first))
     return u * quotient(most, size), most

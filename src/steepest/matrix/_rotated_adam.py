@@ -35,12 +35,15 @@ def adam_in_bases(
     b1: Real,
     b2: Real,
     eps: Real,
+    bounded: bool,
     c1: Array,
     c2: Array,
 ) -> tuple[Array, Array, Array | Sum]:
     """One step of Adam for the coordinates of a matrix, where `c = 1 - b^t`.
 
-    `coordinates` are those of `g`, if they are known.
+    `coordinates` are those of `g`, if they are known. `nu` stays in coordinates of old
+    bases. So where a basis changes, `mu` may be large and `nu` almost zero; if
+    `bounded`, the quotient is limited to what it can be in a basis that does not.
     """
     mu = stored(ema(mu, g, b1))
     if coordinates is None:
@@ -48,9 +51,26 @@ def adam_in_bases(
     else:
         mean = rotated(mu, bases)
     squares = jnp.square(coordinates)
-    u = mean / (root(ema(nu, squares, b2)) + eps)
-    u = rotated_back(u, bases, size=NORMALIZED) * (root(c2) / c1)
+    u = mean / (root(ema(nu, squares, b2)) + eps) * (root(c2) / c1)
+    if bounded:
+        most = largest_quotient(b1, b2)
+        u = jnp.clip(u, -most, most)
+    u = rotated_back(u, bases, size=NORMALIZED)
     return u, mu, leafwise_ema(nu, squares, b2)
+
+
+def largest_quotient(b1: Real, b2: Real) -> Array:
+    """The most that Adam's `mu / sqrt(nu)` can be, after both bias corrections.
+
+        (1 - b1) / sqrt((1 - b2) (1 - b1^2 / b2))
+
+    By the inequality of Cauchy and Schwarz, whatever the gradients are. It is 1 if the
+    decay rates are equal. If `b2` is not larger than `b1^2`, there is no such bound.
+    The result is never above `1 / sqrt(1 - b2)`, the quotient if `mu` is as large as
+    the last gradient, and all others were zero.
+    """
+    left = 1 - b1 * b1 / jnp.maximum(b2, 1e-30)  # both may be 0
+    return (1 - b1) / jnp.sqrt((1 - b2) * jnp.maximum(left, (1 - b1) ** 2))
 
 
 def where_first(
@@ -73,12 +93,13 @@ def soap_formula(
     b2: Real,
     eps: Real,
     factor_beta: Real,
+    bounded: bool,
     c1: Array,
     c2: Array,
 ) -> tuple[Array, Array, Array | Sum, Sums, Sides]:
     """Adam in the bases of the last steps; then `g` enters the factors."""
     g = limited(g)
-    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "bounded": bounded, "c1": c1, "c2": c2}
     results = adam_in_bases(g, mu, nu, bases, **numbers)
     return *results, new_factors(g, factors, factor_beta), bases
 
@@ -94,12 +115,13 @@ def paper_formula(
     b2: Real,
     eps: Real,
     factor_beta: Real,
+    bounded: bool,
     c1: Array,
     c2: Array,
     first: Bool[Array, ""],
 ) -> tuple[Array, Array, Array, Sums, Sides]:
     """`soap_formula`, but the first step only begins the factors."""
-    numbers = {"b1": b1, "b2": b2, "eps": eps, "c1": c1, "c2": c2}
+    numbers = {"b1": b1, "b2": b2, "eps": eps, "bounded": bounded, "c1": c1, "c2": c2}
     u, *new, sums, bases = soap_formula(
         g, mu, nu, factors, bases, factor_beta=factor_beta, **numbers
     )
@@ -124,12 +146,13 @@ def fresh_formula(
     b1: Real,
     b2: Real,
     eps: Real,
+    bounded: bool,
     c1: Array,
     c2: Array,
 ) -> tuple[Array, Array, Array | Sum, Sides]:
     """Adam in bases that may depend on `g`; `eps` is added to `sqrt(nu / c2)`."""
-    numbers = {"b1": b1, "b2": b2, "eps": eps * root(c2), "c1": c1, "c2": c2}
-    return *adam_in_bases(g, mu, nu, bases, **numbers), bases
+    numbers = {"b1": b1, "b2": b2, "bounded": bounded, "c1": c1, "c2": c2}
+    return *adam_in_bases(g, mu, nu, bases, eps=eps * root(c2), **numbers), bases
 
 
 @gives("c1", "c2", "first", "start", "due")

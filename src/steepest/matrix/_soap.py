@@ -93,6 +93,7 @@ def scale_by_soap(
     frequency: int = 10,
     rolled: bool = True,
     fresh: bool = False,
+    bounded: bool | None = None,
     basis: Basis = "qr",
     basis_dtype: DTypeLike | None = None,
     one_sided: bool = False,
@@ -118,6 +119,13 @@ def scale_by_soap(
     Here `R^-1` is `Q_R lambda_R^-1 Q_R^T`, and `lambda_R` the running averages of the
     squares of the columns of `lambda_L^(-1/2) Q_L^T g Q_R`; `L^-1` likewise.
 
+    If `bounded`, `(Q_L^T mu Q_R) / (sqrt(nu) + eps)`, corrected for bias, is limited to
+    what it can be in bases that do not change: 1 if `b1 = b2`, otherwise the smaller of
+    `(1 - b1) / sqrt((1 - b2) (1 - b1^2 / b2))` and `1 / sqrt(1 - b2)`. `nu` keeps the
+    coordinates of old bases. Without the bound, a change of the bases makes some
+    updates thousands of times as large as others if gradients have a low rank, most of
+    all if `fresh`.
+
     Args:
         b1: decay rate of `mu`, in [0, 1).
         b2: decay rate of `nu`, in [0, 1).
@@ -138,6 +146,8 @@ def scale_by_soap(
             skipped, and `eps` is added after the bias correction of `nu`. With
             `factors="kl"`, `lambda` are then the eigenvalues of the factors when a
             basis changed last.
+        bounded: whether the quotient is limited, as above. By default it is, except in
+            the paper's order: `rolled=False` without `fresh`.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
@@ -154,7 +164,8 @@ def scale_by_soap(
     (eps,) = check.nonnegative(name, eps=eps)
     frequency, longest = check.period(name, frequency=frequency, longest=longest)
     check.dtype(name, mu_dtype=mu_dtype, basis_dtype=basis_dtype)
-    check.flag(name, rolled=rolled, fresh=fresh, one_sided=one_sided)
+    bounded = rolled or fresh if bounded is None else bounded
+    check.flag(name, rolled=rolled, fresh=fresh, bounded=bounded, one_sided=one_sided)
     check.choice(name, ("qr", "rotation"), basis=basis)
     check.choice(name, ("shampoo", "kl"), factors=factors)
     parts = (_kl_parts if factors == "kl" else _parts)(rolled, fresh)
@@ -178,6 +189,7 @@ def scale_by_soap(
                 "eps": eps,
                 "factor_beta": beta,
                 "frequency": frequency,
+                "bounded": bounded,
                 "basis": basis,
                 "one_sided": one_sided,
                 "longest": longest,
@@ -233,6 +245,7 @@ def soap(
     frequency: int = 10,
     rolled: bool = True,
     fresh: bool = False,
+    bounded: bool | None = None,
     basis: Basis = "qr",
     basis_dtype: DTypeLike | None = None,
     one_sided: bool = False,
@@ -280,6 +293,10 @@ def soap(
             them from scratch and makes no update, as in the paper.
         fresh: whether the gradient enters the factors before the bases change and are
             used, as in newer implementations.
+        bounded: whether the update's coordinates are limited to what Adam can reach in
+            bases that do not change, 1 if `b1 = b2`. Without it, a change of the bases
+            can cause a huge update. By default they are, except in the paper's order:
+            `rolled=False` without `fresh`.
         basis: how a basis is corrected: `qr`, one step of orthogonal iteration; or
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
@@ -332,6 +349,7 @@ def soap(
                 frequency=frequency,
                 rolled=rolled,
                 fresh=fresh,
+                bounded=bounded,
                 basis=basis,
                 basis_dtype=basis_dtype,
                 one_sided=one_sided,
