@@ -116,7 +116,8 @@ def valley():
 def negative():
     """Negative losses, which have no logarithm."""
     result = (sweep("adam"), sweep("lion"))
-    return outcome(*(replace(s, loss=s.loss - 1, metric=-s.metric) for s in result))
+    below = (replace(s, loss=s.loss - 1, metric=-s.metric) for s in result)
+    return outcome(*below, better="lower")
 
 
 def many():

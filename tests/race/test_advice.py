@@ -15,8 +15,10 @@ from steepest.race._choice import as_good
 from steepest.race._standings import standing, standings
 from steepest.race.entrants import code_of, entrant
 from steepest.race.entrants._names import _USUAL
+from steepest.race.report import columns, verdict
+from steepest.race.report._numbers import NOTHING
 
-from .outcomes import digits, EDGES, outcome, sweep
+from .outcomes import digits, EDGES, outcome, RATES, sweep
 
 QUIET = {"noise": 0.0005}
 
@@ -61,6 +63,112 @@ def test_a_small_difference_in_cost_decides_nothing():
         "no clear difference from adamw, and none is clearly cheaper."
     )
     assert second.why.endswith("no clear difference from the best.")
+
+
+def _paced(s, *paces):
+    """The sweep, with these times per step in turn, in ms."""
+    parts = np.resize(paces, len(s.steps) - 1) * 1e-3 * np.diff(s.steps) * s.runs
+    return replace(s, seconds=(0.0, *map(float, np.cumsum(parts))))
+
+
+def test_times_that_are_noise_decide_nothing():
+    """The first was said to have faster steps than the second."""
+    noisy = _paced(sweep("adamw", skill=0.985), 0.05, 0.212, 0.45)
+    some = _paced(sweep("lion", skill=0.984), 0.168, 0.170, 0.172)
+    fast = _paced(sweep("muon", skill=0.983), 0.148, 0.150, 0.152)
+    assert not noisy.timed and some.timed and fast.timed
+    first, second = _choices(noisy, some, fast, target=0.9)
+    assert first.row.name == "adamw" and second.row.name == "muon"
+    assert first.why.endswith("from lion and muon, and none is clearly cheaper.")
+    headers, rows = columns(outcome(noisy, some, target=0.9))
+    times = [row[headers.index("time per step")] for row in rows]
+    assert times == ["< 412 µs", "170 ± 2 µs"]
+    assert rows[0][headers.index("time to target")].startswith("< ")
+
+
+def test_steps_below_the_resolution_have_no_time():
+    lost = _paced(sweep("sgd", skill=0.9845), 0.0, 0.0, 0.0, 0.009)
+    first, _ = _choices(lost, sweep("adamw"), target=None)
+    assert "faster" not in first.why and "sooner" not in first.why
+    for s, text in (lost, "< 1.1 µs"), (_paced(lost, 0.0), NOTHING):
+        headers, rows = columns(outcome(s))
+        assert rows[0][headers.index("time per step")] == text
+
+
+def test_what_reaches_the_target_is_preferred_even_if_times_are_noise():
+    near = _paced(sweep("adamw", skill=0.985), 0.05, 0.212, 0.45)
+    highest = near.metric[RATES.index(3e-3)].max(axis=-1)
+    never = replace(near, name="lion", metric=near.metric * 0.9999)
+    never.metric[..., -1] = near.metric[..., -1] + 0.0001
+    first, _ = _choices(never, near, target=float(highest.min()))
+    assert first.row.name == "adamw"
+    assert "every seed of it reaches the target, unlike lion" in first.why
+
+
+def test_the_sentence_names_who_is_slower():
+    best = sweep("muon", skill=0.987)
+    others = sweep("adamw", skill=0.984), sweep("lion", skill=0.983, speed=2.0)
+    first, _ = _choices(best, *others, target=None)
+    assert first.row.name == "muon"
+    assert first.why.endswith(
+        "no clear difference from adamw and lion, but its steps are faster: "
+        "1.0 ± 0.0 ms against 2.0 ± 0.0 ms for lion."
+    )
+
+
+LOST = {"limit": 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ([sweep("lion", skill=0.9, **QUIET)], "significantly better than every other"),
+        ([sweep("lion", **LOST)], "while lion diverged"),
+        ([sweep("lion", **LOST), sweep("sgd", **LOST)], "while every other diverged"),
+        (
+            [sweep("lion", skill=0.9, **QUIET), sweep("sgd", **LOST)],
+            "significantly better than lion, while sgd diverged",
+        ),
+    ],
+    ids=["worse", "diverged", "all diverged", "both"],
+)
+def test_diverged_optimizers_were_not_compared(others, words):
+    race = outcome(sweep("adamw", **QUIET), *others)
+    assert f", {words}." in recommendation(race).first.why
+    assert verdict(race).endswith(f"; {words}.")
+
+
+def test_without_progress_there_is_no_winner():
+    s = sweep("adamw", rates=(1e-3, 1e-2), **QUIET)
+    worse = replace(s, metric=0.9 - s.metric)
+    still = replace(s, name="lion", metric=s.metric[..., :1] + 0 * s.metric)
+    chance = np.random.default_rng(0).normal(size=s.metric.shape) * 1e-3
+    lucky = replace(s, name="sgd", metric=still.metric + chance)
+    race = outcome(worse, still, lucky)
+    assert race.recommendation() is None
+    assert verdict(race).startswith(
+        "No winner: no optimizer improved on the initial accuracy, 0.1"
+    )
+    assert outcome(worse, still, s).recommendation().first.row.name == "adamw"
+    unknown = replace(s, metric=s.metric.copy())
+    unknown.metric[..., 0] = np.inf
+    assert outcome(unknown).recommendation() is not None
+
+
+def test_of_equal_rates_the_middle_one_is_taken():
+    """All have the accuracy 1: the lowest would be the worst choice."""
+    s = sweep(rates=(1e-4, 1e-3, 1e-2, 1e-1, 1.0), limit=9)
+    s.metric[:, :, -1] = 1.0
+    row = standing(s, "higher")
+    assert (row.rate, row.edge) == (1e-2, False)
+    assert row.breadth.factor == pytest.approx(1e4)
+    s.metric[3:, :, -1] = np.nan
+    s.metric[2, 0, -1] += 1e-7  # rounding of the mean
+    row = standing(s, "higher")
+    assert (row.rate, row.edge) == (1e-3, False)
+    s.metric[1:3, :, -1] = 0.9
+    row = standing(s, "higher")
+    assert (row.rate, row.edge) == (1e-4, True)
 
 
 def test_the_more_forgiving_wins_if_all_else_is_equal():

@@ -16,10 +16,10 @@ from steepest.race.report._numbers import seconds
 NAN = float("nan")
 
 
-def _sweep(name, ends, rates=None, seconds=1.0):
-    """Runs that go straight from 0 to their final values: (rates, seeds)."""
+def _sweep(name, ends, rates=None, seconds=1.0, begin=0.0):
+    """Runs that go straight from there to their final values: (rates, seeds)."""
     ends = np.asarray(ends, float)
-    metric = np.stack([0 * np.nan_to_num(ends), ends / 2, ends], axis=-1)
+    metric = np.stack([begin + 0 * np.nan_to_num(ends), ends / 2, ends], axis=-1)
     return Sweep(
         name=name,
         rates=rates or tuple(10.0**-k for k in range(len(ends))),
@@ -97,7 +97,8 @@ def test_low_metrics_are_compared_by_their_factors():
 
 def test_the_compared_quantity_is_stated():
     """In the main sentence, and below the table."""
-    low, high = _sweep("low", [[1e-9, 3e-9, 2e-9]]), _sweep("high", [[0.1, 0.02, 0.05]])
+    ends = {"low": [[1e-9, 3e-9, 2e-9]], "high": [[0.1, 0.02, 0.05]]}
+    low, high = (_sweep(name, ends[name], begin=1.0) for name in ends)
     zero = _sweep("zero", [[1.0, 0.0, 0.0]])
     how = {"problem": "p", "about": "", "measure": "f", "target": None, "machine": ""}
     result = Outcome(**how, better="lower", sweeps=(low, high))
@@ -106,7 +107,8 @@ def test_the_compared_quantity_is_stated():
     assert any(x.startswith(message) for x in notes(result))
     some = Outcome(**how, better="lower", sweeps=(low, high, zero))
     assert any(x.startswith("The p-value of high compares") for x in notes(some))
-    best_is_high = Outcome(**how, better="higher", sweeps=(low, high))
+    rising = tuple(_sweep(name, ends[name]) for name in ends)
+    best_is_high = Outcome(**how, better="higher", sweeps=rising)
     assert "logarithms" not in verdict(best_is_high) + " ".join(notes(best_is_high))
 
 

@@ -15,6 +15,7 @@ from ._outcome import Outcome
 from ._standings import Standing
 
 MARGIN = 0.1  # a smaller difference in cost is not a clear one
+_ROUNDING = 1e-6  # a smaller relative gain is none
 
 
 @dataclass(frozen=True)
@@ -39,22 +40,27 @@ class Criterion:
             least: a cheaper one.
         """
         a, b = self.cost(row), self.cost(least)
-        if not isfinite(b):
-            return False
+        if not (isfinite(a) and isfinite(b)):
+            return isfinite(b)
         noise = [0.0 if isnan(s) else s for s in map(self.spread, (row, least))]
         return a - b > max(MARGIN * b, hypot(*noise))
 
 
+def _seconds_to_target(row: Standing) -> float:
+    return inf if row.seconds_to_target is None else row.seconds_to_target
+
+
+def _their_spread(row: Standing) -> float:
+    known = row.sweep.timed and row.seconds_spread is not None
+    return row.seconds_spread or 0.0 if known else inf
+
+
 CRITERIA = (
-    Criterion(
-        "time to target",
-        lambda row: inf if row.seconds_to_target is None else row.seconds_to_target,
-        lambda row: 0.0 if row.seconds_spread is None else row.seconds_spread,
-    ),
+    Criterion("time to target", _seconds_to_target, _their_spread),
     Criterion(
         "time per step",
         lambda row: row.sweep.step_seconds,
-        lambda row: row.sweep.step_spread,
+        lambda row: row.sweep.step_spread if row.sweep.timed else inf,
     ),
     Criterion("state", lambda row: row.sweep.bytes_per_param),
     Criterion(
@@ -89,40 +95,68 @@ def as_good(outcome: Outcome, rows: Sequence[Standing]) -> list[Standing]:
     return [best, *filter(close, near)]
 
 
-def cheapest(rows: Sequence[Standing]) -> tuple[Standing, dict[str, Criterion]]:
-    """The cheapest of equally good optimizers, and what the others were dropped for.
+def improved(outcome: Outcome, row: Standing) -> bool:
+    """Whether the metric is better than before the first step.
+
+    The mean gain must be above twice its standard error, and above rounding errors.
+
+    Args:
+        outcome: of a race.
+        row: an optimizer that has not diverged.
+    """
+    begin = row.sweep.metric[row.place, :, 0]
+    if not np.isfinite(begin).all():
+        return True
+    gains = row.ends - begin if outcome.better == "higher" else begin - row.ends
+    error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+    return bool(gains.mean() > max(2 * error, _ROUNDING * abs(begin.mean())))
+
+
+def cheapest(rows: Sequence[Standing]) -> Standing:
+    """The cheapest of equally good optimizers.
 
     Args:
         rows: the optimizers, best mean first. If none is clearly cheaper, the first of
             those left is chosen.
     """
     left = list(rows)
-    dropped: dict[str, Criterion] = {}
     for criterion in CRITERIA:
-        least = min(left, key=criterion.cost)
-        for row in [row for row in left if criterion.clearly(row, least)]:
-            dropped[row.name] = criterion
-            left.remove(row)
-    return left[0], dropped
+        left = [row for row in left if not any(criterion.clearly(row, x) for x in left)]
+    return left[0]
 
 
-def in_order(
-    outcome: Outcome, rows: Sequence[Standing]
-) -> list[tuple[Standing, dict[str, Criterion]]]:
-    """The first and the second choice, as far as there are any, as from `cheapest`.
+def separating(a: Standing, b: Standing) -> tuple[Criterion, bool] | None:
+    """The first criterion that tells two optimizers apart; `None` if none does.
+
+    Args:
+        a: an optimizer.
+        b: another one.
+
+    Returns:
+        The criterion, and whether `a` is the more expensive one.
+    """
+    for criterion in CRITERIA:
+        dearer = criterion.clearly(a, b)
+        if dearer or criterion.clearly(b, a):
+            return criterion, dearer
+    return None
+
+
+def in_order(outcome: Outcome, rows: Sequence[Standing]) -> list[Standing]:
+    """The first and the second choice, as far as there are any.
 
     The second is the cheapest of the others that are as good; if there is none, the one
-    with the next best metric.
+    with the next best metric. There is no choice if none has improved the metric.
 
     Args:
         outcome: of a race.
         rows: its standings.
     """
     good = [row for row in rows if row.verdict != "diverged"]
-    if not good:
+    if not any(improved(outcome, row) for row in good):
         return []
     equals = as_good(outcome, good)
     first = cheapest(equals)
-    rest = [row for row in equals if row is not first[0]]
-    rest = rest or [row for row in good if row is not first[0]][:1]
+    rest = [row for row in equals if row is not first]
+    rest = rest or [row for row in good if row is not first][:1]
     return [first, cheapest(rest)] if rest else [first]

@@ -81,6 +81,16 @@ class Sweep:
         return float(high - low) / 2
 
     @property
+    def timed(self) -> bool:
+        """Whether the time of a step is more than noise: above twice its spread.
+
+        Between two evaluations, few short steps may take less time than the evaluation
+        varies.
+        """
+        noise = 0.0 if np.isnan(self.step_spread) else 2 * self.step_spread
+        return self.step_seconds > noise
+
+    @property
     def _step_seconds(self) -> np.ndarray:
         """(times - 1,), seconds per step of one run between evaluations."""
         return np.diff(self.run_seconds) / np.diff(self.steps)

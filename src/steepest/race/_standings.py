@@ -11,6 +11,7 @@ from ._significance import compare, holm, Test
 
 Verdict = Literal["best", "no clear difference", "worse", "diverged"]
 LEVEL = 0.05  # significance level
+_ROUNDING = 1e-6  # a smaller relative difference of two means is none
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class Standing:
     Attributes:
         sweep: all its runs.
         place: index of its best learning rate among those tried.
-        edge: whether that is the lowest or the highest one tried, so a better one may
-            lie outside the range.
+        edge: whether that is the lowest or the highest one tried, and better than the
+            one beside it, so a better one may lie outside the range.
         metric: the final metric, mean over the seeds.
         spread: its standard deviation over the seeds.
         steps_to_target: mean over the seeds; `None` if one of them never reaches it.
@@ -84,7 +85,8 @@ def standings(outcome: Outcome) -> list[Standing]:
     """A row for each optimizer, best first.
 
     Learning rates are ranked by the final metric, mean over the seeds; those at which a
-    run diverged come last, and those that halving has stopped do not count. A t-test
+    run diverged come last, and those that halving has stopped do not count. Of equally
+    good ones, as with an accuracy of 1, the one in the middle is taken. A t-test
     over the seeds, with Holm's correction for the number of comparisons, tests the
     difference from the best optimizer: paired by seed with five seeds or more, else
     Welch's. If a lower metric is better and all values are positive, it compares
@@ -126,23 +128,31 @@ def standing(sweep: Sweep, better: Better, target: float | None = None) -> Stand
     """
     ends = sweep.ends
     means = ends.mean(axis=1)
-    running = sweep.running
-    place = running[int(worth(means[list(running)], better).argmax())]
+    tied = _tied(sweep, means, better)
+    place = tied[(len(tied) - 1) // 2]
     reached = None if target is None else _reached(sweep, place, better, target)
     step = sweep.step_seconds
     return Standing(
         sweep=sweep,
         place=place,
-        edge=len(sweep.rates) > 1 and place in (0, len(sweep.rates) - 1),
+        edge=1 == len(tied) < len(sweep.rates) and place in (0, len(sweep.rates) - 1),
         metric=float(means[place]),
-        spread=_spread(ends[place]),
+        spread=spread_of(ends[place]),
         steps_to_target=None if reached is None else float(reached.mean()),
         seconds_to_target=None if reached is None else float(reached.mean() * step),
-        seconds_spread=None if reached is None else _spread(reached) * step,
+        seconds_spread=None if reached is None else spread_of(reached) * step,
         breadth=breadth(sweep, place, better),
         diverged=int(sweep.diverged.sum()),
         stopped=len(sweep.rates) - len(sweep.running),
     )
+
+
+def _tied(sweep: Sweep, means: np.ndarray, better: Better) -> list[int]:
+    """Indices of the learning rates with the best mean, but for rounding."""
+    worths = worth(means, better)
+    most = worths[list(sweep.running)].max()
+    equal = (worths == most) | np.isclose(worths, most, _ROUNDING, 0)
+    return [k for k in sweep.running if equal[k]]
 
 
 def _reached(
@@ -155,8 +165,12 @@ def _reached(
     return np.asarray(sweep.steps)[there.argmax(axis=-1)]
 
 
-def _spread(values: np.ndarray) -> float:
-    """The standard deviation; NaN for a single value."""
+def spread_of(values: np.ndarray) -> float:
+    """The standard deviation; NaN for a single value.
+
+    Args:
+        values: one for each seed.
+    """
     return float(values.std(ddof=1)) if len(values) > 1 else float("nan")
 
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from .._breadth import Breadth
-from .._choice import as_good, CRITERIA, Criterion, in_order
+from .._choice import as_good, Criterion, in_order, separating
 from .._outcome import Outcome
 from .._standings import Standing, standings
 from ..entrants import code_of
-from ._numbers import at_rate, chance, listed, number, rate, seconds
+from ._numbers import at_rate, chance, listed, NOTHING, number, rate, seconds
 from ._stopped import caution
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -83,24 +83,26 @@ def recommendation(outcome: Outcome) -> Recommendation | None:
     difference, and the mean lags behind by at most 2% of the way from the initial
     metric to the best. The cheapest candidate wins: by time to target, then time per
     step, then size of the state, then the breadth of good learning rates. A cost counts
-    if it differs by more than 10%, and by more than its spread.
+    if it differs by more than 10%, and by more than its spread; times count if they are
+    above twice their spread.
 
     Args:
         outcome: of a race.
 
     Returns:
-        The recommendation; `None` if no optimizer has results.
+        The recommendation; `None` if no optimizer has results, or none improved on the
+        initial metric.
     """
     rows = standings(outcome)
     order = in_order(outcome, rows)
     if not order:
         return None
-    (first, dropped), *more = order
+    first, *more = order
     second = None
     if more:
-        row = more[0][0]
-        second = Choice(row, _code(outcome, row), _why_second(outcome, row, first))
-    why = _why_first(outcome, rows, first, dropped)
+        why = _why_second(outcome, more[0], first)
+        second = Choice(more[0], _code(outcome, more[0]), why)
+    why = _why_first(outcome, rows, first)
     return Recommendation(Choice(first, _code(outcome, first), why), second)
 
 
@@ -113,31 +115,44 @@ def _code(outcome: Outcome, row: Standing) -> str | None:
         return None
 
 
-def _why_first(
-    outcome: Outcome,
-    rows: list[Standing],
-    first: Standing,
-    dropped: dict[str, Criterion],
-) -> str:
-    best = rows[0]
+def _why_first(outcome: Outcome, rows: list[Standing], first: Standing) -> str:
+    best, *others = rows
     equals = [r for r in as_good(outcome, rows) if r is not first]
-    result = _result(outcome, first)
-    if len(rows) == 1:
-        why = f"{result}; no other optimizer ran."
+    why = _result(outcome, first)
+    if not others:
+        why += "; no other optimizer ran"
     elif not equals:
-        unclear = [r.name for r in rows if r.verdict == "no clear difference"]
-        why = f"{result}, significantly better than every other."
-        if unclear:
-            why = f"{result}, the best mean; {listed(unclear)} may be as good."
+        unclear = [r.name for r in others if r.verdict == "no clear difference"]
+        may = f"the best mean; {listed(unclear)} may be as good"
+        why += f", {may if unclear else beaten(others)}"
     elif first is best:
         names = listed([r.name for r in equals])
-        reason = _reason(first, equals[0], dropped.get(equals[0].name))
-        why = f"{result}, the best mean; no clear difference from {names}, {reason}."
+        why += f", the best mean; no clear difference from {names}"
+        why += _reason(first, equals)
     else:
-        reason = _reason(first, best, dropped.get(best.name))
         bar = number(best.metric, best.spread)
-        why = f"{result}; no clear difference from {best.name} ({bar}), {reason}."
-    return " ".join([why, *_caveats(first)])
+        why += f"; no clear difference from {best.name} ({bar})"
+        why += _reason(first, [best])
+    return " ".join([f"{why}.", *_caveats(first)])
+
+
+def beaten(others: list[Standing]) -> str:
+    """What happened to optimizers that all are worse than the best, or diverged.
+
+    Args:
+        others: the optimizers.
+    """
+    worse = [row.name for row in others if row.verdict == "worse"]
+    gone = [row.name for row in others if row.verdict == "diverged"]
+    if not gone:
+        return "significantly better than every other"
+    if not worse:
+        return (
+            "while every other diverged"
+            if len(gone) > 1
+            else f"while {gone[0]} diverged"
+        )
+    return f"significantly better than {listed(worse)}, while {listed(gone)} diverged"
 
 
 def _why_second(outcome: Outcome, row: Standing, first: Standing) -> str:
@@ -148,20 +163,23 @@ def _why_second(outcome: Outcome, row: Standing, first: Standing) -> str:
         "diverged": "",
     }[row.verdict]
     why = f"{_result(outcome, row)}, {quality}"
-    for criterion in CRITERIA:
-        dearer = criterion.clearly(row, first)
-        if dearer or criterion.clearly(first, row):
-            join = "and" if dearer == (row.verdict == "worse") else "but"
-            why += f", {join} {_compared(criterion, row, first, dearer)}"
-            break
+    if (apart := separating(row, first)) is not None:
+        criterion, dearer = apart
+        join = "and" if dearer == (row.verdict == "worse") else "but"
+        why += f", {join} {_compared(criterion, row, first, dearer)}"
     return " ".join([f"{why}.", *_caveats(row)])
 
 
-def _reason(first: Standing, other: Standing, why: Criterion | None) -> str:
-    """Why the first is preferred to another one that is as good."""
-    if why is None:
-        return "and none is clearly cheaper"
-    return f"but {_compared(why, first, other, False)}"
+def _reason(first: Standing, others: list[Standing]) -> str:
+    """Why the first is preferred to others that are as good; may be empty."""
+    apart = [(other, separating(first, other)) for other in others]
+    for other, found in apart:
+        if found is not None and not found[1]:
+            whose = f" for {other.name}" if len(others) > 1 else ""
+            return f", but {_compared(found[0], first, other, False)}{whose}"
+    if any(found is not None for _, found in apart):
+        return ""  # a third one, which is cheaper than the others, ruled them out
+    return ", and none is clearly cheaper"
 
 
 def _compared(criterion: Criterion, a: Standing, b: Standing, dearer: bool) -> str:
@@ -176,12 +194,40 @@ def _compared(criterion: Criterion, a: Standing, b: Standing, dearer: bool) -> s
 
 def _cost(name: str, row: Standing) -> str:
     if name == "time to target":
-        return seconds(row.seconds_to_target, row.seconds_spread)
+        return target_text(row)
     if name == "time per step":
-        return seconds(row.sweep.step_seconds, row.sweep.step_spread)
+        return step_text(row)
     if name == "state":
         return f"{row.sweep.bytes_per_param:.3g}"
     return breadth_text(row.breadth)
+
+
+def step_text(row: Standing) -> str:
+    """The time per step, or a bound if it is not above the noise.
+
+    Args:
+        row: an optimizer.
+    """
+    if row.sweep.timed:
+        return seconds(row.sweep.step_seconds, row.sweep.step_spread)
+    return _below(row, 1.0)
+
+
+def target_text(row: Standing) -> str:
+    """The time to the target, likewise.
+
+    Args:
+        row: an optimizer.
+    """
+    if row.sweep.timed or row.steps_to_target is None:
+        return seconds(row.seconds_to_target, row.seconds_spread)
+    return _below(row, row.steps_to_target)
+
+
+def _below(row: Standing, steps: float) -> str:
+    """A bound for the time of some steps."""
+    most = steps * (row.sweep.step_seconds + row.sweep.step_spread)
+    return f"< {seconds(most)}" if most > 0 else NOTHING
 
 
 def breadth_text(breadth: Breadth | None) -> str:

@@ -53,7 +53,8 @@ def reading(outcome: Outcome) -> list[str]:
         "Times are per run, with all runs of an optimizer sharing the machine: the "
         "total time divided by the number of runs. A single run on its own may take "
         "longer than that. Compile time is not included. The time per step is the "
-        "median over the evaluations, ± half the interquartile range.",
+        "median over the evaluations, ± half the interquartile range; if it is not "
+        "above twice that, only a bound is shown.",
         f"The learning rate was chosen by the same {outcome.measure} that is shown, so "
         "every number is slightly optimistic. The bias is the same for all optimizers "
         "that tried the same number of learning rates.",
@@ -70,7 +71,8 @@ def reading(outcome: Outcome) -> list[str]:
         f"most {_PART} of the way from the initial {outcome.measure} to the best. "
         "Among them the cheapest wins: by time to target, then time per step, then "
         "size of the state, then the range of good learning rates. A cost decides only "
-        f"if it differs by more than {100 * MARGIN:.0f}%, and by more than its spread.",
+        f"if it differs by more than {100 * MARGIN:.0f}%, and by more than its spread; "
+        "times count if they are above twice their spread.",
         "Good rates: the factor between the highest and the lowest learning rate at "
         f"which the final {outcome.measure} lags behind that of the best rate by at "
         f"most {_PART} of the way from its initial value, interpolated between the "

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .._choice import improved
 from .._outcome import Outcome
-from .._standings import Standing, standings
-from ._advice import breadth_text
+from .._standings import spread_of, Standing, standings
+from ._advice import beaten, breadth_text, step_text, target_text
 from ._numbers import (
     at_rate,
     chance,
@@ -17,7 +18,6 @@ from ._numbers import (
     number,
     plain,
     rate,
-    seconds,
     significant,
 )
 from ._stopped import stop_notes
@@ -89,6 +89,13 @@ def verdict(outcome: Outcome) -> str:
         return f"No winner: {name} diverged at every learning rate {left}."
     at = at_rate(best.rate)
     result = f"{outcome.measure} {number(best.metric, best.spread)}"
+    if not any(improved(outcome, row) for row in rows if row.verdict != "diverged"):
+        begin = best.sweep.metric[best.place, :, 0]
+        before = number(float(begin.mean()), spread_of(begin))
+        return (
+            f"No winner: no optimizer improved on the initial {outcome.measure}, "
+            f"{before}; {best.name}{at} ends at {number(best.metric, best.spread)}."
+        )
     if not others:
         return (
             f"{best.name}{at} reaches {result}; no other optimizer ran to compare with."
@@ -169,7 +176,7 @@ def final(outcome: Outcome) -> Callable[[Standing], str]:
 def _table(outcome: Outcome) -> list[Column]:
     reached: list[Column] = [
         ("steps to target", lambda row: count(row.steps_to_target)),
-        ("time to target", _time),
+        ("time to target", target_text),
     ]
     halving: list[Column] = [
         ("stopped rates", lambda row: f"{row.stopped} of {len(row.sweep.rates)}")
@@ -179,21 +186,13 @@ def _table(outcome: Outcome) -> list[Column]:
         ("learning rate", _rate),
         (outcome.measure, final(outcome)),
         *(reached if outcome.target is not None else []),
-        ("time per step", _step),
+        ("time per step", step_text),
         ("state bytes/param", lambda row: f"{row.sweep.bytes_per_param:.3g}"),
         ("good rates", lambda row: breadth_text(row.breadth)),
         ("diverged runs", lambda row: f"{row.diverged} of {row.sweep.runs}"),
         *(halving if outcome.halving else []),
         ("vs. the best", difference),
     ]
-
-
-def _time(row: Standing) -> str:
-    return seconds(row.seconds_to_target, row.seconds_spread)
-
-
-def _step(row: Standing) -> str:
-    return seconds(row.sweep.step_seconds, row.sweep.step_spread)
 
 
 def _name(row: Standing) -> str:
@@ -236,4 +235,4 @@ def _compared(others: list[Standing]) -> str:
     by = " (logarithms compared)" if any(row.logarithms for row in others) else ""
     if near:
         return f"no clear difference from {listed(near)}{by}"
-    return f"significantly better than every other{by}"
+    return f"{beaten(others)}{by}"
