@@ -204,6 +204,34 @@ def test_the_last_batches_of_a_loader_are_held_out():
     assert held.min() > result.data["train"]["x"].max() and held.ndim == 2
 
 
+def _epochs(shuffle=False):
+    """A loader that never ends: one epoch after the other."""
+    rng = np.random.default_rng(0)
+    while True:
+        yield from _loader_of(rng.permutation(ROWS) if shuffle else ROWS)
+
+
+def test_a_loader_that_repeats_its_batches_counts_as_one_epoch():
+    """So that the rows held out are not trained on."""
+    endless, once = (_prepared(x, steps=30) for x in (_epochs(), _loader_of(ROWS)))
+    jax.tree.map(np.testing.assert_array_equal, endless.data, once.data)
+    assert endless.cycle == once.cycle == 4 and not endless.remarks
+
+
+def test_held_out_rows_that_are_also_trained_on_are_noted():
+    (message,) = _prepared(_epochs(shuffle=True), steps=30).remarks
+    assert message.startswith("12 of the 12 rows held out for validation are also")
+    assert message.endswith("Pass a `validation` set.")
+    assert not _prepared(_epochs(shuffle=True), {"x": ROWS}, steps=30).remarks
+
+
+@pytest.mark.parametrize(("twice", "noted"), [(0, False), (4, False), (5, True)])
+def test_few_rows_may_be_there_twice(twice, noted):
+    rows = np.arange(400, dtype=np.float32)
+    rows[360 : 360 + twice] = rows[:twice]  # 40 are held out
+    assert bool(_prepared(_loader_of(rows), steps=100).remarks) == noted
+
+
 def test_a_validation_loader_is_read_to_its_end():
     result = _prepared(_stream, lambda: _loader_of(ROWS[:18]))
     np.testing.assert_array_equal(result.data["validation"]["x"], ROWS[:18])
@@ -228,7 +256,9 @@ def test_a_mean_over_batches_is_a_mean_over_rows(size):
         (({"x": ROWS, "y": ROWS[:3]},), r"data has arrays of shapes .*same first axis"),
         ((np.zeros((0, 2)),), "data has no rows"),
         ((ROWS[:1],), "data has 1 rows, and 1 would be held out"),
-        ((_loader_of(ROWS[:4]),), "data gave only 1 batches, and 1"),
+        ((_loader_of(ROWS[:4]),), "data gave only 1 batch, and 1 would be"),
+        ((_loader_of(ROWS[:7]),), r"data gave only 1 batch \(the last one, of 3 rows,"),
+        (([{"x": ROWS}] * 3,), "data gave only 1 batch, again and again, and 1"),
         ((ROWS, None, 0), "steps is 0"),
         (({"x": ROWS}, (ROWS, ROWS)), "validation is .*expected the structure"),
     ],
