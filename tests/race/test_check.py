@@ -32,6 +32,10 @@ BAD = {
     ),
     "init is no function": ({"init": 3}, "`init`.*is 3, expected a function"),
     "data of words": ({"data": {"x": "word"}}, r"`data`.*a str at \['x'\]"),
+    "data of large integers": (
+        {"data": {"id": np.array([2**33])}},
+        r"`data` .* at \['id'\], has the integer 8589934592, which does not fit into",
+    ),
     "batches fail": (
         {"batches": lambda key, data: data["rows"]},
         r"`batches`.*`batches\(key, data\)`.*float32\[50,4\]",

@@ -110,6 +110,24 @@ def test_other_values_are_errors(x):
 
 
 @pytest.mark.parametrize(
+    ("x", "dtype"),
+    [
+        ([2**33], "int64"),
+        (np.array([1, -(2**31) - 1]), "int64"),
+        (np.array([2**32], np.uint64), "uint64"),
+    ],
+)
+def test_integers_that_would_wrap_are_errors(x, dtype):
+    with pytest.raises(ValueError, match=rf"^f\['id'\] has the integer .*{dtype}"):
+        to_arrays("f", {"id": x})
+
+
+@pytest.mark.parametrize("x", [2**31 - 1, -(2**31), np.uint64(2**32 - 1)])
+def test_integers_that_fit_are_kept(x):
+    assert int(to_arrays("f", [x])[0] if isinstance(x, int) else to_arrays("f", x)) == x
+
+
+@pytest.mark.parametrize(
     "loader, expected",
     [
         (_loader_of(ROWS), 5),

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from ._arrays import narrowed
 from ._calls import argument_names
 from ._problem import Params, Problem, State
 from ._values import COUNT, is_count, is_number, is_positive, NUMBER
@@ -154,6 +155,8 @@ def _check_data(problem: Problem) -> None:
                 f"{_name(problem, 'data')} has a {type(leaf).__name__}{_at(path)}, "
                 "expected only arrays: compiled programs take nothing else."
             ) from error
+        if isinstance(leaf, np.ndarray):
+            narrowed(f"{_name(problem, 'data')}, the array{_at(path)},", leaf)
 
 
 def _check_settings(problem: Problem) -> None:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from .._arrays import narrowed
 from .._hoist import size
 from .._memory import available, told
 
@@ -98,7 +99,7 @@ def to_arrays(name: str, x: Any) -> PyTree:
             f"numbers{why}. Expected NumPy or JAX arrays, torch tensors or numbers. "
             "Remove such columns, or convert them in the loader."
         )
-    return value.astype(jax.dtypes.canonicalize_dtype(value.dtype), copy=False)
+    return narrowed(name, value)
 
 
 class _Buffer:
