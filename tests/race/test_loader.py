@@ -174,7 +174,8 @@ def test_only_the_last_batch_may_be_smaller():
     [
         ([], "gave no batches"),
         (lambda: None, "is a NoneType, expected arrays, an iterable"),
-        ([{"x": 1.0, "y": 2}], "single examples, set the batch size"),
+        ([{"x": 1.0, "y": 2}], r"single examples, set .*`{'x': ..., 'y': ...}`"),
+        ([(np.ones(2), 1)] * 3, r"single examples, set .* as arrays, `\(x, y\)`"),
         ([{}], "gives nothing"),
     ],
 )

@@ -119,8 +119,9 @@ def _check_state(problem: Problem, before: State, after: State) -> None:
 def _check_number(problem: Problem, field: str, value: PyTree, *kinds: type) -> None:
     fits = isinstance(value, jax.ShapeDtypeStruct) and value.shape == ()
     if not fits or not any(jnp.issubdtype(value.dtype, kind) for kind in kinds):
+        kind = "real" if jnp.integer in kinds else "floating-point"
         raise TypeError(
-            f"{_name(problem, field)} returns {_describe(value)}, expected one real "
+            f"{_name(problem, field)} returns {_describe(value)}, expected one {kind} "
             "number, such as a mean."
         )
 

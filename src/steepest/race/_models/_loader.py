@@ -110,10 +110,14 @@ class _Buffer:
         self.first = to_arrays(f"{name}: batch 0", first)
         shapes = [np.shape(x) for x in jax.tree.leaves(self.first)]
         if not shapes or () in shapes:
+            columns = "(x, y)"
+            if isinstance(first, dict) and first:
+                columns = "{" + ", ".join(f"{key!r}: ..." for key in first) + "}"
             raise ValueError(
                 f"{name} gives {_shapes(self.first)}, expected batches: arrays with "
-                "the examples along the first axis. If it gives single examples, set "
-                "the batch size of the loader."
+                "the examples along the first axis. If these are single examples, set "
+                "the batch size of the loader, or pass all of them as arrays, "
+                f"`{columns}`."
             )
         each = max(1, sum(map(size, jax.tree.leaves(self.first))))
         wanted = limit // each if most is None else min(most, limit // each)
