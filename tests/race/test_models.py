@@ -344,18 +344,6 @@ BAD = {
         {"stateful": True},
         r"init returned a float, expected a pair",
     ),
-    "option": (
-        Problem.from_functions,
-        (lambda key: 3.0, nnx_loss),
-        {"step": 30},
-        r"there is no argument `step`. Did you mean `steps`\?",
-    ),
-    "unlike any": (
-        Problem.from_nnx,
-        (Nnx, nnx_loss),
-        {"zzz": 30},
-        "there is no argument `zzz`. Others: name, .*validation",
-    ),
     "loss": (Problem.from_nnx, (Nnx, "loss"), {}, "loss is 'loss', expected"),
     "two": (
         Problem.from_nnx,

@@ -25,6 +25,15 @@ def test_a_notebook_shows_the_recommendation_and_the_table():
     assert "<script>" not in bad and "<td><b>" not in bad
 
 
+def test_a_result_is_printed_on_one_line():
+    """Not with all its arrays."""
+    text = repr(digits())
+    assert text == "<Outcome of digits, optimizers: 8, recommended: lion at 3e-4>"
+    assert repr(EDGES["all diverged"]()).endswith("optimizers: 2, recommended: none>")
+    text = repr(digits().sweeps[2])
+    assert text == "<Sweep of adamw, learning rates: 8, seeds: 3, steps: 1000>"
+
+
 @pytest.mark.parametrize("name", ["nothing", "all diverged", "one seed"])
 def test_every_race_has_a_cell(name):
     assert EDGES[name]()._repr_html_().startswith("<div>")
