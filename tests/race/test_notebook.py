@@ -19,6 +19,7 @@ def test_a_notebook_shows_the_recommendation_and_the_table():
     html, race = digits()._repr_html_(), digits()
     advice = recommendation(race)
     assert words(advice.first.why) in html and advice.first.line in html
+    assert words(f"Second choice: {advice.second.title}") in html
     assert html.count("<tr") == 1 + len(race.sweeps)
     assert all(words(cell) in html for row in columns(race)[1] for cell in row)
     bad = outcome(sweep("<b>"), problem="<script>")._repr_html_()

@@ -94,7 +94,9 @@ def test_settings_of_a_race_that_goes_on(store):
 
 
 def test_there_must_be_something_to_go_on_with(tmp_path):
-    with pytest.raises(ValueError, match=r"does not exist, .* no race to resume"):
+    with pytest.raises(
+        ValueError, match=r"does not exist, .* no race to resume.*--resume"
+    ):
         Store(tmp_path / "new").settings(resume=True)
 
 
