@@ -32,6 +32,10 @@ BAD = {
     ),
     "init is no function": ({"init": 3}, "`init`.*is 3, expected a function"),
     "data of words": ({"data": {"x": "word"}}, r"`data`.*a str at \['x'\]"),
+    "data of large integers": (
+        {"data": {"id": np.array([2**33])}},
+        r"`data` .* at \['id'\], has the integer 8589934592, which does not fit into",
+    ),
     "batches fail": (
         {"batches": lambda key, data: data["rows"]},
         r"`batches`.*`batches\(key, data\)`.*float32\[50,4\]",
@@ -46,15 +50,23 @@ BAD = {
     ),
     "loss of each": (
         {"loss": lambda p, batch: batch @ p["w"]},
-        r"`loss`.*float32\[8\], expected one real number",
+        r"`loss`.*float32\[8\], expected one floating-point number",
+    ),
+    "loss is an integer": (
+        {"loss": lambda p, batch: jnp.int32(p["b"])},
+        r"`loss`.*int32\[\], expected one floating-point number",
+    ),
+    "metric of many": (
+        {"metric": lambda p, data: jnp.ones(2)},
+        "`metric`.*expected one real number",
     ),
     "loss and more": (
         {"loss": lambda p, batch: (jnp.sum(p["w"]), 0)},
-        r"`loss`.*\(float32\[\], int32\[\]\), expected one real number",
+        r"`loss`.*\(float32\[\], int32\[\]\), expected one floating-point number",
     ),
     "loss is complex": (
         {"loss": lambda p, batch: jnp.sum(p["w"]).astype("complex64")},
-        "`loss`.*complex64.*one real number",
+        "`loss`.*complex64.*one floating-point number",
     ),
     "loss is nothing": ({"loss": lambda p, batch: None}, "`loss`.*None"),
     "metric of each": ({"metric": lambda p, data: p["w"]}, r"`metric`.*float32\[4\]"),

@@ -18,7 +18,7 @@ from steepest.race.terminal import _run
 from steepest.race.terminal._command import main
 from steepest.race.terminal._folders import new_folder
 
-from .outcomes import digits, outcome, sweep
+from .outcomes import digits, EDGES, outcome, sweep
 
 PROBLEM = Problem(init=lambda key: key, loss=lambda params, batch: 0.0)
 
@@ -217,8 +217,9 @@ def test_ctrl_c_keeps_the_results_so_far(asked, monkeypatch, capsys):
     assert "stopped; to continue: --resume --out here" in out
 
 
-def test_a_race_without_a_single_result_has_failed(asked, monkeypatch):
-    monkeypatch.setattr(_run, "race", lambda *args, **options: outcome())
+@pytest.mark.parametrize("name", ["nothing", "nothing but missing", "all diverged"])
+def test_a_race_without_a_winner_has_failed(asked, monkeypatch, name):
+    monkeypatch.setattr(_run, "race", lambda *args, **options: EDGES[name]())
     assert main(["race"]) == 1
 
 

@@ -262,9 +262,19 @@ def test_the_schedule_speaks_for_itself():
             schedule_of(text, rate=1.0)
 
 
+def test_the_names_of_numbers_in_a_schedule():
+    """`lr` is no misspelt `lars`."""
+    for text in ("cosine_decay_schedule(lr, steps)", "rate * lr"):
+        with pytest.raises(ValueError, match="called `lr`, only `rate` and `steps`"):
+            entrant("sgd", steps=STEPS, schedule=text)
+
+
 def test_a_text_is_wanted(as_users_do):
-    with pytest.raises(TypeError, match="optimizers: got a int, 5"):
+    with pytest.raises(TypeError, match=r"optimizers: got a int, 5.* such as 'adamw'"):
         entrant(5, steps=STEPS)
+    like = r"schedule: got a function.* such as 'cosine_decay_schedule\(rate, steps\)'"
+    with pytest.raises(TypeError, match=like):
+        entrant("sgd", steps=STEPS, schedule=lambda rate, steps: rate)
 
 
 WORDS = ["adamw", "chain", "lookahead", "contrib", "linear_schedule", "rate", "steps"]

@@ -121,6 +121,23 @@ def test_a_loss_that_never_falls():
     range_test_picture(test).alone()
 
 
+def test_a_fall_within_the_noise_is_not_called_none():
+    """A loss that falls by 1 from 10, with noise of 1 from batch to batch."""
+    problem = Problem(
+        init=lambda key: 1.0 + 0.01 * jax.random.normal(key),
+        loss=lambda params, batch: jnp.maximum(params, 0.0) + 9.0 + batch,
+        batches=lambda key, data: jax.random.normal(key),
+        name="hidden",
+    )
+    test = find_lr(problem, "sgd", steps=20, seeds=1, highest=1.0)
+    says = range_test_picture(test).says
+    assert test.suggested is None and test.fall > 0.5
+    assert says.startswith("The loss does not clearly fall between 1e-6 and 1: a fall")
+    assert "is within its noise. Use more steps" in says
+    many = find_lr(problem, "sgd", steps=1000, highest=1.0)
+    assert "falls fastest" in range_test_picture(many).says
+
+
 @pytest.mark.parametrize(
     "optimizer", ["lookahead(adamw)", "schedule_free_adamw", "lion"]
 )

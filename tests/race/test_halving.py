@@ -229,6 +229,8 @@ def test_the_table_shows_what_was_stopped():
         "adamw: halving stopped the learning rates 1e-4, 3e-4, 3e-2, 0.1 and 0.3 at "
         "step 250." in told
     )
+    alone = notes(outcome(stopped(sweep("adamw"), 0)))
+    assert "adamw: halving stopped the learning rate 1e-4 at step 250." in alone
     near = "3e-2, next to the best rate, was stopped early and may be better."
     assert f"muon: {near}" in told
     advice = recommendation(halved())

@@ -110,6 +110,24 @@ def test_other_values_are_errors(x):
 
 
 @pytest.mark.parametrize(
+    ("x", "dtype"),
+    [
+        ([2**33], "int64"),
+        (np.array([1, -(2**31) - 1]), "int64"),
+        (np.array([2**32], np.uint64), "uint64"),
+    ],
+)
+def test_integers_that_would_wrap_are_errors(x, dtype):
+    with pytest.raises(ValueError, match=rf"^f\['id'\] has the integer .*{dtype}"):
+        to_arrays("f", {"id": x})
+
+
+@pytest.mark.parametrize("x", [2**31 - 1, -(2**31), np.uint64(2**32 - 1)])
+def test_integers_that_fit_are_kept(x):
+    assert int(to_arrays("f", [x])[0] if isinstance(x, int) else to_arrays("f", x)) == x
+
+
+@pytest.mark.parametrize(
     "loader, expected",
     [
         (_loader_of(ROWS), 5),
@@ -156,7 +174,8 @@ def test_only_the_last_batch_may_be_smaller():
     [
         ([], "gave no batches"),
         (lambda: None, "is a NoneType, expected arrays, an iterable"),
-        ([{"x": 1.0, "y": 2}], "single examples, set the batch size"),
+        ([{"x": 1.0, "y": 2}], r"single examples, set .*`{'x': ..., 'y': ...}`"),
+        ([(np.ones(2), 1)] * 3, r"single examples, set .* as arrays, `\(x, y\)`"),
         ([{}], "gives nothing"),
     ],
 )
@@ -204,6 +223,34 @@ def test_the_last_batches_of_a_loader_are_held_out():
     assert held.min() > result.data["train"]["x"].max() and held.ndim == 2
 
 
+def _epochs(shuffle=False):
+    """A loader that never ends: one epoch after the other."""
+    rng = np.random.default_rng(0)
+    while True:
+        yield from _loader_of(rng.permutation(ROWS) if shuffle else ROWS)
+
+
+def test_a_loader_that_repeats_its_batches_counts_as_one_epoch():
+    """So that the rows held out are not trained on."""
+    endless, once = (_prepared(x, steps=30) for x in (_epochs(), _loader_of(ROWS)))
+    jax.tree.map(np.testing.assert_array_equal, endless.data, once.data)
+    assert endless.cycle == once.cycle == 4 and not endless.remarks
+
+
+def test_held_out_rows_that_are_also_trained_on_are_noted():
+    (message,) = _prepared(_epochs(shuffle=True), steps=30).remarks
+    assert message.startswith("12 of the 12 rows held out for validation are also")
+    assert message.endswith("Pass a `validation` set.")
+    assert not _prepared(_epochs(shuffle=True), {"x": ROWS}, steps=30).remarks
+
+
+@pytest.mark.parametrize(("twice", "noted"), [(0, False), (4, False), (5, True)])
+def test_few_rows_may_be_there_twice(twice, noted):
+    rows = np.arange(400, dtype=np.float32)
+    rows[360 : 360 + twice] = rows[:twice]  # 40 are held out
+    assert bool(_prepared(_loader_of(rows), steps=100).remarks) == noted
+
+
 def test_a_validation_loader_is_read_to_its_end():
     result = _prepared(_stream, lambda: _loader_of(ROWS[:18]))
     np.testing.assert_array_equal(result.data["validation"]["x"], ROWS[:18])
@@ -228,7 +275,9 @@ def test_a_mean_over_batches_is_a_mean_over_rows(size):
         (({"x": ROWS, "y": ROWS[:3]},), r"data has arrays of shapes .*same first axis"),
         ((np.zeros((0, 2)),), "data has no rows"),
         ((ROWS[:1],), "data has 1 rows, and 1 would be held out"),
-        ((_loader_of(ROWS[:4]),), "data gave only 1 batches, and 1"),
+        ((_loader_of(ROWS[:4]),), "data gave only 1 batch, and 1 would be"),
+        ((_loader_of(ROWS[:7]),), r"data gave only 1 batch \(the last one, of 3 rows,"),
+        (([{"x": ROWS}] * 3,), "data gave only 1 batch, again and again, and 1"),
         ((ROWS, None, 0), "steps is 0"),
         (({"x": ROWS}, (ROWS, ROWS)), "validation is .*expected the structure"),
     ],

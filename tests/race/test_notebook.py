@@ -19,10 +19,20 @@ def test_a_notebook_shows_the_recommendation_and_the_table():
     html, race = digits()._repr_html_(), digits()
     advice = recommendation(race)
     assert words(advice.first.why) in html and advice.first.line in html
+    assert words(f"Second choice: {advice.second.title}") in html
     assert html.count("<tr") == 1 + len(race.sweeps)
     assert all(words(cell) in html for row in columns(race)[1] for cell in row)
     bad = outcome(sweep("<b>"), problem="<script>")._repr_html_()
     assert "<script>" not in bad and "<td><b>" not in bad
+
+
+def test_a_result_is_printed_on_one_line():
+    """Not with all its arrays."""
+    text = repr(digits())
+    assert text == "<Outcome of digits, optimizers: 8, recommended: lion at 3e-4>"
+    assert repr(EDGES["all diverged"]()).endswith("optimizers: 2, recommended: none>")
+    text = repr(digits().sweeps[2])
+    assert text == "<Sweep of adamw, learning rates: 8, seeds: 3, steps: 1000>"
 
 
 @pytest.mark.parametrize("name", ["nothing", "all diverged", "one seed"])

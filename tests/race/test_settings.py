@@ -79,6 +79,7 @@ def test_what_makes_a_run_may_not_change(given):
         "rate zero": ({"learning_rates": [0.0]}, "of `learning_rates` is 0.0"),
         "rate nan": ({"learning_rates": [float("nan")]}, "of `learning_rates` is nan"),
         "no rates": ({"learning_rates": []}, "`learning_rates` is empty"),
+        "grid": ({"learning_rates": "1e-3:1:4"}, "for the command line .*geomspace"),
         "rate twice": ({"learning_rates": [1e-1, 0.1]}, "has 0.1 twice"),
         "nobody": ({"optimizers": []}, r"`optimizers` is \[\]"),
         "a number": ({"optimizers": [3]}, r"`optimizers` is \[3\]"),

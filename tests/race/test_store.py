@@ -87,12 +87,16 @@ def test_saving_is_seldom_but_for_the_last(store):
 def test_settings_of_a_race_that_goes_on(store):
     before = Store(store.folder).settings(resume=True)
     assert settings_of("line", LINE, {}, before) == SETTINGS
-    with pytest.raises(ValueError, match=r"race: .* already contains a race"):
+    with pytest.raises(
+        ValueError, match=r"race: .* already contains a race.*\(--resume\)"
+    ):
         Store(store.folder).settings(resume=False)
 
 
 def test_there_must_be_something_to_go_on_with(tmp_path):
-    with pytest.raises(ValueError, match=r"does not exist, .* no race to resume"):
+    with pytest.raises(
+        ValueError, match=r"does not exist, .* no race to resume.*--resume"
+    ):
         Store(tmp_path / "new").settings(resume=True)
 
 

@@ -45,6 +45,11 @@ def test_a_pipe_gets_every_text_on_lines_of_any_length(edge):
     assert verdict(outcome) in lines
 
 
+def test_a_problem_without_a_description_has_a_bare_title():
+    bare = replace(digits(), about="")
+    assert _in_a_pipe(bare).splitlines()[0] == "digits"
+
+
 def test_a_pipe_gets_no_color_and_no_boxes():
     text = _in_a_pipe(digits())
     assert "\x1b" not in text

@@ -1,4 +1,4 @@
-"""Arrays that all runs read, placed on the devices once per race."""
+"""Arrays that all runs read: checked, and placed on the devices once per race."""
 
 import hashlib
 from collections.abc import Sequence
@@ -45,6 +45,28 @@ class Shelf:
         if id(x) not in self._digests:
             self._digests[id(x)] = x, digest(x)
         return self._digests[id(x)][1]
+
+
+def narrowed(name: str, x: np.ndarray) -> np.ndarray:
+    """An array in the dtype that it has on the devices. Integers must fit into it.
+
+    Args:
+        name: of the array, for errors.
+        x: a NumPy array.
+    """
+    dtype = jax.dtypes.canonicalize_dtype(x.dtype)
+    if x.size and dtype != x.dtype and np.issubdtype(dtype, np.integer):
+        limits, ends = np.iinfo(dtype), (int(x.min()), int(x.max()))
+        for end in ends:
+            if not limits.min <= end <= limits.max:
+                raise ValueError(
+                    f"{name} has the integer {end}, which does not fit into "
+                    f"{dtype.name}, and JAX has {x.dtype.name} turned off. Remove this "
+                    "array, number its values anew (`numpy.unique(x, "
+                    "return_inverse=True)[1]`), or turn it on: "
+                    '`jax.config.update("jax_enable_x64", True)`.'
+                )
+    return x.astype(dtype, copy=False)
 
 
 def digest(x: ArrayLike) -> str:

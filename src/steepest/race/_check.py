@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from ._arrays import narrowed
 from ._calls import argument_names
 from ._problem import Params, Problem, State
 from ._values import COUNT, is_count, is_number, is_positive, NUMBER
@@ -118,8 +119,9 @@ def _check_state(problem: Problem, before: State, after: State) -> None:
 def _check_number(problem: Problem, field: str, value: PyTree, *kinds: type) -> None:
     fits = isinstance(value, jax.ShapeDtypeStruct) and value.shape == ()
     if not fits or not any(jnp.issubdtype(value.dtype, kind) for kind in kinds):
+        kind = "real" if jnp.integer in kinds else "floating-point"
         raise TypeError(
-            f"{_name(problem, field)} returns {_describe(value)}, expected one real "
+            f"{_name(problem, field)} returns {_describe(value)}, expected one {kind} "
             "number, such as a mean."
         )
 
@@ -154,6 +156,8 @@ def _check_data(problem: Problem) -> None:
                 f"{_name(problem, 'data')} has a {type(leaf).__name__}{_at(path)}, "
                 "expected only arrays: compiled programs take nothing else."
             ) from error
+        if isinstance(leaf, np.ndarray):
+            narrowed(f"{_name(problem, 'data')}, the array{_at(path)},", leaf)
 
 
 def _check_settings(problem: Problem) -> None:

@@ -45,7 +45,7 @@ class RangeTest:
             broke down.
         smooth: (steps,), the smoothed mean over the seeds; NaN after it has diverged.
         suggested: the rate where the smoothed loss falls fastest per factor of the
-            learning rate; `None` if it never falls.
+            learning rate; `None` if it does not fall, or not clearly.
         diverges: the rate where the loss begins to rise for good; `None` if it does not
             rise in this range.
     """
@@ -57,6 +57,12 @@ class RangeTest:
     smooth: np.ndarray
     suggested: float | None
     diverges: float | None
+
+    @property
+    def fall(self) -> float:
+        """How far the smoothed loss falls; 0 if that may be a rounding error."""
+        fall = float(self.smooth[0] - np.nanmin(self.smooth))
+        return fall if fall > _ROUNDING * abs(self.smooth[0]) else 0.0
 
 
 def find_lr(

@@ -1,7 +1,6 @@
 """One run: a problem and an optimizer, as functions of a learning rate and a seed."""
 
-import warnings
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +8,14 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 import steepest
-from steepest import contrib, decoupled
+from steepest import decoupled
 from steepest.core import Real
 
+from ._averages import begun, evaluated_params
 from ._calls import batch_of, initial, loss_of, metric_of
 from ._problem import Batch, Data, Params, Problem, State
 from .entrants import Entrant
 
-T = TypeVar("T")
 _EVALUATION = 1 << 30  # step number of the evaluation batch: no run has as many steps
 _LOSS = 2  # folded into the key of the seed: the stream of keys for the loss
 
@@ -48,14 +47,7 @@ class Model:
             seed: of the params.
         """
         params, model_state = initial(self.problem, _keys(seed)[0])
-        tx = self.entrant.make(rate)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # lookahead warns about plain params
-            state = tx.init(params)
-        if _find(state, steepest.LookaheadState) is None:
-            return Run(params, state, model_state)
-        params = steepest.LookaheadParams.init_synced(params)
-        return Run(params, tx.init(params), model_state)
+        return Run(*begun(self.entrant.make(rate), params), model_state)
 
     def step(
         self, rate: Real, seed: ArrayLike, t: ArrayLike, run: Run, data: Data
@@ -130,14 +122,4 @@ def evaluated(run: Run) -> Params:
     Args:
         run: the run so far.
     """
-    params, state, _ = run
-    if isinstance(params, steepest.LookaheadParams):
-        return params.slow
-    free = _find(state, contrib.ScheduleFreeState)
-    return params if free is None else contrib.schedule_free_eval_params(free, params)
-
-
-def _find(state: steepest.OptState, kind: type[T]) -> T | None:
-    """The first state of a kind in a tree of states, or `None`."""
-    leaves = jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, kind))
-    return next((x for x in leaves if isinstance(x, kind)), None)
+    return evaluated_params(run.params, run.state)

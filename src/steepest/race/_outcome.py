@@ -6,6 +6,8 @@ from typing import Any, Literal, TYPE_CHECKING
 
 import numpy as np
 
+from ._visible import visible
+
 if TYPE_CHECKING:
     from .report import Recommendation
 
@@ -13,7 +15,7 @@ Better = Literal["lower", "higher"]
 Rate = float | None  # `None` for an optimizer that has no learning rate
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sweep:
     """All runs of one optimizer: every learning rate with every seed.
 
@@ -53,6 +55,11 @@ class Sweep:
     at_once: int | None = None
     stopped: tuple[int | None, ...] = ()
     shared: tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        rates, seeds, steps = len(self.rates), len(self.seeds), self.steps[-1]
+        counts = f"learning rates: {rates}, seeds: {seeds}, steps: {steps}"
+        return visible(f"<Sweep of {self.name}, {counts}>")
 
     @property
     def runs(self) -> int:
@@ -152,7 +159,7 @@ class Sweep:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Outcome:
     """The results of a race, which may be unfinished.
 
@@ -184,6 +191,12 @@ class Outcome:
     schedule: str | None = None
     source: str | None = None
     halving: bool = False
+
+    def __repr__(self) -> str:
+        advice, many = self.recommendation(), len(self.sweeps)
+        use = "none" if advice is None else advice.first.title
+        told = f"{self.problem}, optimizers: {many}, recommended: {use}"
+        return visible(f"<Outcome of {told}>")
 
     def recommendation(self) -> "Recommendation | None":
         """Which optimizer to use, and the second choice; `None` without results.

@@ -110,6 +110,12 @@ def _optimizers(names: Any) -> tuple[str, ...]:
 def _rates(rates: Any) -> tuple[float, ...]:
     if isinstance(rates, int | float):
         rates = [rates]
+    if isinstance(rates, str):
+        raise ValueError(
+            f"race: `learning_rates` is {rates!r}, expected numbers. A grid as text is "
+            "for the command line and the file; pass "
+            "`numpy.geomspace(1e-3, 1, 4)`, for example."
+        )
     rates = tuple(_positive("a value of `learning_rates`", rate) for rate in rates)
     if not rates:
         raise ValueError("race: `learning_rates` is empty, expected one or more.")

@@ -67,7 +67,7 @@ class Store:
         if resume and not _disk.exists(self.folder):
             raise ValueError(
                 f"race: the folder {self.folder} does not exist, so there is no race "
-                "to resume. Omit `resume` to start one."
+                "to resume. To start one, omit `resume` (--resume)."
             )
         if not _disk.exists(self._manifest):
             if not self._only_debris():
@@ -78,8 +78,8 @@ class Store:
             return {}
         if not resume:
             raise ValueError(
-                f"race: {self.folder} already contains a race. Resume it, or use "
-                "another folder."
+                f"race: {self.folder} already contains a race. Continue it with "
+                "`resume` (--resume), or use another folder."
             )
         content = self._read(self._manifest, _SETTINGS)[0]
         self._id = content["race"]

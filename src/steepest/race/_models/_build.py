@@ -3,7 +3,8 @@
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
 from .._calls import takes
-from .._options import DataOptions, Metric
+from .._options import DataOptions, Metric, Options
 from .._problem import Batch, Data, Params, Problem, State
 from .._purity import draws
 from ._data import mean_over_rows, prepared
@@ -51,6 +52,7 @@ def build(
         how: data and metric.
         options: other fields of the problem.
     """
+    _check_options(name, options)
     _check_functions(name, loss, how.metric, options)
     steps = options.get("steps", Problem.steps)
     ready = prepared(
@@ -244,6 +246,19 @@ def _measure(metric: Metric) -> dict[str, str]:
     if metric == "accuracy":
         return {"measure": "accuracy", "better": "higher"}
     return {"measure": _name_of(metric)}
+
+
+def _check_options(name: str, options: Mapping[str, Any]) -> None:
+    """Raise if an argument is neither one of the function nor a field to pass on."""
+    known = [*Options.__annotations__, *(field.name for field in fields(DataOptions))]
+    for option in options:
+        if option in Options.__annotations__:
+            continue
+        near = get_close_matches(option, known, 1)
+        advice = (
+            f"Did you mean `{near[0]}`?" if near else f"Others: {', '.join(known)}."
+        )
+        raise TypeError(f"{name}: there is no argument `{option}`. {advice}")
 
 
 def _check_functions(

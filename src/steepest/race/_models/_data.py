@@ -1,6 +1,6 @@
 """The data of a problem: batches to train on, and a validation set."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import ceil, inf
 from typing import Any, NamedTuple
 
@@ -12,7 +12,12 @@ from jaxtyping import Array, PyTree
 
 from .._memory import told
 from .._values import is_count, is_number
-from ._loader import is_loader, read, to_arrays
+from ._loader import Batches, is_loader, read, to_arrays
+from ._repeats import period, shared_rows
+
+# Honest data has a few duplicates. In a loader that was read for more than one epoch,
+# most rows occur twice.
+_SHARED = 0.1
 
 
 class Prepared(NamedTuple):
@@ -161,13 +166,16 @@ def _from_loader(
 ) -> Prepared:
     wanted = steps if held_out is None else ceil(steps / (1 - held_out.fraction))
     result = read(f"{name}: data", loader, wanted, buffer_bytes, batch_size)
-    arrays, count = result.arrays, result.count
+    # A loader that starts again by itself counts as one that ends. Otherwise the last
+    # batches, which are held out, would also be trained on.
+    count = period(result.arrays)
+    arrays = jax.tree.map(lambda x: x[:count], result.arrays)
     size = _rows(jax.tree.map(lambda x: x[0], arrays))
     remarks = []
     if result.full:
         remarks.append(
-            f"The loader was read up to `buffer_bytes`, {told(buffer_bytes)}: {count} "
-            f"batches instead of {wanted}."
+            f"The loader was read up to `buffer_bytes`, {told(buffer_bytes)}: "
+            f"{result.count} batches instead of {wanted}."
         )
     if result.rest is not None:
         remarks.append(
@@ -179,12 +187,14 @@ def _from_loader(
         many = max(1, int(held_out.of(count * size) / size))
         if many >= count:
             raise ValueError(
-                f"{name}: data gave only {count} batches, and {many} of them would be "
-                "held out. Pass a `validation` set."
+                f"{name}: data gave only {_counted(count, result)}, and {many} would "
+                "be held out. Pass a `validation` set."
             )
+        flat = lambda x: x.reshape(-1, *x.shape[2:])
         parts["train"] = jax.tree.map(lambda x: x[: count - many], arrays)
-        flat = lambda x: x[count - many :].reshape(-1, *x.shape[2:])
-        parts["validation"] = jax.tree.map(flat, arrays)
+        held = jax.tree.map(lambda x: flat(x[count - many :]), arrays)
+        parts["validation"] = held
+        remarks += _leaks(held, jax.tree.map(flat, parts["train"]))
         count -= many
 
     def batches(key: Array, data: PyTree, step: Any) -> PyTree:
@@ -192,6 +202,27 @@ def _from_loader(
         return jax.tree.map(lambda x: x[step % count], data["train"])
 
     return Prepared(parts, batches, size, count, tuple(remarks))
+
+
+def _counted(count: int, result: Batches) -> str:
+    """How many batches a loader gave, in words."""
+    text = "1 batch" if count == 1 else f"{count} batches"
+    if count < result.count:
+        return f"{text}, again and again"
+    if result.rest is None:
+        return text
+    return f"{text} (the last one, of {_rows(result.rest)} rows, is too small)"
+
+
+def _leaks(held: PyTree, train: PyTree) -> Iterator[str]:
+    """A remark if many held-out rows are also trained on."""
+    shared, rows = shared_rows(held, train), _rows(held)
+    if shared > _SHARED * rows:
+        yield (
+            f"{shared} of the {rows} rows held out for validation are also trained on, "
+            "so the metric does not show overfitting. Perhaps the loader was read for "
+            "more than one epoch. Pass a `validation` set."
+        )
 
 
 def _validation(

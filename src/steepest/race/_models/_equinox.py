@@ -1,5 +1,6 @@
 """Problems made of Equinox modules."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +46,9 @@ def equinox_problem(
 
     def init(key: Array, batch: Batch) -> tuple[Params, State]:
         del batch
-        return jax.tree.unflatten(structure, arrays(key))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the model above has shown its warnings
+            return jax.tree.unflatten(structure, arrays(key))
 
     def call(
         function: Callable[..., Any],

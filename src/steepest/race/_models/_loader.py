@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from .._arrays import narrowed
 from .._hoist import size
 from .._memory import available, told
 
@@ -98,7 +99,7 @@ def to_arrays(name: str, x: Any) -> PyTree:
             f"numbers{why}. Expected NumPy or JAX arrays, torch tensors or numbers. "
             "Remove such columns, or convert them in the loader."
         )
-    return value.astype(jax.dtypes.canonicalize_dtype(value.dtype), copy=False)
+    return narrowed(name, value)
 
 
 class _Buffer:
@@ -109,10 +110,14 @@ class _Buffer:
         self.first = to_arrays(f"{name}: batch 0", first)
         shapes = [np.shape(x) for x in jax.tree.leaves(self.first)]
         if not shapes or () in shapes:
+            columns = "(x, y)"
+            if isinstance(first, dict) and first:
+                columns = "{" + ", ".join(f"{key!r}: ..." for key in first) + "}"
             raise ValueError(
                 f"{name} gives {_shapes(self.first)}, expected batches: arrays with "
-                "the examples along the first axis. If it gives single examples, set "
-                "the batch size of the loader."
+                "the examples along the first axis. If these are single examples, set "
+                "the batch size of the loader, or pass all of them as arrays, "
+                f"`{columns}`."
             )
         each = max(1, sum(map(size, jax.tree.leaves(self.first))))
         wanted = limit // each if most is None else min(most, limit // each)

@@ -57,9 +57,12 @@ class SourceLine:
             text: the text.
         """
         if not isinstance(text, str):
+            like = (
+                "cosine_decay_schedule(rate, steps)" if name == "schedule" else "adamw"
+            )
             raise TypeError(
                 f"{name}: got a {type(text).__name__}, {brief(text)}, expected a "
-                "string such as 'adamw'."
+                f"string such as '{like}'."
             )
         if len(text) > 10 * _LONGEST:  # too long even without its spaces
             raise cls(name, text).too_long(_LONGEST)

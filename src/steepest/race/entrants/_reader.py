@@ -12,7 +12,7 @@ import numpy as np
 from steepest.core import Real, ScalarOrSchedule
 
 from ._line import ALLOWED, SourceLine
-from ._names import find, kind_of, Known
+from ._names import find, kind_of, Known, known
 
 _LARGEST = 1024  # bits of an integer power
 _OPERATORS: dict[type[ast.operator], Callable[..., Real | complex]] = {
@@ -61,6 +61,10 @@ class Reader:
                 return self._computed(node)
             case ast.Name() if node.id in self.names:
                 return self.names[node.id]()
+            case ast.Name() if self._is_number(node):
+                numbers = " and ".join(f"`{name}`" for name in self.names)
+                why = f"there is no number called `{node.id}`, only {numbers}."
+                raise self.line.error(why, node)
             case ast.Name() | ast.Attribute():
                 return self._called(node, self.known(node), [], {})
             case ast.Call():
@@ -69,6 +73,11 @@ class Reader:
                 return self._called(node, known, args, self._named(node, known))
             case _:
                 raise self.line.error(f"this is not allowed here. {ALLOWED}", node)
+
+    def _is_number(self, node: ast.Name) -> bool:
+        """Whether an unknown name must be that of a number: inside of a schedule."""
+        inside = self.line.name == "schedule" and node is not self.line.tree
+        return inside and bool(self.names) and node.id not in known()
 
     def _key(self, node: ast.AST | None) -> str | int | float:
         key = None if node is None else self.read(node)

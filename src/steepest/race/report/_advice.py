@@ -1,12 +1,14 @@
 """Which optimizer to use, in words and as code."""
 
 from dataclasses import dataclass
+from textwrap import indent
 
+from .._averages import use_of
 from .._breadth import Breadth
 from .._choice import as_good, Criterion, in_order, separating
 from .._outcome import Outcome
 from .._standings import Standing, standings
-from ..entrants import code_of
+from ..entrants import code_of, entrant
 from ._numbers import at_rate, chance, listed, NOTHING, number, rate, seconds
 from ._stopped import caution
 
@@ -33,16 +35,18 @@ class Choice:
         code: Python code that makes it, such as `steepest.adamw(1e-2)`; `None` if its
             name is not an expression.
         why: the reasons, in a sentence or two.
+        use: what else a program must do, as Python comments; mostly nothing.
     """
 
     row: Standing
     code: str | None
     why: str
+    use: str = ""
 
     @property
     def line(self) -> str:
-        """The code as an assignment; empty without code."""
-        return "" if self.code is None else f"tx = {self.code}"
+        """The code as an assignment, then `use`; empty without code."""
+        return "" if self.code is None else f"tx = {self.code}\n{self.use}".strip()
 
     @property
     def title(self) -> str:
@@ -70,7 +74,7 @@ class Recommendation:
             lines += [f"Second choice: {self.second.title}: {self.second.why}"]
             lines += [self.second.line]
         return "\n".join(
-            f"    {line}" if line.startswith("tx = ") else line
+            indent(line, "    ") if line.startswith("tx = ") else line
             for line in lines
             if line
         )
@@ -101,18 +105,19 @@ def recommendation(outcome: Outcome) -> Recommendation | None:
     second = None
     if more:
         why = _why_second(outcome, more[0], first)
-        second = Choice(more[0], _code(outcome, more[0]), why)
+        second = _choice(outcome, more[0], why)
     why = _why_first(outcome, rows, first)
-    return Recommendation(Choice(first, _code(outcome, first), why), second)
+    return Recommendation(_choice(outcome, first, why), second)
 
 
-def _code(outcome: Outcome, row: Standing) -> str | None:
+def _choice(outcome: Outcome, row: Standing, why: str) -> Choice:
+    rate, how = row.rate, {"steps": row.sweep.planned, "schedule": outcome.schedule}
     try:
-        return code_of(
-            row.name, rate=row.rate, steps=row.sweep.planned, schedule=outcome.schedule
-        )
+        code = code_of(row.name, rate=rate, **how)
+        tx = entrant(row.name, **how).make(1e-3 if rate is None else rate)
     except ValueError:  # a sweep made by hand
-        return None
+        return Choice(row, None, why)
+    return Choice(row, code, why, use_of(tx))
 
 
 def _why_first(outcome: Outcome, rows: list[Standing], first: Standing) -> str:

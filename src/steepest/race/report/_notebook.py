@@ -25,9 +25,8 @@ def notebook(outcome: Outcome) -> str:
     parts = [tag("p", tag("b", words(outcome.problem)), " ", words(outcome.about))]
     if advice is None:
         parts.append(tag("p", words(verdict(outcome))))
-    for title, choice in (
-        () if advice is None else (("Use", advice.first), ("Second:", advice.second))
-    ):
+    choices = () if advice is None else (advice.first, advice.second)
+    for title, choice in zip(("Use", "Second choice:"), choices, strict=False):
         if choice is not None:
             name = tag("b", words(f"{title} {choice.title}"))
             parts.append(tag("p", name, ": ", words(choice.why)))

@@ -50,11 +50,15 @@ def _in_words(test: RangeTest) -> str:
         test: the result of `find_lr`.
     """
     low, high = (rate(float(r)) for r in test.rates[[0, -1]])
-    falls = (
-        f"The loss never falls between {low} and {high}."
-        if test.suggested is None
-        else f"The loss falls fastest at {rate(test.suggested)}."
-    )
+    if test.suggested is not None:
+        falls = f"The loss falls fastest at {rate(test.suggested)}."
+    elif test.fall:
+        falls = (
+            f"The loss does not clearly fall between {low} and {high}: a fall of "
+            f"{test.fall:.2g} is within its noise. Use more steps or seeds."
+        )
+    else:
+        falls = f"The loss never falls between {low} and {high}."
     rises = (
         f"It does not diverge up to {high}."
         if test.diverges is None

@@ -47,6 +47,7 @@ def _choice(choice: Choice) -> dict[str, object]:
         "name": choice.row.name,
         "learning_rate": choice.row.rate,
         "code": choice.code,
+        "use": choice.use,
         "why": choice.why,
     }
 

@@ -33,7 +33,9 @@ def stop_notes(rows: list[Standing]) -> list[str]:
     lines = []
     for row in rows:
         if told := stops(row.sweep):
-            lines.append(f"{row.name}: halving stopped the learning rates {told}.")
+            many = sum(step is not None for step in row.sweep.stopped)
+            what = "learning rate" if many == 1 else "learning rates"
+            lines.append(f"{row.name}: halving stopped the {what} {told}.")
     return lines + [f"{row.name}: {caution(row)}" for row in rows if caution(row)]
 
 

@@ -13,7 +13,14 @@ from .._problem import Problem
 from .._race import race
 from .._store import Store
 from ..problems import DEFAULT, load
-from ..report import import_logger, log_to, Logger, results, write_report
+from ..report import (
+    import_logger,
+    log_to,
+    Logger,
+    recommendation,
+    results,
+    write_report,
+)
 from ._console import console_for
 from ._folders import last_folder, new_folder
 from ._progress import Bars, Quiet
@@ -75,7 +82,7 @@ def run(
     if stop.asked:
         console.print(Text(f"stopped; to continue: --resume --out {folder}"))
         return STOPPED
-    return 0 if outcome.sweeps else 1
+    return 1 if recommendation(outcome) is None else 0
 
 
 def _problem_of(folder: Path, resume: bool) -> str:

@@ -36,7 +36,8 @@ def print_outcome(console: Console, outcome: Outcome) -> None:
         console: where to print.
         outcome: of a race.
     """
-    console.print(Text.assemble((outcome.problem, "bold"), "  ", outcome.about))
+    about = f"  {outcome.about}" if outcome.about else ""
+    console.print(Text.assemble((outcome.problem, "bold"), about))
     console.print(Text(outcome.machine, "dim"))
     console.print()
     if outcome.sweeps:
