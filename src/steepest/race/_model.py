@@ -138,6 +138,13 @@ def evaluated(run: Run) -> Params:
 
 
 def _find(state: steepest.OptState, kind: type[T]) -> T | None:
-    """The first state of a kind in a tree of states, or `None`."""
-    leaves = jax.tree.leaves(state, is_leaf=lambda x: isinstance(x, kind))
-    return next((x for x in leaves if isinstance(x, kind)), None)
+    """The first state of a kind in a tree of states, or `None`.
+
+    One of Optax counts too: its class has the same name and the same fields.
+    """
+    like = kind.__name__, getattr(kind, "_fields", None)
+    fits = lambda x: (type(x).__name__, getattr(x, "_fields", ())) == like
+    ours_or_fits = lambda x: isinstance(x, kind) or fits(x)
+    leaves = jax.tree.leaves(state, is_leaf=ours_or_fits)
+    found = next(filter(ours_or_fits, leaves), None)
+    return found if found is None or isinstance(found, kind) else kind(*found)

@@ -105,9 +105,12 @@ def recommendation(outcome: Outcome) -> Recommendation | None:
 
 
 def _code(outcome: Outcome, row: Standing) -> str | None:
+    text = outcome.written.get(row.name, row.name)
+    if text is None:  # passed as an object
+        return None
     try:
         return code_of(
-            row.name, rate=row.rate, steps=row.sweep.planned, schedule=outcome.schedule
+            text, rate=row.rate, steps=row.sweep.planned, schedule=outcome.schedule
         )
     except ValueError:  # a sweep made by hand
         return None
