@@ -88,7 +88,7 @@ def settings_of(
         passed.pop("seeds", None)
     merged: dict[str, Any] = {**defaults, **before, **passed}
     target, budget = merged["target"], merged["time_budget"]
-    optimizers = _optimizers(merged["optimizers"], merged["named"] or {})
+    optimizers = _optimizers(merged["optimizers"], before)
     settings = Settings(
         problem=name,
         optimizers=tuple(optimizers),
@@ -113,22 +113,38 @@ def settings_of(
     return settings
 
 
-def _optimizers(
-    optimizers: object, then: Mapping[str, str | None]
-) -> dict[str, Meaning]:
-    """The optimizers by name, with the names that a resumed race has saved."""
+def _optimizers(optimizers: object, before: Mapping[str, Any]) -> dict[str, Meaning]:
+    """The optimizers by name. A name means what it meant in the race to resume."""
     meanings = given(optimizers)
+    named = before.get("named", {})
+    then = {name: named.get(name, name) for name in before.get("optimizers", ())}
     for name, meaning in meanings.items():
-        if meaning == name and name in then:
-            text = then[name]
-            if text is None:
-                raise ValueError(
-                    f"race: the optimizer `{name}` of the race to resume was passed "
-                    "from Python, and files cannot store it. Resume from Python, and "
-                    f"pass `optimizers` again: {{{name!r}: ...}}."
-                )
-            meanings[name] = text
+        if name not in then:
+            continue
+        if meaning == name:  # only the name was passed
+            meanings[name] = meaning = _again(name, then[name])
+        text = meaning.text if isinstance(meaning, Own) else meaning
+        if text != then[name]:
+            raise ValueError(
+                f"race: the optimizer `{name}` is {_shown(text)}, but it is "
+                f"{_shown(then[name])} in the race to resume. Pass it as before, or "
+                "use another name."
+            )
     return meanings
+
+
+def _again(name: str, text: str | None) -> str:
+    if text is None:
+        raise ValueError(
+            f"race: the optimizer `{name}` of the race to resume was passed from "
+            "Python, and files cannot store it. Resume from Python, and pass "
+            f"`optimizers` again: {{{name!r}: ...}}."
+        )
+    return text
+
+
+def _shown(text: str | None) -> str:
+    return "an object" if text is None else f"`{text}`"
 
 
 def _written(meanings: Mapping[str, Meaning]) -> dict[str, str | None]:

@@ -58,8 +58,8 @@ def entrant(
         _made(source, plan, ask, steps)
 
     jax.eval_shape(rehearse, jnp.zeros(()))
-    text = source.text if isinstance(source, SourceLine) else source.name
-    return Entrant(name or text or "", make, swept=bool(asked))
+    own_name = source.name if isinstance(source, Own) else source.text
+    return Entrant(name or source.text or own_name, make, swept=bool(asked))
 
 
 def tidy(text: str) -> str:

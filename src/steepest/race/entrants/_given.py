@@ -113,7 +113,7 @@ def _expression(tx: object) -> str | None:
     try:
         text = ast.unparse(_Shorter(Reader(line, {}, lambda: 1e-3)).visit(line.tree))
         return next((t for t in (text, line.text) if transformation_of(t) == tx), None)
-    except (ValueError, TypeError):
+    except (KeyError, TypeError, ValueError):  # another one of the same name
         return None
 
 

@@ -222,10 +222,10 @@ class Own:
             return self.thing(*bound.args, **bound.kwargs)  # pyright: ignore
         except Exception as error:
             why += f" {ADVICE}" if isinstance(error, TRACED) else ""
-            first = str(error).strip().partition("\n")[0]
+            what = f"{type(error).__name__}: {str(error).strip()}".partition("\n")[0]
             raise TypeError(
                 f"race: the optimizer `{self.name}` fails when called as "
-                f"`{self.name}({shown})`{why} {place_of(error)}{type(error).__name__}: {first}"
+                f"`{self.name}({shown})`{why} {place_of(error)}{what}"
             ) from error
 
     def _check(self, bound: inspect.BoundArguments) -> None:
