@@ -51,9 +51,10 @@ def run(
     use_all_cores()
     folder = out or (last_folder(problem) if resume else new_folder(problem))
     try:
-        before = Store(folder).settings(resume)
+        old = problem is None, resume and not options.get("optimizers")
+        before = Store(folder).settings(resume) if any(old) else {}
         name = problem or str(before.get("problem", DEFAULT))
-        for text in _imports(before, problem is None, not options.get("optimizers")):
+        for text in _imports(before, *old):
             note = f"{folder}/race.json: importing {text}, which runs its code"
             console_for(sys.stderr).print(note)
         known = load(name)
@@ -84,7 +85,7 @@ def run(
 def _imports(
     before: Mapping[str, Any], problem: bool, optimizers: bool
 ) -> Iterator[str]:
-    """What the settings of a race to resume import: `module:attribute`."""
+    """What the problem or the optimizers of a race to resume import."""
     if problem and ":" in before.get("problem", ""):
         yield before["problem"]
     if optimizers:
