@@ -150,6 +150,9 @@ def test_without_progress_there_is_no_winner():
         "No winner: no optimizer improved on the initial accuracy, 0.1"
     )
     assert outcome(worse, still, s).recommendation().first.row.name == "adamw"
+    uneven = replace(s, metric=s.metric - np.array([0.0, 9.0, 99.0])[:, None])
+    uneven.metric[..., -1] = 1.0  # gains of 1 to 100
+    assert outcome(uneven).recommendation() is not None
     unknown = replace(s, metric=s.metric.copy())
     unknown.metric[..., 0] = np.inf
     assert outcome(unknown).recommendation() is not None

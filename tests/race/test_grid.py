@@ -5,7 +5,7 @@ import pytest
 
 from steepest.race import race, standings
 from steepest.race._settings import settings_of
-from steepest.race.entrants import entrant, swept
+from steepest.race.entrants import entrant, given, swept as swept_by_name
 from steepest.race.report import notes
 from steepest.race.terminal import _run
 from steepest.race.terminal._command import main
@@ -14,6 +14,13 @@ from steepest.race.terminal._options import sweep as parse
 
 from .outcomes import digits
 from .small import LINE
+
+
+def swept(texts, sweep):
+    """The names of the entrants, and the remarks."""
+    entrants, remarks = swept_by_name(given(texts), sweep)
+    assert [*entrants] == [*entrants.values()]
+    return tuple(entrants), remarks
 
 
 @pytest.mark.parametrize(
@@ -105,7 +112,7 @@ def test_values_of_numpy_are_plain():
     sweep = {"b1": np.array([0.5, 0.25]), "b2": [np.float64(0.5)], "eps": 1}
     settings = settings_of("line", LINE, {"optimizers": "adam", "sweep": sweep}, {})
     assert settings.sweep == {"b1": (0.5, 0.25), "b2": (0.5,), "eps": (1,)}
-    assert settings.entrants[0] == "adam(b1=0.5, b2=0.5, eps=1)"
+    assert next(iter(settings.entrants)) == "adam(b1=0.5, b2=0.5, eps=1)"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Optimizers that are evaluated at other params than they train: averages of them."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
@@ -13,6 +14,11 @@ from steepest import contrib
 from ._problem import Params
 
 Average = Literal["lookahead", "schedule-free"]
+_FREE = contrib.ScheduleFreeState._fields  # as those of Optax's state
+_KINDS: dict[Average, Callable[[object], bool]] = {
+    "lookahead": lambda x: isinstance(x, steepest.LookaheadState),
+    "schedule-free": lambda x: getattr(x, "_fields", None) == _FREE,
+}
 # What a program must do besides making the optimizer, as Python comments.
 _USE: dict[Average | None, str] = {
     "lookahead": (
@@ -32,13 +38,8 @@ def average_of(state: steepest.OptState) -> Average | None:
     Args:
         state: of an optimizer, which may be inside others.
     """
-    kinds: dict[type, Average] = {
-        steepest.LookaheadState: "lookahead",
-        contrib.ScheduleFreeState: "schedule-free",
-    }
-    for kind, average in kinds.items():
-        leaves = jax.tree.leaves(state, is_leaf=lambda x, k=kind: isinstance(x, k))
-        if any(isinstance(x, kind) for x in leaves):
+    for average, is_kind in _KINDS.items():
+        if any(map(is_kind, jax.tree.leaves(state, is_leaf=is_kind))):
             return average
     return None
 

@@ -98,7 +98,8 @@ def as_good(outcome: Outcome, rows: Sequence[Standing]) -> list[Standing]:
 def improved(outcome: Outcome, row: Standing) -> bool:
     """Whether the metric is better than before the first step.
 
-    The mean gain must be above twice its standard error, and above rounding errors.
+    Either all seeds gained, by more than rounding errors, or the mean gain is above
+    twice its standard error.
 
     Args:
         outcome: of a race.
@@ -108,8 +109,9 @@ def improved(outcome: Outcome, row: Standing) -> bool:
     if not np.isfinite(begin).all():
         return True
     gains = row.ends - begin if outcome.better == "higher" else begin - row.ends
+    gains = gains - _ROUNDING * abs(begin)
     error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
-    return bool(gains.mean() > max(2 * error, _ROUNDING * abs(begin.mean())))
+    return bool((gains > 0).all() or gains.mean() > 2 * error)
 
 
 def cheapest(rows: Sequence[Standing]) -> Standing:

@@ -109,7 +109,8 @@ def find_lr(
         raise ValueError(
             f"find_lr: steps is {settings.steps}, expected at least {_FEWEST}."
         )
-    one = entrant(settings.optimizers[0], steps=settings.steps)
+    ((name, meaning),) = settings.entrants.items()
+    one = entrant(meaning, steps=settings.steps, name=name)
     if not one.swept:
         raise ValueError(
             f"find_lr: {one.name} has a learning rate already, expected an optimizer "

@@ -1,6 +1,7 @@
 """The results of a race."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TYPE_CHECKING
 
@@ -177,6 +178,8 @@ class Outcome:
         source: where the problem was loaded from, such as `my_module:problem`; `None`
             if it was passed as an object.
         halving: whether hopeless learning rates were stopped early, as for `race`.
+        written: the text of each optimizer whose name is another; `None` if it was
+            passed as an object.
     """
 
     problem: str
@@ -191,6 +194,7 @@ class Outcome:
     schedule: str | None = None
     source: str | None = None
     halving: bool = False
+    written: Mapping[str, str | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         advice, many = self.recommendation(), len(self.sweeps)

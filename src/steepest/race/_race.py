@@ -25,13 +25,13 @@ from ._settings import count_of, Settings, settings_of
 from ._store import Nowhere, Store
 from ._sweep import Evaluation, evaluations
 from ._watch import Watch
-from .entrants import Entrant, entrant, Value
+from .entrants import ADVICE, Entrant, entrant, Items, TRACED, Value
 from .problems import DEFAULT, load
 
 
 def race(
     problem: Problem | str | None = None,
-    optimizers: Sequence[str] | None = None,
+    optimizers: Items | None = None,
     *,
     learning_rates: Sequence[float] | None = None,
     seeds: int | Sequence[int] | None = None,
@@ -55,8 +55,11 @@ def race(
     Args:
         problem: a `Problem`, or the name of one: `digits`, `my_module:problem`. By
             default `small_bytes`.
-        optimizers: `adamw`, `lookahead(adamw)`, `sgd(momentum=0.9)`. An optimizer
-            without a learning rate of its own runs at all `learning_rates`.
+        optimizers: names and expressions, such as `adamw` and `lookahead(adamw)`;
+            your own, `my_module:mine`; or objects: an optimizer of steepest or Optax,
+            or a function that takes a learning rate and returns one. A dict names
+            them: `{"mine": lambda rate: optax.adam(rate)}`. An optimizer without a
+            learning rate of its own runs at all `learning_rates`.
         learning_rates: the learning rates to try.
         seeds: the number of seeds, or a list of them.
         steps: number of steps per run.
@@ -98,8 +101,8 @@ def race(
     settings = settings_of(name, problem, arguments, before, random.seeds_differ)
     remarks = (*random.remarks, *_repeats(problem, settings.steps), *problem.remarks)
     remarks += settings.remarks
-    read = lambda text: entrant(text, steps=settings.steps, schedule=settings.schedule)
-    entrants = [read(text) for text in settings.entrants]
+    plan = {"steps": settings.steps, "schedule": settings.schedule}
+    entrants = [entrant(x, **plan, name=k) for k, x in settings.entrants.items()]
     compiler = partial(Program, at_once=count_of("at_once", at_once), shelf=Shelf())
     watch = Watch() if watch is None else watch
     with store.open(settings, problem):
@@ -119,6 +122,7 @@ def race(
         schedule=settings.schedule,
         source=problem.source,
         halving=settings.halving,
+        written=settings.written,
     )
 
 
@@ -227,6 +231,8 @@ def _named(name: str, run: Iterator[Evaluation], watch: Watch) -> Iterator[Evalu
 
 def _absent(name: str, watch: Watch, error: Exception) -> _Absent:
     why = f"{type(error).__name__}: {error}".strip().splitlines()[0]
+    if isinstance(error, TRACED):
+        why = f"{why.rstrip('.')}. {ADVICE}"
     if isinstance(error, OutOfMemory):
         why = str(error)
     watch.fails(name, why)

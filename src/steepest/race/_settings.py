@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from ._problem import Problem
 from ._values import COUNT, is_count, is_number, is_positive, NUMBER, POSITIVE
-from .entrants import swept, tidy, Value
+from .entrants import given, Meaning, Own, swept, Value
 
 T = TypeVar("T")
 _MOST_SEEDS = 10_000
@@ -21,8 +21,10 @@ class Settings:
 
     Attributes:
         problem: its name, from which a resumed race loads it again.
-        optimizers, learning_rates, seeds, steps, target, schedule, time_budget, sweep,
-            halving: as for `race`.
+        optimizers: their names.
+        learning_rates, seeds, steps, target, schedule, time_budget, sweep, halving: as
+            for `race`.
+        named: what a name stands for, where it is not the text of the optimizer.
     """
 
     problem: str
@@ -35,11 +37,23 @@ class Settings:
     time_budget: float | None
     sweep: Mapping[str, tuple[Value, ...]] = field(hash=False)  # a dict has no hash
     halving: bool = False
+    named: Mapping[str, Meaning] = field(default_factory=dict, hash=False)
 
     @property
-    def entrants(self) -> tuple[str, ...]:
-        """The optimizers that run: one for each value of `sweep`."""
+    def entrants(self) -> Mapping[str, Meaning]:
+        """The optimizers that run, by name: one for each value of `sweep`."""
         return self._swept[0]
+
+    @property
+    def written(self) -> Mapping[str, str | None]:
+        """The text of each entrant whose name is another; `None` if it has none."""
+        return _written(self.entrants)
+
+    @property
+    def stored(self) -> dict[str, object]:
+        """The settings in a file. Functions and objects are not in it."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {**values, "named": _written(self.named)}
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -47,8 +61,9 @@ class Settings:
         return self._swept[1]
 
     @cached_property
-    def _swept(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        return swept(self.optimizers, self.sweep)
+    def _swept(self) -> tuple[dict[str, Meaning], tuple[str, ...]]:
+        all_of_them = {name: self.named.get(name, name) for name in self.optimizers}
+        return swept(all_of_them, self.sweep)
 
 
 def settings_of(
@@ -73,9 +88,10 @@ def settings_of(
         passed.pop("seeds", None)
     merged: dict[str, Any] = {**defaults, **before, **passed}
     target, budget = merged["target"], merged["time_budget"]
+    optimizers = _optimizers(merged["optimizers"], before)
     settings = Settings(
         problem=name,
-        optimizers=_optimizers(merged["optimizers"]),
+        optimizers=tuple(optimizers),
         learning_rates=_rates(merged["learning_rates"]),
         seeds=_seeds(merged["seeds"])[: None if seeds_differ or before else 1],
         steps=_count("steps", merged["steps"]),
@@ -84,6 +100,7 @@ def settings_of(
         time_budget=None if budget is None else _positive("`time_budget`", budget),
         sweep=_sweep(merged["sweep"] or {}),
         halving=_switch("halving", merged["halving"] or False),
+        named={name: x for name, x in optimizers.items() if x != name},
     )
     for key in _FIXED if before else ():
         # A folder of an older version has no `halving`.
@@ -96,15 +113,44 @@ def settings_of(
     return settings
 
 
-def _optimizers(names: Any) -> tuple[str, ...]:
-    if isinstance(names, str):
-        names = [names]
-    if not names or not all(isinstance(x, str) for x in names):
+def _optimizers(optimizers: object, before: Mapping[str, Any]) -> dict[str, Meaning]:
+    """The optimizers by name. A name means what it meant in the race to resume."""
+    meanings = given(optimizers)
+    named = before.get("named", {})
+    then = {name: named.get(name, name) for name in before.get("optimizers", ())}
+    for name, meaning in meanings.items():
+        if name not in then:
+            continue
+        if meaning == name:  # only the name was passed
+            meanings[name] = meaning = _again(name, then[name])
+        text = meaning.text if isinstance(meaning, Own) else meaning
+        if text != then[name]:
+            raise ValueError(
+                f"race: the optimizer `{name}` is {_shown(text)}, but it is "
+                f"{_shown(then[name])} in the race to resume. Pass it as before, or "
+                "use another name."
+            )
+    return meanings
+
+
+def _again(name: str, text: str | None) -> str:
+    if text is None:
         raise ValueError(
-            f"race: `optimizers` is {names!r}, expected one name or more, such as "
-            "['adamw', 'lookahead(adamw)']."
+            f"race: the optimizer `{name}` of the race to resume was passed from "
+            "Python, and files cannot store it. Resume from Python, and pass "
+            f"`optimizers` again: {{{name!r}: ...}}."
         )
-    return _once("optimizers", tuple(map(tidy, names)))
+    return text
+
+
+def _shown(text: str | None) -> str:
+    return "an object" if text is None else f"`{text}`"
+
+
+def _written(meanings: Mapping[str, Meaning]) -> dict[str, str | None]:
+    """The texts of those whose name is another; `None` if there is none."""
+    texts = {k: x.text if isinstance(x, Own) else x for k, x in meanings.items()}
+    return {name: text for name, text in texts.items() if text != name}
 
 
 def _rates(rates: Any) -> tuple[float, ...]:

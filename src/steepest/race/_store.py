@@ -14,7 +14,6 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,7 @@ class Store:
             for name in settings.entrants:  # check all files before anything runs
                 if self._find(name, "json") is None:
                     self._find(name, "begun")
-            about = {"settings": asdict(settings), "fingerprint": self._common}
+            about = {"settings": settings.stored, "fingerprint": self._common}
             self._write(self._manifest, _SETTINGS, about)
             yield
 

@@ -12,7 +12,20 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         tidy as tidy,
         transformation_of as transformation_of,
     )
-    from ._grid import swept as swept, Value as Value
+    from ._given import given as given, Items as Items, Meaning as Meaning
+    from ._grid import swept as swept
+    from ._import import (
+        described as described,
+        imported as imported,
+        place_of as place_of,
+    )
     from ._line import brief as brief
     from ._list import split_list as split_list
     from ._names import Entrant as Entrant, Known as Known, optimizers as optimizers
+    from ._own import (
+        ADVICE as ADVICE,
+        is_reference as is_reference,
+        Own as Own,
+        TRACED as TRACED,
+        Value as Value,
+    )

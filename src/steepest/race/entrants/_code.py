@@ -12,6 +12,7 @@ import steepest
 
 from ._line import SourceLine
 from ._names import Known
+from ._own import is_reference, Own
 from ._reader import Reader
 
 _DOORS = "", "contrib."
@@ -26,7 +27,7 @@ def code_of(
 ) -> str:
     """The Python expression that makes an optimizer of a race.
 
-    It needs only `import steepest`.
+    It needs only `import steepest`, and the module of `my_module:mine`.
 
     Args:
         text: the optimizer, as for `entrant`.
@@ -37,7 +38,7 @@ def code_of(
     >>> code_of("contrib.ademamix(b1=0.8)", rate=1e-2, steps=100)
     'steepest.contrib.ademamix(1e-2, b1=0.8)'
     """
-    line = SourceLine.of("optimizers", text)
+    own = _own(text) if is_reference(text) else None
     plan = None if schedule is None else SourceLine.of("schedule", schedule)
     value = 1e-3 if rate is None else float(rate)
     names = {"rate": lambda: value, "steps": lambda: steps}
@@ -47,8 +48,18 @@ def code_of(
         constant = lambda: value
         writer = _Writer(Reader(plan, names, constant), written, learning_rate)
         learning_rate = writer.write(plan.tree)
+    if own is not None:
+        return own.code(learning_rate)
+    line = SourceLine.of("optimizers", text)
     reader = Reader(line, names, lambda: value)
     return ast.unparse(_Writer(reader, written, learning_rate).write(line.tree))
+
+
+def _own(text: str) -> Own:
+    try:
+        return Own.of(text)
+    except Exception as error:  # its file may have changed during the race
+        raise ValueError(str(error)) from error
 
 
 def number_code(x: float) -> str:

@@ -19,25 +19,34 @@ from steepest.core import Real, ScalarOrSchedule, Schedule
 
 from ._line import SourceLine
 from ._names import Entrant, kind_of
+from ._own import is_reference, Own
 from ._reader import is_number, Reader
 
 
-def entrant(text: str, *, steps: int, schedule: str | None = None) -> Entrant:
-    """Parse an optimizer.
+def entrant(
+    optimizer: str | Own,
+    *,
+    steps: int,
+    schedule: str | None = None,
+    name: str | None = None,
+) -> Entrant:
+    """Parse or import an optimizer.
 
     It is built once here, so that errors surface before the race.
 
     Args:
-        text: an expression, such as `lookahead(adamw)`.
+        optimizer: an expression, such as `lookahead(adamw)`; `my_module:mine`; or an
+            optimizer of the user.
         steps: number of steps.
         schedule: an expression of `rate` and `steps`, used as the learning rate of
             optimizers without one. By default it is `rate`.
+        name: its name in the tables; by default its text.
     """
-    line = SourceLine.of("optimizers", text)
+    source = _source(optimizer)
     plan = None if schedule is None else SourceLine.of("schedule", schedule)
 
     def make(rate: Real) -> steepest.GradientTransformation:
-        return _made(line, plan, lambda: rate, steps)
+        return _made(source, plan, lambda: rate, steps)
 
     asked: list[bool] = []
 
@@ -46,10 +55,11 @@ def entrant(text: str, *, steps: int, schedule: str | None = None) -> Entrant:
             asked.append(True)
             return rate
 
-        _made(line, plan, ask, steps)
+        _made(source, plan, ask, steps)
 
     jax.eval_shape(rehearse, jnp.zeros(()))
-    return Entrant(line.text, make, swept=bool(asked))
+    own_name = source.name if isinstance(source, Own) else source.text
+    return Entrant(name or source.text or own_name, make, swept=bool(asked))
 
 
 def tidy(text: str) -> str:
@@ -65,12 +75,12 @@ def tidy(text: str) -> str:
 
 
 def transformation_of(text: str) -> steepest.GradientTransformation:
-    """Parse an optimizer, at a learning rate of 0.001.
+    """Parse or import an optimizer, at a learning rate of 0.001.
 
     Args:
-        text: an expression, as for `entrant`; `steps` is 1000.
+        text: as for `entrant`; `steps` is 1000.
     """
-    return _made(SourceLine.of("optimizers", text), None, lambda: 1e-3, 1000)
+    return _made(_source(text), None, lambda: 1e-3, 1000)
 
 
 def schedule_of(text: str, **numbers: int | float) -> steepest.Schedule:
@@ -86,16 +96,29 @@ def schedule_of(text: str, **numbers: int | float) -> steepest.Schedule:
     return schedule if callable(schedule) else steepest.constant_schedule(schedule)
 
 
+def _source(optimizer: str | Own) -> SourceLine | Own:
+    """What the optimizer is made from."""
+    if isinstance(optimizer, Own):
+        return optimizer
+    line = SourceLine.of("optimizers", optimizer)
+    return Own.of(line.text) if is_reference(line.text) else line
+
+
 def _made(
-    line: SourceLine, plan: SourceLine | None, rate: Callable[[], Real], steps: int
+    source: SourceLine | Own,
+    plan: SourceLine | None,
+    rate: Callable[[], Real],
+    steps: int,
 ) -> steepest.GradientTransformation:
-    """Build the transformation that a line describes, at a learning rate."""
+    """Build the optimizer at a learning rate."""
     names = {"rate": rate, "steps": lambda: steps}
     learning_rate = rate if plan is None else lambda: _schedule(plan, names)
-    tx = Reader(line, names, learning_rate).read(line.tree)
+    if isinstance(source, Own):
+        return source.make(learning_rate)
+    tx = Reader(source, names, learning_rate).read(source.tree)
     if not isinstance(tx, steepest.GradientTransformation):
-        advice = f" Pass it to one: `adamw({line.text})`." if callable(tx) else ""
-        raise line.error(f"this is {kind_of(tx)}, expected an optimizer.{advice}")
+        advice = f" Pass it to one: `adamw({source.text})`." if callable(tx) else ""
+        raise source.error(f"this is {kind_of(tx)}, expected an optimizer.{advice}")
     return tx
 
 

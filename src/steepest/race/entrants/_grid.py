@@ -5,19 +5,20 @@ adamw(weight_decay=0), adamw(weight_decay=0.1), sgd
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 
+from ._given import Meaning
 from ._line import brief, SourceLine
 from ._names import Known
+from ._own import is_reference, Own, Value
 from ._reader import Reader
-
-Value = int | float | str | bool | None
 
 
 def swept(
-    texts: Sequence[str], sweep: Mapping[str, Sequence[Value]]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    optimizers: Mapping[str, Meaning], sweep: Mapping[str, Sequence[Value]]
+) -> tuple[dict[str, Meaning], tuple[str, ...]]:
     """The optimizers with every value of some arguments, and remarks.
 
     The argument goes to the outermost function, or to the only inner function that
@@ -25,41 +26,90 @@ def swept(
     a remark says so.
 
     Args:
-        texts: the optimizers, each as for `entrant`.
+        optimizers: the optimizers by name, as from `given`.
         sweep: the values to try, by the name of the argument.
 
-    >>> swept(["lookahead(adamw)", "sgd"], {"weight_decay": [0, 0.1]})[0]
-    ('lookahead(adamw(weight_decay=0))', 'lookahead(adamw(weight_decay=0.1))', 'sgd')
+    >>> list(swept({"lookahead(adamw)": "lookahead(adamw)"}, {"b1": [0.8, 0.9]})[0])
+    ['lookahead(adamw(b1=0.8))', 'lookahead(adamw(b1=0.9))']
     """
-    names: list[str] = []
+    all_variants: dict[str, Meaning] = {}
     apart: dict[tuple[str, str], list[str]] = {}  # by argument and reason
-    for text in texts:
-        variants = [text]
+    for name, meaning in optimizers.items():
+        variants = [_Variant(name, meaning)]
         for argument, values in sweep.items():
             try:
-                codes = [f"{argument}={value!r}" for value in values]
-                variants = [_with(one, argument, x) for one in variants for x in codes]
+                variants = [x.given(argument, v) for x in variants for v in values]
             except _Apart as reason:
-                apart.setdefault((argument, str(reason)), []).append(text)
-        names += variants
+                apart.setdefault((argument, str(reason)), []).append(name)
+        for one in variants:
+            if all_variants.setdefault(one.name, one.meaning) != one.meaning:
+                raise ValueError(
+                    f"race: `optimizers` and `sweep` make two optimizers {one.name}, "
+                    "expected one. Use other names."
+                )
     for argument in sweep:
         left = [len(some) for (one, _), some in apart.items() if one == argument]
-        if sum(left) == len(texts):
+        if sum(left) == len(optimizers):
             reasons = [why for one, why in apart if one == argument]
-            raise _nobody(argument, reasons, texts)
+            raise _nobody(argument, reasons, optimizers.values())
     remarks = tuple(
         f"`{argument}` is not swept for {', '.join(some)}: {reason}."
         for (argument, reason), some in apart.items()
     )
-    return tuple(dict.fromkeys(names)), remarks
+    return all_variants, remarks
 
 
 class _Apart(Exception):
     """The reason why an optimizer is not swept."""
 
 
+@dataclass(frozen=True)
+class _Variant:
+    """An optimizer with some values of the sweep.
+
+    Attributes:
+        base: its name without them.
+        meaning: the optimizer.
+        codes: the values: `weight_decay=0.1`.
+    """
+
+    base: str
+    meaning: Meaning
+    codes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The text of the optimizer, or its own name and the values."""
+        if not self.codes:
+            return self.base
+        return f"{self.base}({', '.join(self.codes)})"
+
+    def given(self, argument: str, value: Value) -> "_Variant":
+        """The optimizer with one more argument, or raise `_Apart`."""
+        code = f"{argument}={value!r}"
+        own = _own(self.meaning)
+        if own is None:
+            meaning: Meaning = _with(str(self.meaning), argument, code)
+        elif argument in own.takes or (own.open and argument not in own.named):
+            meaning = own.given(argument, value)
+            meaning = meaning.text or meaning
+        else:
+            passed = argument in own.passed
+            raise _Apart("it is set already" if passed else "no such argument")
+        if self.base == self.meaning and isinstance(meaning, str):
+            return _Variant(meaning, meaning)
+        return _Variant(self.base, meaning, (*self.codes, code))
+
+
+def _own(meaning: Meaning) -> Own | None:
+    """The user's own function or object; `None` for an expression."""
+    if isinstance(meaning, str):
+        return Own.of(meaning) if is_reference(meaning) else None
+    return meaning
+
+
 def _with(text: str, argument: str, code: str) -> str:
-    """An optimizer with one more argument, or raise `_Apart`."""
+    """An expression with one more argument, or raise `_Apart`."""
     line = SourceLine.of("optimizers", text)
     calls = list(_calls(line, line.tree))
     takers = [(node, known) for node, known in calls if argument in known.takes]
@@ -110,11 +160,17 @@ def _inserted(text: str, node: ast.expr, code: str) -> str:
     return f"{before}{comma}{code}{after}"
 
 
-def _nobody(argument: str, reasons: list[str], texts: Sequence[str]) -> ValueError:
+def _nobody(
+    argument: str, reasons: list[str], optimizers: Iterable[Meaning]
+) -> ValueError:
     """The error if an argument applies to no optimizer of the race."""
     free: dict[str, None] = {"learning_rate": None}
-    for text in texts:
-        line = SourceLine.of("optimizers", text)
+    for meaning in optimizers:
+        own = _own(meaning)
+        if own is not None:
+            free |= dict.fromkeys(own.takes)
+            continue
+        line = SourceLine.of("optimizers", str(meaning))
         for node, known in _calls(line, line.tree):
             rest = [x for x in known.takes if x not in _passed(node, known)]
             free |= dict.fromkeys(x for x in rest if x.isidentifier())
@@ -123,5 +179,6 @@ def _nobody(argument: str, reasons: list[str], texts: Sequence[str]) -> ValueErr
     maybe = f" Did you mean `{near[0]}`?" if near and argument not in free else ""
     return ValueError(
         f"race: `sweep` has {brief(argument)}, but it applies to no optimizer of the "
-        f"race: {', or '.join(reasons)}.{maybe} Arguments to sweep: {', '.join(free)}."
+        f"race: {', or '.join(reasons)}.{maybe} Arguments to sweep: "
+        f"{', '.join(free) or 'none'}."
     )

@@ -12,6 +12,10 @@ ALLOWED = (
     "Allowed are names and calls of the library's functions, numbers, strings, True, "
     "False, None, lists, tuples, dicts, and + - * / // ** of numbers."
 )
+_OWN = (
+    "An optimizer of your own is written `my_module:mine`, and cannot be a part of an "
+    "expression."
+)
 LITERAL = r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')"""  # a string in quotes
 _UNENDED = r"""|["'].*"""  # a quote that is never closed: keep the rest as written
 _LONGEST = 2000  # characters
@@ -83,7 +87,8 @@ class SourceLine:
                 tree = ast.parse(self.text, mode="eval").body
         except SyntaxError as error:
             place = (error.offset or 1) - 1
-            raise self.error(f"{error.msg}. {ALLOWED}", place) from error
+            own = f" {_OWN}" if ":" in self.text else ""
+            raise self.error(f"{error.msg}. {ALLOWED}{own}", place) from error
         except (MemoryError, RecursionError, ValueError) as error:
             raise self.error("this is nested too deeply.") from error
         level: list[ast.AST] = [tree]  # breadth first: recursion could overflow

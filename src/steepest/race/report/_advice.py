@@ -111,10 +111,13 @@ def recommendation(outcome: Outcome) -> Recommendation | None:
 
 
 def _choice(outcome: Outcome, row: Standing, why: str) -> Choice:
+    text = outcome.written.get(row.name, row.name)
+    if text is None:  # passed as an object
+        return Choice(row, None, why)
     rate, how = row.rate, {"steps": row.sweep.planned, "schedule": outcome.schedule}
     try:
-        code = code_of(row.name, rate=rate, **how)
-        tx = entrant(row.name, **how).make(1e-3 if rate is None else rate)
+        code = code_of(text, rate=rate, **how)
+        tx = entrant(text, **how).make(1e-3 if rate is None else rate)
     except ValueError:  # a sweep made by hand
         return Choice(row, None, why)
     return Choice(row, code, why, use_of(tx))

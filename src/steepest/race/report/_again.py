@@ -7,7 +7,9 @@ from ..entrants import number_code
 
 
 def command(outcome: Outcome) -> str | None:
-    """The command line of a race; `None` if its problem has no name to load it by.
+    """The command line of a race.
+
+    `None` if its problem or an optimizer has no name to load it by.
 
     Args:
         outcome: of a race.
@@ -16,9 +18,13 @@ def command(outcome: Outcome) -> str | None:
     if outcome.source is None or not sweeps:
         return None
     names = [*(s.name for s in sweeps), *(name for name, _ in outcome.missing)]
+    texts = [outcome.written.get(name, name) for name in names]
+    known = [text for text in texts if text is not None]
+    if known != texts:
+        return None
     rates = sorted({r for s in sweeps for r in s.rates if r is not None})
     seeds = sweeps[0].seeds
-    words = ["steepest", "race", outcome.source, "--optimizers", ",".join(names)]
+    words = ["steepest", "race", outcome.source, "--optimizers", ",".join(known)]
     if rates:
         words += ["--learning-rates", ",".join(map(number_code, rates))]
     counted = seeds == tuple(range(len(seeds)))

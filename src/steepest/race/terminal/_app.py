@@ -72,7 +72,8 @@ def race(
         problem: a name listed by `steepest problems`, or your own:
             `my_module:problem`. Default: `small_bytes`; `digits` is a quick look.
         optimizers: for example `adamw,muon,"lookahead(adamw)"`. `steepest optimizers`
-            lists all names.
+            lists all names. Your own: `my_module:mine`, a function of the learning
+            rate.
         learning_rates: a list such as `1e-4,1e-3,1e-2`, or a geometric grid:
             `1e-4:1:8` is eight values from 1e-4 to 1.
         steps: number of training steps per run.

@@ -1,6 +1,7 @@
 """`steepest race`, from its options to the report."""
 
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from .._devices import use_all_cores
 from .._problem import Problem
 from .._race import race
 from .._store import Store
+from ..entrants import is_reference
 from ..problems import DEFAULT, load
 from ..report import (
     import_logger,
@@ -56,9 +58,11 @@ def run(
     use_all_cores()
     folder = out or (last_folder(problem) if resume else new_folder(problem))
     try:
-        name = problem or _problem_of(folder, resume)
-        if problem is None and ":" in name:
-            note = f"{folder}/race.json: importing {name}, which runs its code"
+        old = problem is None, resume and not options.get("optimizers")
+        before = Store(folder).settings(resume) if any(old) else {}
+        name = problem or str(before.get("problem", DEFAULT))
+        for text in _imports(before, *old):
+            note = f"{folder}/race.json: importing {text}, which runs its code"
             console_for(sys.stderr).print(note)
         known = load(name)
         with Stop() as stop, _watch(stop, known, options.get("time_budget")) as watch:
@@ -85,9 +89,16 @@ def run(
     return 1 if recommendation(outcome) is None else 0
 
 
-def _problem_of(folder: Path, resume: bool) -> str:
-    """The problem of the race in the folder, or the default one."""
-    return str(Store(folder).settings(resume).get("problem", DEFAULT))
+def _imports(
+    before: Mapping[str, Any], problem: bool, optimizers: bool
+) -> Iterator[str]:
+    """What the problem or the optimizers of a race to resume import."""
+    if problem and ":" in before.get("problem", ""):
+        yield before["problem"]
+    if optimizers:
+        named = before.get("named", {})
+        texts = [named.get(name, name) for name in before.get("optimizers", ())]
+        yield from (text for text in texts if text is not None and is_reference(text))
 
 
 def _check(json: Path | None) -> None:
