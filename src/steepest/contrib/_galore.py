@@ -45,6 +45,7 @@ from ..numerics import (
     cond_under_vmap,
     from_matrices,
     increment,
+    irregular_turn,
     replicated_near,
     sharded_like,
     wide_dtype,
@@ -139,7 +140,14 @@ def scale_by_galore(
         old = leaves.match(name, state.projector, "state's `projector`", _ADVICE)
         xs = _widened(name, leaves, rows, old)
         axes = [axes for axes, _ in rows]
-        bases = _latest(state.count % gap == 0, old, xs, axes)
+        due = state.count % gap == 0
+        if any(
+            g is None and basis is not None
+            for (_, g), basis in zip(rows, old, strict=True)
+        ):
+            due |= irregular_turn(state.count, gap) == 0
+            due |= _any_is_zero(xs, old)
+        bases = _latest(due, old, xs, axes)
         projected = treedef.unflatten(_projected(rows, xs, bases))
         inner, base_state = base.update(
             projected, state.base_optimizer_state, **extra_args
@@ -267,6 +275,18 @@ def _step(
     if g is not None and axes is not None:
         u = scale * _back(basis, u, g, axes)
     return u if g is None else restore(u, update_dtype(g, p))
+
+
+def _any_is_zero(xs: list[Any], bases: list[Any]) -> Array:
+    """Whether a leaf with a gradient has no basis yet: it was missing when one was due.
+
+    Args:
+        xs: the gradients to project, and `None` for other leaves.
+        bases: the basis of each leaf.
+    """
+    pairs = zip(xs, bases, strict=True)
+    empty = [jnp.logical_not(jnp.any(basis)) for x, basis in pairs if x is not None]
+    return jnp.any(jnp.array(empty, bool))
 
 
 def _latest(due: Array, old: list[Any], xs: list[Any], axes: list[Any]) -> list[Any]:

@@ -84,6 +84,8 @@ class Every(NamedTuple):
     # every k-th step or more often, and all steps take about the same time.
     k: str | None = None
     due: str | None = None  # the name of a boolean: all matrices, in steps where it is
+    # The name of a number: about how many steps are between two where `due` is true.
+    period: str | None = None
     # The memory is a pair for each matrix, for its rows and its columns, and `formula`
     # gets one of each pair, and no `g`. It is not called where a part is `None`.
     sides: bool = False
@@ -308,8 +310,8 @@ class Rule:
         problem, when = None, every.k or every.due
         if when is None or (every.k and every.due):
             problem = "expected either `k` or `due`"
-        elif when not in numbers:
-            problem = f"there is no number `{when}`. Pass it in `numbers`"
+        elif unknown := {when, every.period or when} - {*numbers}:
+            problem = f"there is no number `{unknown.pop()}`. Pass it in `numbers`"
         elif every.k and "count" not in self.shared:
             problem = "there is no count. Pass `shared` with a `count`"
         elif not set(every.writes) <= set(names_of(every.formula).arrays):

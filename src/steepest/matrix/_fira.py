@@ -54,10 +54,13 @@ class ScaleByFiraState(NamedTuple):
 
 
 def begin_basis(p: Param, *, rank: int, words: Words) -> Array:
-    """Zeros of shape (*stack, short, rank)."""
+    """The first unit vectors: (*stack, short, rank).
+
+    They are used if the gradient is missing in the first step.
+    """
     *stack, m, n = folded(p.shape, words=words)
-    shape = (*stack, min(m, n), min(rank, m, n))
-    return jnp.zeros(shape, first_moment().usual(p))
+    first = jnp.eye(min(m, n), min(rank, m, n), dtype=first_moment().usual(p))
+    return jnp.broadcast_to(first, (*stack, *first.shape))
 
 
 def basis_formula(g: Array, basis: Array) -> Array:
@@ -261,7 +264,9 @@ def _scale_by_fira(
             numbers={**small.checked(name), "words": words},
             per_step=corrections,
             matrix=Matrix(
-                fira_formula, folded, Every(basis_formula, ("basis",), due="due")
+                fira_formula,
+                folded,
+                Every(basis_formula, ("basis",), due="due", period="update_proj_gap"),
             ),
             check_leaf=NotMatrix(len(words), "fira"),
         )

@@ -215,7 +215,7 @@ def scale_by_kron(
     check.dtype(name, mu_dtype=mu_dtype)
     check.flag(name, rolled=rolled)
     k, due = ("frequency", None) if rolled else (None, "due")
-    every = Every(kron_fit, writes=("factors",), k=k, due=due)
+    every = Every(kron_fit, ("factors",), k, due, "frequency")
     return lift(
         Rule(
             name,

@@ -241,7 +241,7 @@ def scale_by_psgd(
     check.flag(name, rolled=rolled)
     check.choice(name, ("momentum", "gradient"), whiten=whiten)
     k, due = ("frequency", None) if rolled else (None, "due")
-    every = Every(psgd_fit, writes=("factors", "bounds"), k=k, due=due)
+    every = Every(psgd_fit, ("factors", "bounds"), k, due, "frequency")
     return lift(
         Rule(
             name,

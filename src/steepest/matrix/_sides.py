@@ -205,5 +205,5 @@ def at_intervals(
             `due` is true.
         writes: the names of the memory that it changes.
     """
-    when = {"k": "frequency"} if rolled else {"due": "due"}
+    when = {"k": "frequency"} if rolled else {"due": "due", "period": "frequency"}
     return Every(change, writes=writes, sides=True, **when)

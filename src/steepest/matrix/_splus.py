@@ -144,7 +144,7 @@ def scale_by_splus(
     if frequency is None:
         frequency = 10 if rolled else 100
     frequency, longest = check.period(name, frequency=frequency, longest=longest)
-    when = {"k": "frequency"} if rolled else {"due": "due"}
+    when = {"k": "frequency"} if rolled else {"due": "due", "period": "frequency"}
     change = corrected_basis if rolled else exact_basis
     return lift(
         Rule(

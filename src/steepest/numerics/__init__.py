@@ -61,6 +61,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         wide_moment as wide_moment,
     )
     from ._inverse_root import matrix_inverse_pth_root as matrix_inverse_pth_root
+    from ._irregular import irregular_turn as irregular_turn
     from ._kernels import on_cuda as on_cuda
     from ._keys import key_from as key_from
     from ._lengths import (

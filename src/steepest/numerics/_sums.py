@@ -40,7 +40,7 @@ class WeightedSum(NamedTuple):
             pick: an array of the stack -> the part of these matrices.
         """
         assert isinstance(self.keep, Array) and isinstance(self.take, Array)
-        return WeightedSum(self.keep[0], self.take[0], pick(self.new))
+        return WeightedSum(_first(self.keep), _first(self.take), pick(self.new))
 
 
 class GramSum(NamedTuple):
@@ -72,10 +72,15 @@ class GramSum(NamedTuple):
             pick: an array of the stack -> the part of these matrices.
         """
         assert isinstance(self.keep, Array)
-        return GramSum(self.keep[0], pick(self.take), pick(self.x))
+        return GramSum(_first(self.keep), pick(self.take), pick(self.x))
 
 
 Sum = WeightedSum | GramSum
+
+
+def _first(numbers: Float[Array, " n"]) -> Float[Array, ""]:
+    """One of several equal numbers; any number for a stack without matrices."""
+    return numbers[0] if len(numbers) else jnp.ones((), numbers.dtype)
 
 
 def leafwise_ema(

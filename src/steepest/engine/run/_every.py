@@ -19,6 +19,7 @@ from jaxtyping import Array, Int, PyTree
 from ...core import Every, names_of
 from ...numerics import (
     cond_in,
+    irregular_turn,
     sharded_like,
     short_programs,
     Team,
@@ -63,6 +64,7 @@ def run_every(
     eager: bool,
     team: Team | None = None,
     order: Order | None = None,
+    missing: bool = False,
 ) -> dict[tuple[int, int | None], Places]:
     """Change the memory of the matrices whose turn it is, in place.
 
@@ -78,8 +80,9 @@ def run_every(
         eager: whether Python numbers that only multiply are arguments.
         team: the devices that share the stacks, if there are any.
         order: where the matrices of a leaf come from, if it is a stack of leaves.
+        missing: whether some leaves have no gradient in this step.
     """
-    part, numbers, k, when = calling(step, every, eager)
+    part, numbers, k, when = calling(step, every, eager, missing)
     cells = _cells(every, part.memory, xs, rows, shapes)
     groups: dict[Hashable, list[Cell]] = {}
     for cell in cells:
@@ -110,22 +113,35 @@ def run_every(
     return places
 
 
+_LEAP = 8  # periods
+
+
 def calling(
-    step: Step, every: Every, eager: bool
+    step: Step, every: Every, eager: bool, missing: bool
 ) -> tuple[Part, Numbers, int | None, Any]:
     """The formula, its numbers, the number of steps between turns, and the count.
 
     Without turns, the third is `None`, and the last tells whether all matrices change.
 
+    A matrix may have a gradient only in every second step, and its turn always in the
+    others. So turns come a step earlier after every `_LEAP` periods, and all matrices
+    also change in some other steps in which a gradient is missing.
+
     Args:
         step: the rule, with its numbers.
         every: what it does only in some steps.
         eager: whether Python numbers that only multiply are arguments.
+        missing: whether some leaves have no gradient in this step.
     """
+    count: Any = step.begun.get("count")
     part, numbers = part_of(step.rule, every.formula, step.numbers, operands=eager)
     part = part._replace(memory=names_of(every.formula).arrays)
     if every.k is None:
-        return part, tuple(numbers), None, step.numbers.get(every.due or "")
+        due: Any = step.numbers.get(every.due or "")
+        if missing and every.period is not None:
+            period: Any = step.numbers[every.period]
+            due |= irregular_turn(count, period) == 0
+        return part, tuple(numbers), None, due
     k = step.numbers[every.k]
     assert isinstance(k, int)  # how many matrices have a turn is a static number
     matrix = step.rule.matrix
@@ -133,7 +149,8 @@ def calling(
     # If nothing was written to the memory yet, a turn would be lost, and the next one
     # comes k steps later.
     late = every.sides and matrix.before is None
-    return part, tuple(numbers), k, step.begun["count"] - int(late)
+    when = count - int(late)
+    return part, tuple(numbers), k, when + jnp.maximum(when, 0) // (_LEAP * k)
 
 
 def _cells(

@@ -61,6 +61,10 @@ class Memory:
         self.in_stacks = {k for team in self.teams for k in team}
         self.rows: list[Row] = list(zip(*columns, strict=True)) or [()] * size
 
+    def has(self, k: int) -> bool:
+        """Whether there is memory for leaf `k`."""
+        return k in self.in_stacks or bool(jax.tree.leaves(self.rows[k]))
+
     @property
     def layout(self) -> StackLayout:
         """The layout of the stacks, if there are any."""

@@ -99,7 +99,10 @@ class Pass:
                 updates[k], memory.rows[k] = u, row
         if matrices is not None:
             run_stacks(steps[-1], updates, memory, dtypes, matrices, eager)
-        return updates, memory.states([step.shared for step in steps])
+        shared = [step.shared for step in steps]
+        if _has_no_turn(last, leaves.arrays, memory, views[-1]):
+            shared[-1] = steps[-1].begun
+        return updates, memory.states(shared)
 
     def _way(self, on: Sequence[bool], job: Job, lands: bool) -> Way:
         """How to compute the formulas of a leaf.
@@ -145,6 +148,20 @@ class Pass:
             measurements = [measure([group[k] for k in row], flat) for row in rows]
             totals.append(sum_over(where, summed(measurements)))
         return totals[0] if len(totals) == 1 else summed(totals)
+
+
+def _has_no_turn(
+    rule: Rule, arrays: Sequence[Leaf | None], memory: Memory, view: View
+) -> bool:
+    """Whether no matrix of a rule with turns has a gradient in this step.
+
+    Then the rule does not count the step: it might be so in every second step, and the
+    turn of a matrix always in these.
+    """
+    if rule.matrix is None or rule.matrix.every is None:
+        return False
+    mine = [k for k, on in enumerate(view.on) if on]
+    return all(arrays[k] is None for k in mine) and any(map(memory.has, mine))
 
 
 def _where_not(hidden: Sequence[bool], xs: Sequence[T]) -> list[T | None]:

@@ -50,6 +50,10 @@ def run_stacks(
     assert matrix is not None
     pairs = enumerate(zip(updates, on, strict=True))
     xs = {k: x for k, (x, selected) in pairs if selected and x is not None}
+    missing = any(
+        selected and x is None and memory.has(k)
+        for k, (x, selected) in enumerate(zip(updates, on, strict=True))
+    )
     team = None
     if matrix.reshard and xs:
         team = team_of(rule.title, matrix.reshard, next(iter(xs.values())))
@@ -92,7 +96,7 @@ def run_stacks(
         both = {**rows, **there.rows}
         order = {k: stack.order for k, stack in kept.items()}
         places = run_every(
-            step, matrix.every, everyone, both, shapes, eager, team, order
+            step, matrix.every, everyone, both, shapes, eager, team, order, missing
         )
     apply(matrix.formula, leaves, wide | {k: dtypes[k] for k in alone})
     new = {
@@ -107,7 +111,7 @@ def run_stacks(
             updates[j] = u
         memory.put(stack.place, stack.only_where(xs, new[k], stack.memory))
     if memory.teams and team is not None:
-        run_teams(step, updates, memory, dtypes, places, eager, team)
+        run_teams(step, updates, memory, dtypes, places, eager, team, missing)
 
 
 def _apply(

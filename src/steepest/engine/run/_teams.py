@@ -104,6 +104,7 @@ def run_teams(
     places: dict[tuple[int, int | None], Places],
     eager: bool,
     team: Team,
+    missing: bool,
 ) -> None:
     """Apply the formulas of a rule to the leaves in stacks, in place.
 
@@ -115,6 +116,7 @@ def run_teams(
         places: by leaf and side, its place among the matrices that have turns.
         eager: whether Python numbers that only multiply are arguments.
         team: the devices that share the stacks.
+        missing: whether some leaves have no gradient in this step.
     """
     rule, matrix = step.rule, step.rule.matrix
     assert matrix is not None
@@ -124,7 +126,7 @@ def run_teams(
     *first, last = (part for part, _ in calls)
     numbers, sometimes, when, sides = [x for _, x in calls], None, None, False
     if matrix.every is not None:
-        part, mine, _, when = calling(step, matrix.every, eager)
+        part, mine, _, when = calling(step, matrix.every, eager, missing)
         sometimes = Sometimes(part, matrix.every.writes, ())
         sides = matrix.every.sides
         numbers.append(mine)
