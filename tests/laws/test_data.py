@@ -10,6 +10,7 @@ import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import steepest
 from steepest.core import OPERANDS
@@ -201,3 +202,56 @@ def test_the_two_functions_alone_are_pytrees_too():
     for rate in (0.1, 0.2):
         step(*steepest.adamw(jnp.array(rate)), p)
     assert len(traces) == 1
+
+
+def _rates():
+    warmup = steepest.warmup_cosine_decay_schedule(0.0, 1.0, 2, 10)
+    strong = steepest.cosine_decay_schedule(jnp.float32(0.1), 10)
+    return [0.1, jnp.asarray(0.1), jnp.float32(0.1), warmup, strong]
+
+
+def _everywhere(tx, p):
+    """Use it in a condition and a loop, then in `jit`, then outside."""
+
+    def step(state):
+        return tx.update(p, state, p)[1]
+
+    @jax.jit
+    def all_steps(state):
+        state = jax.lax.cond(jnp.all(p > 0), step, step, state)
+        state, _ = jax.lax.scan(lambda s, _: (step(s), None), state, length=2)
+        return step(state)
+
+    return step(all_steps(tx.init(p)))
+
+
+@pytest.mark.parametrize("rate", range(5))
+@pytest.mark.parametrize("make", ["adam", "fromage", "sgd", "noisy_sgd", "lamb"])
+def test_what_is_made_in_one_trace_is_not_used_in_another(make, rate):
+    """Copies make their functions when they are used first, which may be in a loop."""
+    p, rates = jnp.ones(2), _rates()
+    more = {"key": 0} if make == "noisy_sgd" else {}
+    tx = getattr(steepest, make)(rates[rate], **more)
+    for copied in (copy.deepcopy(tx), pickle.loads(pickle.dumps(tx)), tx):
+        _everywhere(copied, p)
+    jax.jit(lambda tx: _everywhere(tx, p))(copy.deepcopy(tx))
+    outer = steepest.contrib.sam(steepest.sgd(0.1), copy.deepcopy(tx))
+    outer.update(p, outer.init(p), p)
+
+
+def test_what_is_made_inside_jit_can_be_used_outside():
+    made = []
+
+    @jax.jit
+    def init(p):
+        made.append(steepest.adam(_rates()[3]))
+        made.append(steepest.noisy_sgd(0.1, key=0))
+        made.append(steepest.sgd(steepest.sgdr_schedule([_CYCLE, _CYCLE])))
+        return [tx.init(p) for tx in made]
+
+    p = jnp.ones(2)
+    for tx, state in zip(made, init(p), strict=True):
+        tx.update(p, state, p)
+
+
+_CYCLE = {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 2, "decay_steps": 10}

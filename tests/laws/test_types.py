@@ -8,7 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ..zoo import distinct, everyone, gradients, over, params, PARTS, Row, typeof, ZOO
+from ..zoo import (
+    distinct,
+    everyone,
+    gradients,
+    over,
+    params,
+    PARTS,
+    Row,
+    typeof,
+    ZOO,
+)
 
 # Not float16, which is as narrow as bfloat16: `test_finite` runs it.
 dtypes = pytest.mark.parametrize(
@@ -94,6 +104,20 @@ def test_a_leaf_without_gradient_keeps_its_memory(row: Row):
     for (path, was), (_, now) in zip(paths(state), paths(new), strict=True):
         if row.per_leaf and "'w'" in jax.tree_util.keystr(path):
             np.testing.assert_array_equal(was, now)
+
+
+# Their masks ask for `x.ndim`, which a Python number does not have.
+_ARRAYS_ONLY = {"adamw_masked", "_masked_adam", "_partition", "muon_numbers"}
+_ARRAYS_ONLY |= {"_hyperball_of_matrices"}
+
+
+@over([row for row in ZOO if not row.light and row.name not in _ARRAYS_ONLY])
+def test_params_may_be_python_numbers(row: Row):
+    tx, p = row.make(), {"w": jnp.ones((2, 3)), "s": 2.0}
+    g = {"w": jnp.ones((2, 3)), "s": 1.0}
+    u, state = tx.update(g, tx.init(p), p)
+    u, _ = tx.update(g, state, p)
+    assert jnp.shape(u["s"]) == () and bool(jnp.isfinite(u["s"]))
 
 
 @everyone

@@ -48,9 +48,30 @@ class Call:
         self.function = function
         self.arguments: dict[str, Any] = dict(arguments)
 
-    @cached_property
+    @property
     def made(self) -> Any:
-        """The result of the call."""
+        """The result of the call.
+
+        If an argument is traced, the result belongs to the current trace, and is not
+        kept. Otherwise it must not: arrays that the function computes are concrete.
+        """
+        if "_made" in self.__dict__:
+            return self.__dict__["_made"]
+        if any(isinstance(x, Tracer) for x in self._parts[1]):
+            return self._called()
+        with jax.ensure_compile_time_eval():
+            return self.keep(self._called())
+
+    def keep(self, made: T) -> T:
+        """Keep the result of the call, so that it is not called again.
+
+        Args:
+            made: the result.
+        """
+        self.__dict__["_made"] = made
+        return made
+
+    def _called(self) -> Any:
         bound = inspect.BoundArguments(
             inspect.signature(self.function),
             self.arguments,  # pyright: ignore[reportArgumentType]
@@ -102,7 +123,8 @@ class Call:
         Outside `jit` a wrapper compiles this, so one program serves every learning
         rate.
         """
-        return Call(self.function, _with_operands(self.arguments))
+        with jax.ensure_compile_time_eval():
+            return Call(self.function, _with_operands(self.arguments))
 
     def __eq__(self, other: object) -> bool:
         if self is other or not isinstance(other, Call):
@@ -176,7 +198,7 @@ def recorded(
         bound.apply_defaults()
         # Copied: the user may change a dict or a list after the call.
         call = Call(make, {k: _copied(x) for k, x in bound.arguments.items()})
-        call.__dict__["made"] = result
+        call.keep(result)
         # A result of a subclass keeps its class.
         return (type(result) if issubclass(type(result), cls) else cls).of(call)
 

@@ -52,6 +52,8 @@ def neurons(p: Param, *, words: Words) -> Array:
         p: the param.
         words: `in` or `out` for each of its last axes.
     """
+    if p.ndim < len(words):
+        return jnp.zeros((), wide_dtype([p]))  # the step raises the error
     # A sum, so that it is sharded like the other axes of `p`.
     return jnp.sum(jnp.zeros_like(p, dtype=wide_dtype([p])), axes_of(words, "in"))
 

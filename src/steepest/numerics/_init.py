@@ -16,11 +16,11 @@ from ._precision import wide_dtype
 Leaf = Inexact[Array, "..."]
 
 
-def copy_of(p: Param) -> Array:
+def copy_of(p: Param | Real) -> Array:
     """A copy of `p`, so that both can be donated; zeros for a `ShapeDtypeStruct`."""
     if isinstance(p, jax.ShapeDtypeStruct):
         return jnp.zeros_like(p)
-    return jnp.array(p, dtype=p.dtype, copy=True)
+    return jnp.array(p, dtype=jnp.result_type(p), copy=True)
 
 
 def wide_moment(dtype: DTypeLike | None = None) -> Zeros:

@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from ..core import called_by_user, passed, warn
@@ -37,7 +38,13 @@ def key_from(name: str, key: object, seed: int | None = None) -> Array:
             f"{passed(name, 'key', key)} is {key!r}, expected a whole number or a key. "
             "Make one with `jax.random.key(0)`."
         )
-    key = jnp.asarray(key)
+    if isinstance(key, Tracer):
+        return _typed(key)
+    with jax.ensure_compile_time_eval():  # it may be used outside of this `jit`
+        return _typed(jnp.asarray(key))
+
+
+def _typed(key: Array) -> Array:
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key
     if key.dtype == jnp.uint32 and key.ndim == 1:

@@ -88,10 +88,17 @@ def _warmup_cosine(
             f"{name}: decay_steps is {steps} and warmup_steps is {warmup}, expected "
             "more decay_steps than warmup_steps: they include the warm-up."
         )
-    peak = as_float(peak_value)
-    share = jnp.where(peak == 0, 0, end_value / jnp.where(peak == 0, 1, peak))
+    share = _share(end_value, peak_value)
     down = cosine(name, peak_value, steps - warmup, share, exponent)
     return join_schedules([up, down], [warmup])
+
+
+def _share(end: Real, peak: Real) -> Real:
+    """`end / peak`, or 0 if `peak` is 0."""
+    if isinstance(peak, int | float):
+        return end / peak if peak else 0.0
+    safe = as_float(peak)
+    return jnp.where(safe == 0, 0, end / jnp.where(safe == 0, 1, safe))
 
 
 @schedule
