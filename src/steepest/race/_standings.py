@@ -28,7 +28,8 @@ class Standing:
         steps_to_target: mean over the seeds; `None` if one of them never reaches it.
         seconds_to_target: the same in seconds of one run: the steps times the median
             time of a step.
-        seconds_spread: its standard deviation over the seeds; NaN with one seed.
+        seconds_spread: how much it varies: over the seeds, and with the time of a step;
+            NaN if neither is known.
         breadth: the range of good learning rates around the best one; `None` if only
             one was tried.
         diverged: number of diverged runs, at all learning rates.
@@ -140,7 +141,7 @@ def standing(sweep: Sweep, better: Better, target: float | None = None) -> Stand
         spread=spread_of(ends[place]),
         steps_to_target=None if reached is None else float(reached.mean()),
         seconds_to_target=None if reached is None else float(reached.mean() * step),
-        seconds_spread=None if reached is None else spread_of(reached) * step,
+        seconds_spread=None if reached is None else _spread_of_time(sweep, reached),
         breadth=breadth(sweep, place, better),
         diverged=int(sweep.diverged.sum()),
         stopped=len(sweep.rates) - len(sweep.running),
@@ -163,6 +164,13 @@ def _reached(
     if not there.any(axis=-1).all():
         return None
     return np.asarray(sweep.steps)[there.argmax(axis=-1)]
+
+
+def _spread_of_time(sweep: Sweep, steps: np.ndarray) -> float:
+    """How much the time of these steps varies, one number of steps for each seed."""
+    parts = spread_of(steps) * sweep.step_seconds, steps.mean() * sweep.step_spread
+    known = [x for x in parts if not np.isnan(x)]
+    return float(np.hypot.reduce(known)) if known else float("nan")
 
 
 def spread_of(values: np.ndarray) -> float:

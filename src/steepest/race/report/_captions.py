@@ -95,8 +95,9 @@ def reading(outcome: Outcome) -> list[str]:
         notes.append(
             f"The target is {outcome.measure} {outcome.target:g}. Steps to target are "
             "the mean over the seeds; a dash means that a seed never reached it. The "
-            "time to target is the number of steps times the time per step, ± the "
-            "standard deviation over the seeds."
+            "time to target is the number of steps times the time per step, ± how much "
+            "both vary: the standard deviation over the seeds, and the spread of the "
+            "time per step."
         )
     return notes
 
