@@ -72,6 +72,11 @@ KNOWN = [
     ),
     Known("Muon and GaLore conjugate complex matrices", "muon|galore", COMPLEX),
     Known(
+        "the projector of a leaf that is not projected has shape (1, 1)",
+        "galore",
+        path=r"projector",
+    ),
+    Known(
         "`MultiSteps` keeps the imaginary part, which Optax drops",
         "multi_steps",
         COMPLEX,
