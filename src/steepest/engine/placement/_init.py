@@ -153,7 +153,9 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
         p = leaves[k or 0]
         # A program that uses no param runs on one device. So arrays that are not made
         # from a param use one too.
-        axes = [None if k is None or not name else int(name) for name in spec]
+        # Several axes of a param may be one axis here: in blocks of a convolution.
+        one = lambda name: int(name) if isinstance(name, str) else None
+        axes = [None if k is None else one(name) for name in spec]
         like = _along(p, axes, x.shape)
         return x if like is None else _sharded_like(x, like)
 
