@@ -149,7 +149,7 @@ def _cut(size: int, rows: int, columns: int, x: Param) -> Blocks | Param:
     return all_blocks[0] if len(all_blocks) == 1 else tuple(all_blocks)
 
 
-def _together(size: int, rows: int, columns: int, x: Param, blocks: PyTree) -> Array:
+def _together(size: int, rows: int, columns: int, x: Array, blocks: PyTree) -> Array:
     """The inverse of `_cut`, in the shape and with the sharding of `x`."""
     if x.ndim < rows + columns:
         return blocks
