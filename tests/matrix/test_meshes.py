@@ -6,7 +6,7 @@ Params are sharded along each axis. Every optimizer in every way on both kinds o
 """
 
 import inspect
-from functools import cache
+from functools import cache, partial
 from math import prod
 
 import jax
@@ -138,6 +138,31 @@ def test_blocks_of_sharded_params_are_sharded(name, way):
     assert found == parts
 
 
+def test_a_step_of_zero_with_blocks():
+    """`make_step` knows where the state is, and returns it there."""
+    tx, where = steepest.zero(_made("soap", 4), axis="x"), _on_mesh(AUTO, "x")
+    drawn = lambda seed: jax.device_put(_drawn(seed), where)
+    with jax.enable_x64(True):
+        p = drawn(0)
+        there, state = steepest.shardings(tx, p), steepest.init(tx, p)
+        p, state = steepest.make_step(tx)(p, state, drawn(1))
+    for x, its in zip(jax.tree.leaves(state), jax.tree.leaves(there), strict=True):
+        assert x.sharding.is_equivalent_to(its, x.ndim)
+
+
+@pytest.mark.parametrize("kind", [AUTO, EXPLICIT])
+@pytest.mark.parametrize("size", [4, 100, None])  # 100: only axes are merged
+def test_init_inside_jit(size, kind):
+    """On explicit axes, the state is where `shardings` says."""
+    where, tx = _on_mesh(kind), _made("soap", size)
+    struct = lambda k: jax.ShapeDtypeStruct(LEAVES[k][0], "float32", sharding=where[k])
+    p = {k: struct(k) for k in LEAVES}
+    state = jax.eval_shape(partial(steepest.init, tx), p)
+    its = steepest.shardings(tx, p)
+    for x, y in zip(jax.tree.leaves(state), jax.tree.leaves(its), strict=True):
+        assert kind is AUTO or x.sharding.spec == y.spec
+
+
 SHORTER = {
     "tall": ((12, 10), P("x", "y")),  # columns of 4, 4 and 2
     "wide": ((3, 10), P(None, "y")),
@@ -152,7 +177,7 @@ SHORTER = {
 @pytest.mark.parametrize("kind", [AUTO, EXPLICIT])
 @pytest.mark.parametrize("size", [4, 5])
 def test_shorter_last_blocks(size, kind, run):
-    """They are sharded over the mesh axes that divide them."""
+    """Updates are those of one device, bit for bit, and sharded like the params."""
     random = np.random.default_rng(0)
     mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(kind, kind))
     g = {k: random.normal(size=shape).astype("f") for k, (shape, _) in SHORTER.items()}
