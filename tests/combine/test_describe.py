@@ -176,7 +176,7 @@ def test_which_matrices_the_devices_share():
 
 
 def test_memory_in_stacks_belongs_to_its_leaves():
-    """Without the copies that fill a stack, and with the sharding of the stack."""
+    """With the sharding of the stack. Copies that fill a stack belong to all leaves."""
     mesh = jax.make_mesh((8,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     where = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
     shape = lambda *s: jax.ShapeDtypeStruct(s, jnp.float32, sharding=where)
@@ -185,6 +185,8 @@ def test_memory_in_stacks_belongs_to_its_leaves():
     shared, plain = (steepest.describe(x, params) for x in (tx, steepest.soap(0.1)))
     for line, alone in zip(shared.lines, plain.lines, strict=True):
         assert line.bytes == alone.bytes
+    copies = 5 * 8 * (8 * 16 + 8 * 8 + 16 * 16)  # 3 matrices on 8 devices
+    assert shared.shared_bytes == plain.shared_bytes + copies
     assert shared.lines[0].sharding == ("P('data', None, None)",)
     assert shared.lines[0].reshard == "over data: one of 3"
     assert shared.lines[3].sharding == ("P('data', None)",)

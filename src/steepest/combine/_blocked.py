@@ -24,6 +24,7 @@ from ..core import (
     Updates,
 )
 from ..engine import WrapperInfo, wrapping
+from ..numerics import reshaped, sharded_like, sliced
 
 # The blocks of a leaf, of shape (*stack, i, j, rows, columns); or up to four such
 # arrays, if the last blocks are smaller.
@@ -135,27 +136,34 @@ def _cut(size: int, rows: int, columns: int, x: Param) -> Blocks | Param:
     if isinstance(x, jax.ShapeDtypeStruct):
         return jax.eval_shape(partial(_cut, size, rows, columns), x)
     *stack, m, n = _matrices(x, rows, columns)
-    whole = jnp.asarray(x).reshape(*stack, m, n)
+    whole = reshaped(jnp.asarray(x), (*stack, m, n))
     if max(m, n) <= size or not x.size:
         return whole
 
     def blocks(r: _Piece, c: _Piece) -> Array:
-        part = whole[..., r.span, c.span]
+        part = sliced(whole, (r.span, c.span))
         shape = *stack, r.count, r.length, c.count, c.length
-        return part.reshape(shape).swapaxes(-3, -2)
+        return reshaped(part, shape).swapaxes(-3, -2)
 
     all_blocks = [blocks(r, c) for r in _pieces(m, size) for c in _pieces(n, size)]
     return all_blocks[0] if len(all_blocks) == 1 else tuple(all_blocks)
 
 
-def _together(size: int, rows: int, columns: int, x: Param, blocks: PyTree) -> Array:
-    """The inverse of `_cut`, in the shape of `x`."""
-    arrays = iter(blocks if isinstance(blocks, tuple) else (blocks,))
+def _together(size: int, rows: int, columns: int, x: Array, blocks: PyTree) -> Array:
+    """The inverse of `_cut`, in the shape and with the sharding of `x`."""
     if x.ndim < rows + columns:
-        return next(arrays)
-    *stack, m, n = _matrices(x, rows, columns)
-    if max(m, n) <= size or not x.size:
-        return next(arrays).reshape(x.shape)
+        return blocks
+    shape = _matrices(x, rows, columns)
+    if max(shape[-2:]) <= size or not x.size:
+        return reshaped(blocks, x.shape, x)
+    joined = lambda blocks: _joined(size, shape, blocks).reshape(x.shape)
+    return sharded_like(x, joined, blocks)
+
+
+def _joined(size: int, shape: tuple[int, ...], blocks: Blocks) -> Array:
+    """The blocks as an array of shape (*stack, m, n)."""
+    arrays = iter(blocks if isinstance(blocks, tuple) else (blocks,))
+    *stack, m, n = shape
 
     def part(r: _Piece, c: _Piece) -> Array:
         shape = *stack, r.count * r.length, c.count * c.length
@@ -165,4 +173,4 @@ def _together(size: int, rows: int, columns: int, x: Param, blocks: PyTree) -> A
         jnp.concatenate([part(r, c) for c in _pieces(n, size)], axis=-1)
         for r in _pieces(m, size)
     ]
-    return jnp.concatenate(bands, axis=-2).reshape(x.shape)
+    return jnp.concatenate(bands, axis=-2)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 from jax.sharding import NamedSharding
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from ..core import AnyTransformation, as_inner, Params
 from ..engine import (
@@ -17,8 +18,8 @@ from ..engine import (
     kept_wide,
     Leaves,
     notes,
+    placed_shapes,
     resharded,
-    shardings,
     unresolved,
     unstacked,
 )
@@ -56,7 +57,7 @@ class Description:
 
     lines: tuple[LeafDescription, ...]
     param_bytes: int
-    shared_bytes: int  # kept once for the whole tree: counts, numbers, keys
+    shared_bytes: int  # kept once for the tree: counts, numbers, keys, padding
     optimizer: str = ""  # the call that makes it, with all its arguments
     warnings: tuple[str, ...] = ()  # leaves that cannot register their steps
     notes: tuple[str, ...] = ()  # such as leaves that `zero` cannot shard
@@ -137,10 +138,12 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     owners = {path: k for k, (path, _) in enumerate(rows)}
     kept: list[list[jax.ShapeDtypeStruct | Coded]] = [[] for _ in rows]
     placed: list[list[str]] = [[] for _ in rows]
-    shared = 0
-    state = unstacked(jax.eval_shape(tx.init, params))
-    flat = jax.tree_util.tree_leaves_with_path(state, is_leaf=is_coded)
-    for (path, x), where in zip(flat, _specs(tx, params, len(flat)), strict=True):
+    state, specs = _state(tx, params)
+    flat = jax.tree_util.tree_leaves_with_path(unstacked(state), is_leaf=is_coded)
+    # With `reshard`, copies of a matrix may fill a stack.
+    whole = jax.tree.leaves(state, is_leaf=is_coded)
+    shared = sum(map(_bytes, whole)) - sum(_bytes(x) for _, x in flat)
+    for (path, x), where in zip(flat, specs or [""] * len(flat), strict=True):
         k = owner_of(path, owners)
         # If the params are a single array, its path is empty and matches every path.
         if k is None or (not rows[0][0] and x.shape != jnp.shape(rows[0][1])):
@@ -183,16 +186,21 @@ def describe(tx: AnyTransformation, params: Params) -> Description:
     return Description(tuple(lines), size, shared, repr(tx), coarse, rest)
 
 
-def _specs(tx: AnyTransformation, params: Params, size: int) -> list[str]:
-    """The sharding of each array of the state; empty if the params are on no mesh."""
+def _state(tx: AnyTransformation, params: Params) -> tuple[PyTree, list[str]]:
+    """The shapes of the state, and the sharding of each array of its leaves.
+
+    The second is empty if the params are on no mesh.
+    """
     leaves = jax.tree.leaves(params)
-    if any(isinstance(x, Tracer) for x in leaves):
-        return [""] * size
-    if not any(isinstance(getattr(x, "sharding", None), NamedSharding) for x in leaves):
-        return [""] * size
-    where = unstacked(shardings(tx, params), whole=True)
+    on_mesh = lambda x: isinstance(getattr(x, "sharding", None), NamedSharding)
+    if any(isinstance(x, Tracer) for x in leaves) or not any(map(on_mesh, leaves)):
+        return jax.eval_shape(tx.init, params), []
+    placed = placed_shapes(tx, params)
+    where = unstacked(jax.tree.map(lambda x: x.sharding, placed), whole=True)
     where = jax.tree.leaves(where, is_leaf=is_coded)
-    return [str((x.codes if isinstance(x, Coded) else x).spec) for x in where]
+    specs = [str((x.codes if isinstance(x, Coded) else x).spec) for x in where]
+    shape = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return jax.tree.map(shape, placed), specs
 
 
 def _stored_dtype(x: jax.ShapeDtypeStruct | Coded) -> str:

@@ -39,6 +39,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from .placement import (
         init as init,
         place as place,
+        placed_shapes as placed_shapes,
         restore_as as restore_as,
         shardings as shardings,
         streamed as streamed,

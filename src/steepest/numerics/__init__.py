@@ -135,8 +135,10 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._sharding import (
         replicated as replicated,
         replicated_near as replicated_near,
+        reshaped as reshaped,
         sharded_like as sharded_like,
         sharded_near as sharded_near,
+        sliced as sliced,
     )
     from ._simplex import simplex as simplex
     from ._spectral import (

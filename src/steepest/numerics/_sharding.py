@@ -1,6 +1,6 @@
 """The sharding of intermediate results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import Any, TypeVar
 
@@ -37,10 +37,13 @@ def sharded_like(like: PyTree, f: Callable[..., T], *arrays: PyTree) -> T:
     """
     where = jax.tree.map(lambda x: jax.typeof(x).sharding, like)
     meshes = [x.mesh for x in jax.tree.leaves(where)]
-    if any(AxisType.Explicit in mesh.axis_types for mesh in meshes):
-        anywhere: Any = jax.sharding.auto_axes(f, out_sharding=where)
-        return anywhere(*arrays)
-    return f(*arrays)
+    mesh = next((x for x in meshes if AxisType.Explicit in x.axis_types), None)
+    if mesh is None:
+        return f(*arrays)
+    # Arrays that are on no mesh, such as factors from `tx.init`, are replicated.
+    there = lambda x: NamedSharding(mesh, PartitionSpec()) if x.mesh.empty else x
+    anywhere: Any = jax.sharding.auto_axes(f, out_sharding=jax.tree.map(there, where))
+    return anywhere(*arrays)
 
 
 def replicated(f: Callable[..., T], *arrays: PyTree) -> T:
@@ -59,6 +62,94 @@ def replicated(f: Callable[..., T], *arrays: PyTree) -> T:
             anywhere: Any = jax.sharding.auto_axes(f, out_sharding=where)
             return anywhere(*arrays)
     return f(*arrays)
+
+
+def reshaped(x: Array, shape: Sequence[int], like: Array | None = None) -> Array:
+    """`x` in another shape; on explicit axes, with a sharding that fits.
+
+    JAX can infer it only for some shapes, and raises an error for the others. A mesh
+    axis stays with the numbers that it shards: if an axis of `x` is split, it goes to
+    the first new axis that it divides; if axes of `x` are merged, it goes to the merged
+    one. A mesh axis that divides none is left out. On every other mesh this is
+    `x.reshape(shape)`.
+
+    Args:
+        x: an array.
+        shape: the new shape.
+        like: an array of the new shape; its sharding is used.
+    """
+    where = jax.typeof(x if like is None else like).sharding
+    if AxisType.Explicit not in where.mesh.axis_types:
+        return x.reshape(shape)
+    if like is None:
+        rows: list[Any] = [None] * len(shape)
+        for old, new in _matched(x.shape, shape) if x.size else ():
+            spec = [where.spec[k] for k in old]
+            fits = _fitting(spec, [shape[k] for k in new], where.mesh)
+            for k, entry in zip(new, fits, strict=True):
+                rows[k] = entry
+        where = NamedSharding(where.mesh, PartitionSpec(*rows))
+    return jax.lax.reshape(x, shape, out_sharding=where)
+
+
+def sliced(x: Array, spans: Sequence[slice]) -> Array:
+    """A part of `x`; on explicit axes, sharded over the mesh axes that divide it.
+
+    Args:
+        x: an array.
+        spans: the part of each of the last axes.
+    """
+    where, index = jax.typeof(x).sharding, (..., *spans)
+    if AxisType.Explicit not in where.mesh.axis_types:
+        return x[index]
+    start = x.ndim - len(spans)
+    pairs = zip(x.shape[start:], spans, strict=True)
+    lengths = [len(range(n)[span]) for n, span in pairs]
+    ends = zip(where.spec[start:], lengths, strict=True)
+    fits = [_fitting([entry], [n], where.mesh)[0] for entry, n in ends]
+    spec = PartitionSpec(*where.spec[:start], *fits)
+    part: Any = jax.sharding.auto_axes(
+        lambda x: x[index], out_sharding=NamedSharding(where.mesh, spec)
+    )
+    return part(x)
+
+
+def _matched(
+    old: Sequence[int], new: Sequence[int]
+) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+    """Which axes of a shape become which axes of another one.
+
+    Args:
+        old: the old shape, without zeros.
+        new: the new shape, of as many numbers.
+    """
+    i = j = 0
+    while i < len(old) or j < len(new):
+        a, b = i, j
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while (m := prod(old[a:i])) != (n := prod(new[b:j])):
+            if j == len(new) or (m < n and i < len(old)):
+                i += 1
+            else:
+                j += 1
+        yield range(a, i), range(b, j)
+
+
+def _fitting(spec: Sequence[Any], lengths: Sequence[int], mesh: AnyMesh) -> list[Any]:
+    """The mesh axes of a spec, each at the first of these axes that it divides.
+
+    Args:
+        spec: entries of a `PartitionSpec`.
+        lengths: the lengths of the axes of an array.
+        mesh: a mesh.
+    """
+    rows: list[tuple[str, ...]] = [() for _ in lengths]
+    for name in jax.tree.leaves(tuple(spec)):
+        for k, n in enumerate(lengths):
+            if n % prod(mesh.shape[x] for x in (*rows[k], name)) == 0:
+                rows[k] = *rows[k], name
+                break
+    return [row if len(row) > 1 else row[0] if row else None for row in rows]
 
 
 def replicated_near(p: Param, x: Array) -> Array:

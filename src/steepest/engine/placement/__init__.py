@@ -13,6 +13,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         restore_as as restore_as,
     )
     from ._shardings import (
+        placed_shapes as placed_shapes,
         shardings as shardings,
     )
     from ._streamed import (

@@ -148,12 +148,15 @@ def _traced(tx: AnyTransformation, params: Params) -> OptState:
     rows = jax.tree_util.tree_leaves_with_path(params)
     owners = {path: k for k, (path, _) in enumerate(rows)}
 
+    # Several axes of a param may be merged into one, as in blocks of a convolution.
+    axis_of = lambda name: int(name) if isinstance(name, str) else None
+
     def leaf(path: Any, x: Array, type_: Any) -> Array:
         k, spec = owner_of(path, owners), getattr(type_.sharding, "spec", None) or ()
         p = leaves[k or 0]
         # A program that uses no param runs on one device. So arrays that are not made
         # from a param use one too.
-        axes = [None if k is None or not name else int(name) for name in spec]
+        axes = [None if k is None else axis_of(name) for name in spec]
         like = _along(p, axes, x.shape)
         return x if like is None else _sharded_like(x, like)
 

@@ -57,13 +57,23 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
     >>> state[0].mu["w"].spec, state[0].count.spec
     (P('data', None), P())
     """
-    tx = as_inner("shardings", "tx", tx)
+    state = placed_shapes(as_inner("shardings", "tx", tx), params)
+    return jax.tree.map(lambda x: x.sharding, state)
+
+
+def placed_shapes(tx: AnyTransformation, params: Params) -> PyTree:
+    """The shapes of the state that `tx` makes, with the shardings of `shardings`.
+
+    Args:
+        tx: any transformation.
+        params: the params, or their shapes.
+    """
     leaves, treedef = jax.tree.flatten(params)
     mesh = mesh_of("shardings", params)
     if mesh is None:
         where = [getattr(x, "sharding", None) for x in leaves]
         where = next((x for x in where if x is not None), None) or _default()
-        return _shardings_of(tx, _init_shapes(tx, params, where))
+        return _in_memory(tx, _init_shapes(tx, params, where))
     specs = [_spec(x) for x in leaves]
     kinds = {getattr(_known(x), "memory_kind", None) for x in leaves}
     kind = kinds.pop() if len(kinds) == 1 else None
@@ -75,7 +85,7 @@ def shardings(tx: AnyTransformation, params: Params) -> PyTree:
 
     types = typed_init(tx, treedef, leaves, specs, mesh)
     put = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed(x))
-    return _shardings_of(tx, on_mesh(jax.tree.map(put, types), mesh))
+    return _in_memory(tx, on_mesh(jax.tree.map(put, types), mesh))
 
 
 def memory_of(tx: AnyTransformation) -> Any:
@@ -87,10 +97,10 @@ def memory_of(tx: AnyTransformation) -> Any:
     return info.memory if isinstance(info, WrapperInfo) else None
 
 
-def _shardings_of(tx: AnyTransformation, state: PyTree) -> PyTree:
-    """The shardings of the shapes of a state, in the memory where `tx` keeps it."""
+def _in_memory(tx: AnyTransformation, state: PyTree) -> PyTree:
+    """The shapes of a state, in the memory where `tx` keeps it."""
     move = memory_of(tx)
-    return jax.tree.map(lambda x: x.sharding, state if move is None else move(state))
+    return state if move is None else move(state)
 
 
 def mesh_of(name: str, params: Params) -> AnyMesh | None:

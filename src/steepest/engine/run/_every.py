@@ -20,6 +20,7 @@ from ...core import Every, names_of
 from ...numerics import (
     cond_in,
     irregular_turn,
+    reshaped,
     sharded_like,
     short_programs,
     Team,
@@ -166,7 +167,7 @@ def _cells(
         *stack, m, n = shapes[leaf]
         for side in (0, 1) if every.sides else (None,):
             shape = *stack, m, n
-            g = _struct(shape, x) if _is_shape(x) else x.reshape(shape)
+            g = _struct(shape, x) if _is_shape(x) else reshaped(x, shape)
             have = {"g": g, **rows[leaf]}
             whole = [have[name] if side is None else have[name][side] for name in names]
             if any(y is None for y in whole):
@@ -180,7 +181,7 @@ def _flat(axes: int, tree: PyTree) -> PyTree:
 
     def join(y: Any) -> Any:
         shape = prod(y.shape[:axes]), *y.shape[axes:]
-        return _struct(shape, y) if _is_shape(y) else jax.lax.reshape(y, shape)
+        return _struct(shape, y) if _is_shape(y) else reshaped(y, shape)
 
     return jax.tree.map(join, tree)
 
@@ -226,7 +227,7 @@ def _write(
 ) -> None:
     """Put the new values into the memory of a leaf."""
     for name, value in zip(writes, values, strict=True):
-        like = lambda x, old: jax.lax.reshape(x, old.shape)
+        like = lambda x, old: reshaped(x, old.shape, old)
         if side is None:
             row[name] = jax.tree.map(like, value, row[name])
         else:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ...core import names_of, Real
-from ...numerics import divided, inlined, sharded_like, Team, team_of
+from ...numerics import divided, inlined, reshaped, sharded_like, Team, team_of
 from ..leaves import decoded, encoded_like, Leaf, restore
 from ._every import run_every
 from ._formula import COMPILED, Numbers, one_matrix, Part, part_of, Row
@@ -154,14 +154,14 @@ def _apply(
         for k, (u, new) in zip(ks, results, strict=True):
             xs[k] = u
             old = tuple(rows[k][name] for name in part.memory)
-            like = lambda y, old: jax.lax.reshape(y, old.shape)
+            like = lambda y, old: reshaped(y, old.shape, old)
             new = jax.tree.map(like, new, old)
             rows[k].update(zip(part.memory, new, strict=True))
 
 
 def _viewed(row: Row, shape: Shape, folded: Shape) -> Row:
     """Memory that looks like a leaf with more axes than a matrix, as matrices."""
-    view = lambda y: y.reshape(folded) if y.shape == shape else y
+    view = lambda y: reshaped(y, folded) if y.shape == shape else y
     return jax.tree.map(view, row) if len(shape) > len(folded) else row
 
 
