@@ -59,8 +59,17 @@ def _trained(row: Row, turns: Sequence[Sequence[str]]):
     return same, last
 
 
-@pytest.mark.parametrize("way", WAYS)
-@over([row for row in PERIODIC if not row.light])
+# If all matrices change in the steps of the papers, nothing tells that one of them is
+# missing in these steps alone: docs/guides/matrices.md says so.
+CASES = [
+    pytest.param(row, way, id=f"{row.name}-{way}")
+    for row in PERIODIC
+    for way in WAYS
+    if way != "one of two" or row.options.get("rolled", True)
+]
+
+
+@pytest.mark.parametrize("row, way", CASES)
 def test_gradients_in_turns(row: Row, way: str):
     """All memory changes that changes if no gradient is missing."""
     turns = WAYS[way]

@@ -12,10 +12,9 @@ import numpy as np
 
 from ._breadth import lagging, TOLERANCE
 from ._outcome import Outcome
-from ._standings import Standing
+from ._standings import ROUNDING, Standing
 
 MARGIN = 0.1  # a smaller difference in cost is not a clear one
-_ROUNDING = 1e-6  # a smaller relative gain is none
 
 
 @dataclass(frozen=True)
@@ -95,21 +94,28 @@ def as_good(outcome: Outcome, rows: Sequence[Standing]) -> list[Standing]:
     return [best, *filter(close, near)]
 
 
-def improved(outcome: Outcome, row: Standing) -> bool:
-    """Whether the metric is better than before the first step.
-
-    Either all seeds gained, by more than rounding errors, or the mean gain is above
-    twice its standard error.
+def none_improved(outcome: Outcome, rows: Sequence[Standing]) -> bool:
+    """Whether no optimizer has a better metric than before the first step.
 
     Args:
         outcome: of a race.
-        row: an optimizer that has not diverged.
+        rows: its standings.
+    """
+    alive = (row for row in rows if row.verdict != "diverged")
+    return not any(_improved(outcome, row) for row in alive)
+
+
+def _improved(outcome: Outcome, row: Standing) -> bool:
+    """Whether the metric of an optimizer that has not diverged became better.
+
+    Either all seeds gained, by more than rounding errors, or the mean gain is above
+    twice its standard error.
     """
     begin = row.sweep.metric[row.place, :, 0]
     if not np.isfinite(begin).all():
         return True
     gains = row.ends - begin if outcome.better == "higher" else begin - row.ends
-    gains = gains - _ROUNDING * abs(begin)
+    gains = gains - ROUNDING * abs(begin)
     error = gains.std(ddof=1) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
     return bool((gains > 0).all() or gains.mean() > 2 * error)
 
@@ -154,9 +160,9 @@ def in_order(outcome: Outcome, rows: Sequence[Standing]) -> list[Standing]:
         outcome: of a race.
         rows: its standings.
     """
-    good = [row for row in rows if row.verdict != "diverged"]
-    if not any(improved(outcome, row) for row in good):
+    if none_improved(outcome, rows):
         return []
+    good = [row for row in rows if row.verdict != "diverged"]
     equals = as_good(outcome, good)
     first = cheapest(equals)
     rest = [row for row in equals if row is not first]

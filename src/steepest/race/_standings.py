@@ -11,7 +11,7 @@ from ._significance import compare, holm, Test
 
 Verdict = Literal["best", "no clear difference", "worse", "diverged"]
 LEVEL = 0.05  # significance level
-_ROUNDING = 1e-6  # a smaller relative difference of two means is none
+ROUNDING = 1e-6  # a smaller relative difference of two means is none
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _tied(sweep: Sweep, means: np.ndarray, better: Better) -> list[int]:
     """Indices of the learning rates with the best mean, but for rounding."""
     worths = worth(means, better)
     most = worths[list(sweep.running)].max()
-    equal = (worths == most) | np.isclose(worths, most, _ROUNDING, 0)
+    equal = (worths == most) | np.isclose(worths, most, ROUNDING, 0)
     return [k for k in sweep.running if equal[k]]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._choice import improved
+from .._choice import none_improved
 from .._outcome import Outcome
 from .._standings import spread_of, Standing, standings
 from ._advice import beaten, breadth_text, step_text, target_text
@@ -89,7 +89,7 @@ def verdict(outcome: Outcome) -> str:
         return f"No winner: {name} diverged at every learning rate {left}."
     at = at_rate(best.rate)
     result = f"{outcome.measure} {number(best.metric, best.spread)}"
-    if not any(improved(outcome, row) for row in rows if row.verdict != "diverged"):
+    if none_improved(outcome, rows):
         begin = best.sweep.metric[best.place, :, 0]
         before = number(float(begin.mean()), spread_of(begin))
         return (
