@@ -33,6 +33,9 @@ MAKERS = {
         partial(steepest.soap, fresh=True, rolled=False, frequency=2, **PLAIN),
         1,
     ),
+    # Not bounded: how large it gets depends on rounding errors.
+    "soap paper": (partial(steepest.soap, rolled=False, **PLAIN), 4),
+    "soap paper every step": (partial(steepest.soap, rolled=False, **OFTEN), 4),
     "soap kl": (partial(steepest.soap, factors="kl", **PLAIN), 1),
     "soap kl fresh": (partial(steepest.soap, factors="kl", fresh=True, **OFTEN), 1),
     "soap_muon": (partial(steepest.soap_muon, **OFTEN), 0.3),
