@@ -2,12 +2,11 @@
 
     python -m benchmarks.passes [--seeds 12] [muon soap soap_muon muon_h adamw]
 
-On a GPU, the longer runs of the suite read their text 3.2 times. This trains the model
-of the small suite, which reads a small part of its text, on all of it, and on so little
-that it is read as often. There are about as many bytes for each param then as on the
-GPU. The learning rates and decays are those that the suite chose, the seeds are others,
-and the losses are added to `benchmarks/results/quality-passes.json`. An optimizer takes
-three minutes on two cores.
+On a machine with few Python files, long runs read them several times. This trains the
+model of the small suite, which reads a small part of its text, on all of it, and on so
+little that it is read 3.2 times. The learning rates and decays are those that the suite
+chose, the seeds are others, and the losses are added to
+`benchmarks/results/quality-passes.json`. An optimizer takes three minutes on two cores.
 """
 
 from collections.abc import Mapping, Sequence

@@ -35,6 +35,7 @@ FILES = {
 TWINS = RESULTS / "quality-twins.json"  # of `python -m benchmarks.twins`
 MOMENTA = RESULTS / "quality-momenta.json"  # of `python -m benchmarks.momenta`
 PASSES = RESULTS / "quality-passes.json"  # of `python -m benchmarks.passes`
+ROUNDINGS = RESULTS / "quality-roundings.json"  # of `python -m benchmarks.roundings`
 _NUMBERS = (
     "layers",
     "width",
@@ -59,7 +60,7 @@ def written() -> dict[str, str]:
     from .remarks import remarks
 
     records = {name: Record.load(x) for name, x in FILES.items() if x.exists()}
-    found = remarks(records, *map(kept, (TWINS, MOMENTA, PASSES)))
+    found = remarks(records, *map(kept, (TWINS, MOMENTA, PASSES, ROUNDINGS)))
     return {"quality.md": page(records, found), **pictures(records)}
 
 

@@ -6,21 +6,29 @@ not kept, and of what was chosen after they were seen.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from math import isclose
 from textwrap import fill
 
 import numpy as np
 
-from steepest.race.suite import ARMS, Line, Record, Table, table_of
+from steepest.race.suite import Record, Table, table_of
 from steepest.race.suite._protocol import FINAL, NARROWING, PROGRAMS, SEEDS
-from steepest.race.suite._statistics import Paired, paired
 
 from .fits import Fits, repeated, table_of_texts, with_less_text
-from .variations import Losses, of_int8, of_momenta
+from .sizes import (
+    against,
+    difference,
+    int8_in_all,
+    listed,
+    NEAR_MUON,
+    near_muon,
+    order,
+    pairs,
+    TWINS,
+)
+from .variations import Losses, of_int8, of_momenta, of_roundings
 
 _PLATEAU = 2.2  # nats
-_TWINS = [(arm.name, arm.twin) for arm in ARMS if arm.equal and "int8" in arm.name]
 
 
 def remarks(
@@ -28,6 +36,7 @@ def remarks(
     more: Mapping[str, Losses] = {},
     momenta: Mapping[str, Losses] = {},
     passes: Mapping[str, Fits] = {},
+    roundings: Mapping[str, Losses] = {},
 ) -> dict[str, str]:
     """Lists of what the results mean, by the names of the sizes.
 
@@ -36,6 +45,7 @@ def remarks(
         more: losses in float32 and int8 of more runs of the small size, by optimizer.
         momenta: losses with momenta of 0.9 and 0.95, likewise.
         passes: losses with all of the text and with a part of it, likewise.
+        roundings: losses with and without the roundings of a GPU, likewise.
     """
     tables = {name: table_of(record) for name, record in records.items()}
     less_text = with_less_text(passes, tables["small"]) if "small" in tables else ""
@@ -46,17 +56,21 @@ def remarks(
         some += [_int8(table), _late(table), repeated(record, table)]
         if name == "full" and table.line("lion"):
             some += [_LION, _SEEDS, _EARLIER]
-        if name != "small" and table.lines:
+        if name == "full" and table.lines:
             some += [_MODEL]
         if name != "full" and table.lines:
             some += [_CHOSEN]
+        if name == "longer":
+            some += [near_muon(table, tables.get("small"))]
         if name == "small":
-            some += [of_int8(more), of_momenta(momenta)]
-            some += [_order(table, tables.get("full")), _STEPS, _START, _AGAIN]
+            some += [of_int8(more), int8_in_all(tables), of_momenta(momenta)]
+            some += [of_roundings(roundings)]
+            gpu = tables.get("longer") or tables.get("full")
+            some += [order(table, gpu), _STEPS, _START, _AGAIN]
             some += [less_text]
         full = records.get("full")
         if full is not None and full is not record and full.params == record.params:
-            some += [_against(record, table, full, tables["full"])]
+            some += [against(record, table, full, tables["full"])]
         found[name] = [item for item in some if item]
     wrap = {"initial_indent": "- ", "subsequent_indent": "  ", "width": 88}
     said = {
@@ -133,10 +147,10 @@ _STEPS = (
 def _same(record: Record, table: Table) -> str:
     """How far equal runs drift apart."""
     adamw, optax = table.line("adamw"), table.line("optax adamw")
-    test = _difference(adamw, optax)
+    test = difference(adamw, optax)
     if adamw is None or optax is None or test is None:
         return ""
-    many = _pairs(adamw, optax)
+    many = pairs(adamw, optax)
     if adamw.losses[:many] == optax.losses[:many]:
         again = "So do two runs of one seed. " if not adamw.floor else ""
         return (
@@ -219,7 +233,7 @@ def _plateau(record: Record, table: Table) -> str:
     return (
         "**The beginning**: the byte before tells enough for 2.3 to 2.5 nats. The "
         f"training loss falls below {_PLATEAU} nats after "
-        f"{_listed([share(name) for name in names])}"
+        f"{listed([share(name) for name in names])}"
         f"{', the slowest' if slowest not in ('adamw', 'muon') else ''}."
     )
 
@@ -227,12 +241,12 @@ def _plateau(record: Record, table: Table) -> str:
 def _int8(table: Table) -> str:
     """How far the int8 arms are from their twins."""
     parts = []
-    for name, twin in _TWINS:
+    for name, twin in TWINS:
         a, b = table.line(name), table.line(twin or "")
-        test = _difference(a, b)
+        test = difference(a, b)
         if a is None or b is None or test is None:
             continue
-        many = _pairs(a, b)
+        many = pairs(a, b)
         apart = np.subtract(a.losses[:many], b.losses[:many])
         same = max(int((apart > 0).sum()), int((apart < 0).sum()))
         parts.append(
@@ -244,12 +258,11 @@ def _int8(table: Table) -> str:
 
 
 _FAR = 0.025  # nats: more than most runs of an arm differ
-_NEAR_MUON = [arm.name for arm in ARMS if arm.close]  # Muon is the first
 
 
 def _late(table: Table) -> str:
     """Whether single runs decide how the matrix optimizers compare."""
-    lines = [line for line in map(table.line, _NEAR_MUON) if line is not None]
+    lines = [line for line in map(table.line, NEAR_MUON) if line is not None]
     if not lines or lines[0].name != "muon":
         return ""
     seeds = min(len(line.losses) for line in lines)
@@ -262,91 +275,10 @@ def _late(table: Table) -> str:
     apart = [f"{name} {x - middle['muon']:+.4f}" for name, x in middle.items()]
     return (
         f"**Late runs**: a few runs end more than {_FAR} nats above the median of "
-        f"their arm: {_listed(some)}. They move a mean of {seeds} seeds by as much as "
+        f"their arm: {listed(some)}. They move a mean of {seeds} seeds by as much as "
         "these arms differ. By their medians, which no bar uses, the differences from "
         f"Muon are: {', '.join(apart[1:])}."
     )
-
-
-def _against(record: Record, table: Table, full: Record, before: Table) -> str:
-    """What more steps or larger batches change."""
-    times = {key: record.size[key] / full.size[key] for key in ("steps", "batch")}
-    words = {"steps": "as many steps", "batch": "the batch"}
-    changed = [f"{x:.3g} times {words[key]}" for key, x in times.items() if x != 1]
-    found = []
-    now, then = table.line("adamw"), before.line("adamw")
-    if now and then:
-        found.append(
-            f"one run of AdamW varies by {now.sigma:.4f} nats instead of "
-            f"{then.sigma:.4f}"
-        )
-    now, then = table.line("muon"), before.line("muon")
-    if now and then and now.steps and then.steps:
-        found.append(
-            f"AdamW needs {now.steps:.2f} times the steps of Muon instead of "
-            f"{then.steps:.2f} times"
-        )
-    now, then = table.line("lion"), before.line("lion")
-    if now and then and now.adamw and then.adamw:
-        found.append(
-            f"Lion differs from AdamW by {now.adamw.mean:+.4f} nats instead of "
-            f"{then.adamw.mean:+.4f}"
-        )
-    if not changed or not found:
-        return ""
-    return f"**With {_listed(changed)}**, {_listed(found)}."
-
-
-_CLEAR = 2.8  # standard errors: a difference of five pairs is significant at 5%
-
-
-def _order(small: Table, full: Table | None) -> str:
-    """The best three on two cores and on a GPU, by their differences from Muon."""
-    if full is None:
-        return ""
-    known = {x.name for x in small.lines} & {x.name for x in full.lines}
-    behind = lambda line: line.muon.mean if line.muon else 0.0
-    first = lambda table: [
-        line.name
-        for line in sorted(table.lines, key=behind)
-        if not line.arm.equal and line.name in known
-    ][:3]
-    here, there = first(small), first(full)
-    same = "the same three in another order" if {*here} == {*there} else "not the same"
-    same = "the same" if here == there else same
-    return (
-        f"**Order**: the first three are {_listed(here)}; on the GPU, of the arms that "
-        f"are in both tables, {_listed(there)}: {same}. The two differ in the model, "
-        f"the batches and the steps. {_agreement(small, full, sorted(known))}"
-    ).strip()
-
-
-def _agreement(small: Table, full: Table, names: Sequence[str]) -> str:
-    """How many pairs of arms that clearly differ have the same order in both tables."""
-    clear = []
-    for pair in combinations(names, 2):
-        tests = [_difference(*map(table.line, pair)) for table in (small, full)]
-        known = [test.t for test in tests if test is not None]
-        if len(known) == 2 and min(map(abs, known)) >= _CLEAR:
-            clear.append(known[0] * known[1] > 0)
-    if not clear:
-        return ""
-    return (
-        f"Of the {len(clear)} pairs of optimizers that differ by at least {_CLEAR} "
-        f"standard errors in both, {sum(clear)} have the same order."
-    )
-
-
-def _listed(some: Sequence[str]) -> str:
-    return f"{', '.join(some[:-1])} and {some[-1]}" if len(some) > 1 else "".join(some)
-
-
-def _difference(a: Line | None, b: Line | None) -> Paired | None:
-    return None if a is None or b is None else paired(a.losses, b.losses)
-
-
-def _pairs(a: Line, b: Line) -> int:
-    return min(len(a.losses), len(b.losses))
 
 
 def _curves(record: Record, name: str) -> np.ndarray:

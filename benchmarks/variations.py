@@ -37,6 +37,17 @@ def gain_of_momentum(name: str, losses: Losses) -> str:
     return f"{name} {test}" if test else f"{name} diverged"
 
 
+def cost_of_roundings(name: str, losses: Losses) -> str:
+    """How much worse an optimizer is with the roundings of a GPU, run by run.
+
+    Args:
+        name: of the optimizer.
+        losses: with and without them, one per seed.
+    """
+    test = paired(losses["rounded"], losses["plain"])
+    return f"{name} {test}" if test else f"{name} diverged"
+
+
 def of_int8(found: Mapping[str, Losses]) -> str:
     """What int8 costs in runs that are not in the table.
 
@@ -55,6 +66,15 @@ def of_momenta(found: Mapping[str, Losses]) -> str:
     return _remark(found, gain_of_momentum, _MOMENTA)
 
 
+def of_roundings(found: Mapping[str, Losses]) -> str:
+    """What the roundings of a GPU change.
+
+    Args:
+        found: the losses of `python -m benchmarks.roundings`, by optimizer.
+    """
+    return _remark(found, cost_of_roundings, _ROUNDINGS)
+
+
 _INT8 = (
     "**int8 with other seeds**, at the same learning rates and decays (`python -m "
     "benchmarks.twins`): {each}."
@@ -65,6 +85,13 @@ _MOMENTA = (
     "benchmarks.momenta`): {each}. The learning rates and decays were tuned for 0.9 in "
     "adamw and muon_h, and for 0.95 in the others, and matrices started as in the "
     "earlier model. The table has 0.9 for all."
+)
+
+
+_ROUNDINGS = (
+    "**Roundings**: on a GPU, optimizers of matrices round the factors of most "
+    "products to 11 bits. With these roundings, on two cores, and {many} other seeds "
+    "(`python -m benchmarks.roundings`), losses differ, in nats: {each}."
 )
 
 

@@ -44,14 +44,16 @@ def _said(training, **changes):
     return " ".join(remarks({"longer": record})["longer"].split())
 
 
-def test_who_fits_repeated_text_better_is_said():
+def test_who_fits_text_better_that_was_read_before_is_said():
     read = 4 * SIZES["tiny"].batch * SIZES["tiny"].places
     said = _said(NOISE - 0.02, train_bytes=read // 4)
-    assert "a run reads its text 4.0 times" in said
+    assert "4 times as many bytes as its text has" in said
+    assert "it has read 98% of the last ones before" in said
     assert "soap -0.0200 ± 0.0035 and +0.0100 ± 0.0000." in said
-    assert "So soap has the lower loss of text that was read before" in said
+    assert "So soap is further behind Muon, or less ahead of it, on new text" in said
     assert "So soap" not in _said(NOISE + 0.02, train_bytes=read // 4)
-    assert "Repeated" not in _said(NOISE - 0.02, train_bytes=read)
+    assert "so it has read 63% of" in _said(NOISE - 0.02, train_bytes=read)
+    assert "read before" not in _said(NOISE - 0.02, train_bytes=20 * read)
 
 
 def test_both_texts_are_compared_with_muon():

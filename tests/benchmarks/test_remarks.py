@@ -133,3 +133,26 @@ def test_what_a_shorter_memory_changes():
     said = " ".join(said.split())
     assert "with 3 other seeds" in said and "soap -0.1333 ± 0.0333." in said
     assert "**Momentum**" not in _said({"small": record}, "small")
+
+
+def test_optimizers_near_muon_are_compared_on_both_machines():
+    records = {"longer": record_of(ARMS), "small": record_of({**ARMS, "soap": BASE})}
+    said = _said(records, "longer")
+    assert "on two cores: soap +0.0100 ± 0.0000 and +0.0400 ± 0.0000; normuon" in said
+    assert "Near Muon" not in _said({"longer": record_of(ARMS)}, "longer")
+
+
+def test_int8_is_counted_over_all_sizes():
+    higher = {**ARMS, "adamw int8": BASE + 0.001 * (NOISE - 1)}
+    near = {**ARMS, "adamw int8": BASE + 0.001 * (NOISE + 0.1)}
+    records = {"full": record_of(near), "small": record_of(higher)}
+    said = _said(records, "small")
+    assert "all tables**: 1 of 2 differences are within" in said
+    assert "In 1 of 2, int8 has the lower loss." in said
+
+
+def test_what_the_roundings_of_a_gpu_change():
+    losses = {"plain": [1.0, 2.0, 3.0], "rounded": [1.1, 2.0, 3.2]}
+    said = remarks({"small": record_of(ARMS)}, roundings={"muon": losses})["small"]
+    said = " ".join(said.split())
+    assert "3 other seeds" in said and "in nats: muon +0.1000 ± 0.0577." in said

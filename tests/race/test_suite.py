@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from dataclasses import asdict
 from functools import partial
 from math import log2
@@ -23,7 +22,6 @@ from steepest.race.suite import (
     table_of,
 )
 from steepest.race.suite._arms import Numbers
-from steepest.race.suite._compiling import compiling
 from steepest.race.suite._members import Member, Members, one_run, Rest, Result
 from steepest.race.suite._record import as_text, Ran
 from steepest.race.suite._text import windows
@@ -277,46 +275,23 @@ def test_twins_run_with_more_seeds_once(tmp_path, fake):
     record.save(path)
     run_suite(size, arms, path, resume=True, **QUIET)
     assert fake.asked == [("muon", size.steps)]
-    with pytest.raises(ValueError, match="more_seeds"):  # another protocol
-        run_suite(TINY, arms, path, resume=True, **QUIET)
+    fake.asked.clear()
+    record = run_suite(TINY, arms, path, resume=True, **QUIET)  # they are kept
+    assert not fake.asked and record.size["more_seeds"]
+    assert many == {line.name: len(line.losses) for line in table_of(record).lines}
 
 
-def _turns(arms, slow, before, left=lambda: 60.0):
-    """What was compiled, and the order in which the arms come.
-
-    The slow arm is only compiled when as many others as `before` have come.
-    """
-    began, go, order = [], threading.Event(), []
-
-    def make(arm, size, data):
-        began.append(arm.name)
-        if arm.name == slow:
-            assert go.wait(60)
-        return Fake(arm, size, data)
-
-    with compiling(TINY, arms, {}, 4, left=left, make=make) as programs:
-        for arm, program in programs:
-            order.append(arm.name)
-            if len(order) == before:
-                go.set()
-            if left() > 0:
-                assert program().arm is arm
-    return began, order
-
-
-def test_an_arm_runs_when_its_program_and_its_numbers_are_there():
-    """The first program is compiled alone; a slow one does not hold up the others."""
-    arms = arms_named(["adamw", "muon", "muon int8", "lion", "lion int8"])
-    began, order = _turns(arms, "muon", 3)
-    assert began[0] == order[0] == "adamw"
-    assert order[1:3] == ["lion", "lion int8"]  # the int8 twin of Muon waits for it
-    assert order[3:] == ["muon", "muon int8"]
-
-
-def test_a_program_that_is_not_ready_is_not_waited_for_at_the_end():
-    arms = arms_named(["adamw", "lion"])
-    began, order = _turns(arms, "adamw", 2, lambda: 0.0)
-    assert order == ["adamw", "lion"] and began == ["adamw"]
+def test_seeds_are_added_to_what_ran(tmp_path, fake):
+    path, arms = tmp_path / "quality.json", arms_named(["adamw", "muon"])
+    before = table_of(run_suite(TINY, arms, path, **QUIET))
+    fake.asked.clear()
+    more = TINY.but(more_seeds=True)
+    record = run_suite(more, arms, path, resume=True, **QUIET)
+    assert record.size["more_seeds"]
+    assert fake.asked == [("adamw", TINY.steps)] * 2 + [("muon", TINY.steps)] * 2
+    for old, new in zip(before.lines, table_of(record).lines, strict=True):
+        assert len(new.losses) == 17 and new.losses[:5] == old.losses
+        assert new.entry == old.entry
 
 
 def test_an_arm_that_fails_does_not_stop_the_others(tmp_path, fake, monkeypatch):

@@ -158,7 +158,7 @@ def scale_by_soap_muon(
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
         basis_dtype: dtype of the bases; by default float32 or wider. A GPU rounds them
-            to float16 in products in any case, so `float16` saves memory and time.
+            to float16 in products in any case, so `float16` saves memory.
         one_sided: whether only the shorter side of a matrix has a basis.
         longest: a side with more elements has no basis.
         coefficients: the polynomials. Either a name: `polar_express`, `dion`, `cans`,
@@ -281,7 +281,7 @@ def soap_muon(
             `rotation`, first-order rotations, which are products only. They are more
             precise if `frequency` is 1, and less precise if it is above 2.
         basis_dtype: dtype of the bases; by default float32 or wider. A GPU rounds them
-            to float16 in products in any case, so `float16` saves memory and time.
+            to float16 in products in any case, so `float16` saves memory.
         one_sided: whether only the shorter side of a matrix has a basis. It needs far
             less memory and time for long matrices.
         longest: a side with more elements has no basis.

@@ -179,6 +179,7 @@ class Record:
                 f"suite: {path} has format {fields.get('format')}, expected {FORMAT}. "
                 "Run the suite again, without `--resume`."
             )
+        fields["fingerprint"].pop("more_seeds", None)  # in older files
         arms = {
             name: ArmRecord(**{**arm, "ran": [Ran(**ran) for ran in arm["ran"]]})
             for name, arm in fields.pop("arms").items()
@@ -207,8 +208,10 @@ def fingerprint(size: Size, data: Data) -> dict[str, str]:
     """
     device = jax.local_devices()[0]
     texts = " ".join(f"{name} {digest(x)}" for name, x in sorted(data.items()))
+    # More seeds add runs, and change none of the others.
+    numbers = {**size.as_dict(), "more_seeds": None}
     return {
-        **{name: str(x) for name, x in size.as_dict().items()},
+        **{name: str(x) for name, x in numbers.items() if x is not None},
         "text": sha256(texts.encode()).hexdigest()[:32],
         "device": f"{device.platform} {device.device_kind}",
         "version of JAX": jax.__version__,

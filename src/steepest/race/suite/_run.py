@@ -44,7 +44,8 @@ def run_suite(
         size: of the model and of the runs.
         arms: what to compare, in this order.
         path: of the file for the results.
-        resume: whether to continue with the results in the file.
+        resume: whether to continue with the results in the file. If `size` has more
+            seeds than they, these are added; if it has fewer, those in the file count.
         time_budget: in seconds. Arms that do not fit are skipped, and say so.
         partly: whether to begin an arm that does not fit, to finish it in a later call.
         ahead: number of programs to compile at the same time, while others run; 0 to
@@ -61,7 +62,10 @@ def run_suite(
         before = Record.load(path)
         then, now = before.fingerprint, record.fingerprint
         check_same(path, then, now, name="suite", place="file")
+        # Seeds are only added.
+        size = size.but(more_seeds=size.more_seeds or before.size["more_seeds"])
         record = before
+        record.size = size.as_dict()
     elif path.exists():
         raise FileExistsError(
             f"suite: {path} exists. Continue it with `--resume`, or use another file."
