@@ -60,21 +60,15 @@ def repeated(record: Record, table: Table) -> str:
     return said
 
 
-# The runs of `benchmarks.passes` are older than the last ones of SOAP in the suite.
-_OLDER = {"soap": 0.9}
-
-
-def _decays(table: Table, other: Mapping[str, float] | None = None) -> str:
+def _decays(table: Table) -> str:
     """The weight decays of the optimizers that are compared here.
 
     Args:
         table: of the suite that chose them.
-        other: those of optimizers that had another one.
     """
-    other = other or {}
     lines = [table.line(name) for name in ("muon", *_COMPARED)]
     known = [
-        f"{line.name} {other.get(line.name, line.entry.tuned.decay):.2g}"
+        f"{line.name} {line.entry.tuned.decay:.2g}"
         for line in lines
         if line and line.entry.tuned and not line.arm.keeps_norms
     ]
@@ -95,7 +89,7 @@ def with_less_text(found: Mapping[str, Fits], table: Table) -> str:
         f"**Repeated text**: {many} other seeds at the same learning rates and decays, "
         "with all of the text, of which a run reads a small part, and with so little "
         f"that it is read {TIMES} times (`python -m benchmarks.passes`)."
-        f"{_decays(table, _OLDER)} Differences from Muon in the loss of the last "
+        f"{_decays(table)} Differences from Muon in the loss of the last "
         f"1/{CURVE} of the training, and of held-out text:"
     )
 

@@ -127,8 +127,7 @@ _AGAIN = (
     "after every eight periods. They ended +0.0031 ± 0.0016, -0.0047 ± 0.0016 and "
     "-0.0176 ± 0.0017 nats from Muon before, at other learning rates and decays. The "
     "times of these rows are of another machine, where a step of SOAP takes as long "
-    "with the code before. The runs with repeated text are older: soap had a weight "
-    "decay of 0.9 there, and a learning rate of 4.24e-3."
+    "with the code before."
 )
 
 _SEEDS = (
