@@ -19,6 +19,7 @@ from .._purity import draws
 from ._data import mean_over_rows, prepared
 
 _LABELS = "label", "labels", "y", "target", "targets"
+_UNNAMED = "function"
 
 
 @dataclass(frozen=True)
@@ -207,8 +208,8 @@ def _arguments(batches: Callable[..., Any], data: PyTree) -> tuple[Any, ...]:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    name = getattr(function, "__name__", "function")
-    return "function" if name == "<lambda>" else name
+    name = getattr(function, "__name__", _UNNAMED)
+    return _UNNAMED if name == "<lambda>" else name
 
 
 def _first(result: Any) -> Any:
@@ -235,6 +236,13 @@ def _accuracy(name: str, result: Any, batch: Batch) -> Array:
             f"of shape {jnp.shape(logits)}: the second array of a batch, or the one "
             f"under one of the keys {', '.join(_LABELS)}. Pass a function as `metric`."
         )
+    if jnp.shape(logits)[-1] == 1:  # its argmax is always 0
+        raise TypeError(
+            f'{name}: metric="accuracy" got one logit for each row, of shape '
+            f"{jnp.shape(logits)}, expected one for each class. Return the logits of "
+            "both classes, `jnp.concatenate([0 * logits, logits], axis=-1)`, or pass a "
+            "function as `metric`."
+        )
     right = jnp.argmax(logits, axis=-1).astype(labels.dtype) == labels
     return jnp.mean(right.astype(jnp.result_type(float)))
 
@@ -245,7 +253,8 @@ def _measure(metric: Metric) -> dict[str, str]:
         return {"measure": "validation loss"}
     if metric == "accuracy":
         return {"measure": "accuracy", "better": "higher"}
-    return {"measure": _name_of(metric)}
+    name = _name_of(metric)
+    return {"measure": "metric" if name == _UNNAMED else name}
 
 
 def _check_options(name: str, options: Mapping[str, Any]) -> None:
