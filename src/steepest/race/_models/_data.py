@@ -229,7 +229,7 @@ def _shared(held: PyTree, train: PyTree, name: str, advice: str) -> Iterator[str
     if shared > _SHARED * rows:
         yield (
             f"{shared} of the {rows} rows {name} are also trained on, so the metric "
-            f"does not show overfitting. {advice}"
+            f"shows less overfitting than there is. {advice}"
         )
 
 
