@@ -76,3 +76,25 @@ def test_a_metric_without_a_name_is_the_metric():
         return loss(params, batch)
 
     assert make(metric=regret).measure == "regret"
+
+
+def test_a_mode_that_keeps_its_default_is_noted():
+    """With `training=True`, dropout and batch statistics would stay on."""
+    init = lambda key: jax.random.normal(key, (3,))
+    loss = lambda params, batch: jnp.mean(batch @ params)
+    make = partial(Problem.from_functions, init, better="lower", steps=1)
+    rows = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+
+    def trains(params, batch, training=True, rng=None):
+        return loss(params, batch)
+
+    key, mode = make(trains, rows).remarks
+    assert key.startswith("`loss` has an argument `rng`, which keeps its default")
+    assert mode.startswith("`loss` has an argument `training`")
+    assert mode.endswith("Rename it `train`, or pass it on from there.")
+    assert [x[:8] for x in make(loss, rows, metric=trains).remarks] == 2 * ["`metric`"]
+
+    def fine(params, batch, key, train, deterministic=True):
+        return loss(params, batch)
+
+    assert not make(fine, rows, metric=loss).remarks

@@ -20,6 +20,11 @@ from ._data import mean_over_rows, prepared
 
 _LABELS = "label", "labels", "y", "target", "targets"
 _UNNAMED = "function"
+# What others call the arguments `key` and `train`.
+_OTHERS = {
+    "key": "rng rngs rng_key prng_key dropout_key dropout_rng",
+    "train": "training is_training is_train deterministic inference",
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,7 @@ def build(
     begun = jax.eval_shape(init, key)
     jax.eval_shape(train, *begun, example, key)
     remarks = (*ready.remarks, *_still_random(evaluate, *begun, example, key))
+    remarks += (*_defaults("loss", loss), *_defaults("metric", how.metric))
 
     return Problem(
         init=init,
@@ -199,6 +205,18 @@ def _still_random(evaluate: Callable[..., Any], *args: PyTree) -> Iterator[str]:
             "The metric depends on random keys. If the model has dropout, it is not "
             "turned off in evaluation."
         )
+
+
+def _defaults(field: str, function: Any) -> Iterator[str]:
+    """A remark if a key or a mode of the user's function keeps its default."""
+    for name, others in _OTHERS.items() if callable(function) else ():
+        for other in others.split():
+            if takes(function, other) and not takes(function, name):
+                yield (
+                    f"`{field}` has an argument `{other}`, which keeps its default in "
+                    "training and evaluation: the race passes only `key` and `train`. "
+                    f"Rename it `{name}`, or pass it on from there."
+                )
 
 
 def _arguments(batches: Callable[..., Any], data: PyTree) -> tuple[Any, ...]:
