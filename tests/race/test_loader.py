@@ -109,6 +109,11 @@ def test_other_values_are_errors(x):
         to_arrays("f", {"t": x})
 
 
+def test_an_array_of_strings_is_called_so():
+    with pytest.raises(TypeError, match=r"^f is a ndarray of dtype <U1 that cannot be"):
+        to_arrays("f", np.array(["a", "b"]))
+
+
 @pytest.mark.parametrize(
     ("x", "dtype"),
     [
@@ -163,7 +168,7 @@ def test_only_the_last_batch_may_be_smaller():
     result = read("f", _loader_of(ROWS[:18]), 9, LIMIT, 4)
     assert result.count == 4 and result.rest["x"].shape == (2, 2)
     odd = [*_loader_of(ROWS[:6]), *_loader_of(ROWS)]
-    with pytest.raises(ValueError, match=r"batch 1 is float32\[2,2\], expected"):
+    with pytest.raises(ValueError, match=r"batch 1 is float32\[2,2\], .*drop_last"):
         read("f", odd, 9, LIMIT, 4)
     with pytest.raises(ValueError, match=r"batch 1 is float32\[20\].*`\(x, y\)`"):
         read("f", [ROWS, ROWS[:, 0]], 9, LIMIT, 4)
