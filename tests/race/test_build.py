@@ -98,3 +98,11 @@ def test_a_mode_that_keeps_its_default_is_noted():
         return loss(params, batch)
 
     assert not make(fine, rows, metric=loss).remarks
+
+
+@pytest.mark.parametrize("size", [0, -4, 2.5])
+def test_a_wrong_size_of_evaluation_batches(size, as_users_do):
+    init = lambda key: jax.random.normal(key, (3,))
+    says = rf"^Problem.from_functions: eval_batch_size is {size}, expected a whole"
+    with pytest.raises(ValueError, match=says):
+        Problem.from_functions(init, lambda p, x: x @ p, X, eval_batch_size=size)

@@ -16,6 +16,7 @@ from .._calls import takes
 from .._options import DataOptions, Metric, Options
 from .._problem import Batch, Data, Params, Problem, State
 from .._purity import draws
+from .._values import COUNT, is_count
 from ._data import mean_over_rows, prepared
 
 _LABELS = "label", "labels", "y", "target", "targets"
@@ -64,7 +65,9 @@ def build(
     ready = prepared(
         name, how.data, how.validation, how.batch_size, steps, how.buffer_bytes
     )
-    size = how.eval_batch_size or ready.batch_size
+    size = ready.batch_size if how.eval_batch_size is None else how.eval_batch_size
+    if not is_count(size):
+        raise ValueError(f"{name}: eval_batch_size is {size!r}, expected {COUNT}.")
     example = jax.eval_shape(
         lambda data: ready.batches(*_arguments(ready.batches, data)), ready.data
     )
@@ -89,7 +92,7 @@ def build(
     def metric(params: Params, state: State, data: Data) -> Array:
         key = jax.random.key(0)  # the same draws at every evaluation
         one = lambda batch: evaluate(params, state, batch, key)
-        return mean_over_rows(one, data["validation"], size)
+        return mean_over_rows(one, data["validation"], int(size))
 
     # Mistakes in the user's functions are errors here, with the user's lines.
     key = jax.random.key(0)

@@ -97,8 +97,8 @@ def to_arrays(name: str, x: Any) -> PyTree:
         kind = f" of dtype {x.dtype}" if isinstance(x, np.ndarray) else ""
         raise TypeError(
             f"{name} is a {type(x).__name__}{kind} that cannot be converted to an "
-            f"array of numbers{why}. Expected NumPy or JAX arrays, torch tensors or numbers. "
-            "Remove such columns, or convert them in the loader."
+            f"array of numbers{why}. Expected NumPy or JAX arrays, torch tensors or "
+            "numbers. Remove such columns, or convert them in the loader."
         )
     return narrowed(name, value)
 
