@@ -24,6 +24,8 @@ OWN = """
 
     class shelf:
         problem = problem
+
+    import sys
 """
 
 
@@ -82,6 +84,11 @@ def test_a_file_elsewhere_sees_its_neighbours(folder, monkeypatch):
         ("own_problems:number", TypeError, "number is an int, expected a .*Problem"),
         ("own_problems:shelf", TypeError, "shelf is a type"),
         ("own_problems:broken", TypeError, r"own_problems.py, line 9: ZeroDivision"),
+        (
+            "own_problems:sys.exit",
+            TypeError,
+            r"fails\. SystemExit\(\) ended the program",
+        ),
         (3, TypeError, "is a int|is an int"),
     ],
     ids=lambda x: x if isinstance(x, str) and ":" in x else None,
@@ -101,8 +108,12 @@ def test_errors_say_what_is_wrong(folder, as_users_do, text, error, says):
         ),
         ("x = 1\ny = x / 0", r"line 2: ZeroDivisionError: division by zero"),
         ("x = = 1", r"SyntaxError: invalid syntax \(fails.py, line 1\)"),
+        (
+            "import argparse\nargparse.ArgumentParser().parse_args(['--lr'])",
+            r"line 2: SystemExit\(2\) ended the program.*`if __name__ == ",
+        ),
     ],
-    ids=["import", "raises", "syntax"],
+    ids=["import", "raises", "syntax", "exits"],
 )
 def test_a_module_that_fails_says_where(folder, where, source, says):
     (folder / "fails.py").write_text(source)

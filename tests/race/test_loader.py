@@ -109,6 +109,11 @@ def test_other_values_are_errors(x):
         to_arrays("f", {"t": x})
 
 
+def test_an_array_of_strings_is_called_so():
+    with pytest.raises(TypeError, match=r"^f is a ndarray of dtype <U1 that cannot be"):
+        to_arrays("f", np.array(["a", "b"]))
+
+
 @pytest.mark.parametrize(
     ("x", "dtype"),
     [
@@ -163,7 +168,7 @@ def test_only_the_last_batch_may_be_smaller():
     result = read("f", _loader_of(ROWS[:18]), 9, LIMIT, 4)
     assert result.count == 4 and result.rest["x"].shape == (2, 2)
     odd = [*_loader_of(ROWS[:6]), *_loader_of(ROWS)]
-    with pytest.raises(ValueError, match=r"batch 1 is float32\[2,2\], expected"):
+    with pytest.raises(ValueError, match=r"batch 1 is float32\[2,2\], .*drop_last"):
         read("f", odd, 9, LIMIT, 4)
     with pytest.raises(ValueError, match=r"batch 1 is float32\[20\].*`\(x, y\)`"):
         read("f", [ROWS, ROWS[:, 0]], 9, LIMIT, 4)
@@ -205,7 +210,7 @@ def test_all_rows_are_one_batch_if_they_are_few():
 
 
 def test_batches_of_a_loader_come_in_order_and_repeat():
-    result = _prepared(_loader_of(ROWS[:18]), {"x": ROWS}, steps=9)
+    result = _prepared(_loader_of(ROWS[:18]), {"x": -ROWS}, steps=9)
     assert result.cycle == 4 and result.batch_size == 4
     pick = lambda step: result.batches(jax.random.key(step), result.data, step)["x"]
     np.testing.assert_array_equal(pick(1), ROWS[4:8])
@@ -241,7 +246,7 @@ def test_held_out_rows_that_are_also_trained_on_are_noted():
     (message,) = _prepared(_epochs(shuffle=True), steps=30).remarks
     assert message.startswith("12 of the 12 rows held out for validation are also")
     assert message.endswith("Pass a `validation` set.")
-    assert not _prepared(_epochs(shuffle=True), {"x": ROWS}, steps=30).remarks
+    assert not _prepared(_epochs(shuffle=True), {"x": -ROWS}, steps=30).remarks
 
 
 @pytest.mark.parametrize(("twice", "noted"), [(0, False), (4, False), (5, True)])
@@ -249,6 +254,34 @@ def test_few_rows_may_be_there_twice(twice, noted):
     rows = np.arange(400, dtype=np.float32)
     rows[360 : 360 + twice] = rows[:twice]  # 40 are held out
     assert bool(_prepared(_loader_of(rows), steps=100).remarks) == noted
+
+
+@pytest.mark.parametrize(
+    "data", [{"x": ROWS}, _loader_of(ROWS), lambda: _loader_of(ROWS)]
+)
+@pytest.mark.parametrize(("first", "shared"), [(0, 10), (12, 8), (19, 1), (20, 0)])
+def test_a_validation_set_that_is_also_trained_on_is_noted(data, first, shared):
+    own = np.concatenate([ROWS, -ROWS])[first : first + 10]
+    remarks = _prepared(data, {"x": own}, steps=5).remarks
+    assert [x.split(" are")[0] for x in remarks if "trained" in x] == (
+        [f"{shared} of the 10 rows of `validation`"] if shared > 1 else []
+    )
+
+
+def test_arrays_with_the_same_rows_again_are_noted():
+    (message,) = _prepared(np.tile(ROWS, (3, 1))).remarks
+    assert message.startswith("6 of the 6 rows held out for validation are also")
+    assert "has rows more than once. Pass a `validation` set." in message
+    keyed = {"x": ROWS, "key": jax.random.split(jax.random.key(0), 20)}
+    assert not _prepared(keyed).remarks
+
+
+def test_lists_and_tuples_of_arrays_are_alike():
+    """A torch loader gives lists, and the validation set is a tuple of arrays."""
+    lists = [[x["x"], x["x"][:, 0]] for x in _loader_of(ROWS)]
+    result = _prepared(lists, (-ROWS, -ROWS[:, 0]), steps=5)
+    assert isinstance(result.data["validation"], list)
+    np.testing.assert_array_equal(result.data["validation"][1], -ROWS[:, 0])
 
 
 def test_a_validation_loader_is_read_to_its_end():
@@ -279,7 +312,14 @@ def test_a_mean_over_batches_is_a_mean_over_rows(size):
         ((_loader_of(ROWS[:7]),), r"data gave only 1 batch \(the last one, of 3 rows,"),
         (([{"x": ROWS}] * 3,), "data gave only 1 batch, again and again, and 1"),
         ((ROWS, None, 0), "steps is 0"),
-        (({"x": ROWS}, (ROWS, ROWS)), "validation is .*expected the structure"),
+        (
+            ({"x": ROWS}, (ROWS, ROWS)),
+            r"validation is \(\*, \*\), expected the structure.*data: {'x': \*}\.",
+        ),
+        (
+            ((ROWS, ROWS[:, 0]), (ROWS, ROWS[:, :1])),
+            r"validation\[1\] has shape \(20, 1\), expected as many axes as in data",
+        ),
     ],
 )
 def test_wrong_data_is_an_error(arguments, says):
@@ -293,14 +333,14 @@ def test_a_race_on_a_loader():
         lambda key: {"w": 0 * jax.random.normal(key, (2,))},
         lambda params, batch: jnp.mean(batch["x"] @ params["w"]),
         _loader_of(ROWS),
-        validation={"x": ROWS},
+        validation={"x": -ROWS},
         steps=5,
     )
     outcome = race(problem, ["sgd"], learning_rates=[0.1], seeds=1, steps=7)
     means = [x["x"].mean(axis=0) for x in _loader_of(ROWS)]
     w = -0.1 * np.sum([*means, *means[:2]], axis=0)
     result = outcome.sweeps[0].metric[0, 0, -1]
-    np.testing.assert_allclose(result, (ROWS @ w).mean(), rtol=1e-5)
+    np.testing.assert_allclose(result, (-ROWS @ w).mean(), rtol=1e-5)
     assert outcome.measure == "validation loss"
     (message,) = outcome.remarks
     assert message.endswith("Make the problem with steps=7 to read more.")

@@ -18,7 +18,7 @@ from steepest.race._model import _loss_key
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(24, 3)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.int32)
-HELD_OUT = X[:6], Y[:6]
+HELD_OUT = 2 * X[:6], Y[:6]
 RATE, STEPS, SEED = 0.3, 3, 5
 
 
@@ -222,7 +222,7 @@ def test_a_metric_of_ones_own():
     how = {"metric": lambda model, state, batch: jnp.mean(batch[0]), "better": "lower"}
     problem = _problem(Problem.from_equinox, Equinox, equinox_loss, **how)
     np.testing.assert_allclose(
-        _value(problem, 0, metric=True), X[:6].mean(), rtol=1e-4, atol=1e-6
+        _value(problem, 0, metric=True), HELD_OUT[0].mean(), rtol=1e-4, atol=1e-6
     )
 
 
@@ -242,7 +242,7 @@ def test_functions_may_have_state_and_take_keys():
     assert state["count"] == 1 and _value(problem, 1) != _value(problem, 2)
     w = params["w"]
     np.testing.assert_allclose(
-        _value(problem, 0, metric=True), (X[:6] @ w).mean(), rtol=1e-4, atol=1e-6
+        _value(problem, 0, metric=True), (HELD_OUT[0] @ w).mean(), rtol=1e-4, atol=1e-6
     )
 
 

@@ -208,3 +208,17 @@ def test_the_command_to_run_it_again():
 def test_shares_are_shown_by_their_distance_from_1():
     assert "1 - accuracy, log scale" in page_of("digits")
     assert "1 - " not in page_of("many decades") + page_of("below zero")
+
+
+_UNTRUE = {
+    "± is the standard deviation over the seeds": ["one seed"],
+    "slightly optimistic": ["one rate", "no rate"],
+    "Holm": ["one seed", "one optimizer", "no rate", "all diverged"],
+    "With one seed": ["digits", "one optimizer", "one rate", "no rate", "all diverged"],
+}
+
+
+@pytest.mark.parametrize("sentence", _UNTRUE)
+@pytest.mark.parametrize("name", sorted({x for xs in _UNTRUE.values() for x in xs}))
+def test_a_page_says_only_what_is_true_of_its_race(name, sentence):
+    assert (sentence in page_of(name)) == (name not in _UNTRUE[sentence])

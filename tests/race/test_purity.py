@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steepest.race import Problem, race
-from steepest.race._purity import randomness
+from steepest.race._purity import draws, randomness
 from steepest.race.problems import known, load
 from steepest.race.report import notes, results
 from steepest.race.terminal._progress import Quiet
@@ -82,6 +82,56 @@ def test_a_key_that_is_used_in_a_loop_is_used():
         return jax.lax.scan(draw, key, None, length=2)[1][1]
 
     assert not randomness(replace(LINE, batches=batches)).remarks
+
+
+def _beside(wrap):
+    """A result that depends on the key, and one that does not."""
+
+    def both(key, x):
+        draw = lambda key, x: (jax.random.split(key)[0], 2 * x)
+        return wrap(draw)(key, x)
+
+    return both
+
+
+def _looped(draw):
+    step = lambda pair, _: (draw(*pair), None)
+    return lambda key, x: jax.lax.scan(step, (key, x), None, length=3)[0]
+
+
+def _mixing(draw):
+    """The key reaches the value in the second turn of the loop."""
+
+    def step(carry, _):
+        key, last, x = carry
+        key, x = draw(key, x)
+        return (key, jax.random.uniform(key), x + last), None
+
+    def run(key, x):
+        carry = key, jnp.zeros(()), x
+        (key, _, x), _ = jax.lax.scan(step, carry, None, length=3)
+        return key, x
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("wrap", "mixes"),
+    [
+        (lambda draw: draw, False),
+        (jax.jit, False),
+        (jax.checkpoint, False),
+        (lambda draw: jax.jit(_looped(jax.checkpoint(draw))), False),
+        (_looped, False),
+        (_mixing, True),
+        (lambda draw: jax.jit(_mixing(draw)), True),
+    ],
+)
+def test_a_key_beside_a_value_is_not_in_it(wrap, mixes):
+    """A loss under `jit` returned its value together with the keys of its dropout."""
+    both, args = _beside(wrap), (jax.random.key(0), jnp.float32(1))
+    assert draws(lambda *args: both(*args)[1], *args) == mixes
+    assert draws(lambda *args: jax.random.key_data(both(*args)[0]), *args)
 
 
 def test_all_of_the_data_is_the_batch_where_none_is_drawn():

@@ -1,5 +1,6 @@
 """Options: given, else from the previous race, else the problem's defaults."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -74,6 +75,7 @@ def test_what_makes_a_run_may_not_change(given):
         "half a step": ({"steps": 1.5}, "`steps` is 1.5"),
         "no seeds": ({"seeds": []}, r"`seeds` is \[\]"),
         "seed below": ({"seeds": [-1]}, r"`seeds` is \[-1\]"),
+        "half a seed": ({"seeds": 1.5}, "`seeds` is 1.5, expected a count, or a list"),
         "all seeds": ({"seeds": 10**9}, "more than 10000 `seeds`"),
         "seed twice": ({"seeds": [1, 1]}, "`seeds` has 1 twice"),
         "rate zero": ({"learning_rates": [0.0]}, "of `learning_rates` is 0.0"),
@@ -97,3 +99,14 @@ def test_numbers_of_numpy_are_numbers():
     settings = _of(steps=np.int64(5), target=np.float32(0.5), time_budget=np.int32(9))
     assert (settings.steps, settings.target, settings.time_budget) == (5, 0.5, 9.0)
     assert type(settings.steps) is int
+
+
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray])
+def test_arrays_are_lists(array):
+    three, rates = array([0, 1, 7]), array([0.25, 0.5])
+    for seeds in (three, list(three)):
+        settings = _of(seeds=seeds, learning_rates=rates)
+        assert settings.seeds == (0, 1, 7) and settings.learning_rates == (0.25, 0.5)
+        assert {*map(type, (*settings.seeds, *settings.learning_rates))} == {int, float}
+    assert _of(seeds=array(3)).seeds == (0, 1, 2)
+    assert _of(learning_rates=list(rates)).learning_rates == (0.25, 0.5)

@@ -8,11 +8,12 @@ is traced twice; if the two programs differ, it is not pure.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
@@ -22,6 +23,7 @@ from ._content import content, Item
 from ._problem import Problem
 
 _JITTED = type(jax.jit(lambda: None))
+_CALLS = "jit", "pjit", "closed_call", "remat2", "checkpoint"
 _DRAWING = "init", "batches"  # small programs that draw; a loss may be a long loop
 
 
@@ -168,10 +170,39 @@ def _depends(
     closed: ClosedJaxpr, arguments: slice, results: slice = slice(None)
 ) -> bool:
     """Whether some results depend on some arguments."""
-    jaxpr = closed.jaxpr
-    depend = set(jaxpr.invars[arguments])
+    known = set(closed.jaxpr.invars[arguments])
+    return any(
+        _reached(closed.jaxpr, [x in known for x in closed.jaxpr.invars])[results]
+    )
+
+
+def _reached(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
+    """Which results depend on the given arguments."""
+    known = {x for x, here in zip(jaxpr.invars, given, strict=True) if here}
+    depends = lambda x: not isinstance(x, Literal) and x in known
     for eqn in jaxpr.eqns:
-        if any(x in depend for x in eqn.invars if not isinstance(x, Literal)):
-            depend.update(eqn.outvars)
-    outputs = jaxpr.outvars[results]
-    return any(x in depend for x in outputs if not isinstance(x, Literal))
+        inputs = [depends(x) for x in eqn.invars]
+        if any(inputs):
+            pairs = zip(eqn.outvars, _through(eqn, inputs), strict=True)
+            known.update(x for x, here in pairs if here)
+    return [depends(x) for x in jaxpr.outvars]
+
+
+def _through(eqn: JaxprEqn, given: list[bool]) -> list[bool]:
+    """Which results of an equation depend on the given arguments; all if in doubt.
+
+    Keys go through a `jit` or a loop together with everything else.
+    """
+    inner: Any = eqn.params.get("jaxpr")
+    inner = getattr(inner, "jaxpr", inner)
+    if eqn.primitive.name in _CALLS:
+        return _reached(inner, given)
+    if eqn.primitive.name != "scan":
+        return [True] * len(eqn.outvars)
+    first, many = eqn.params["num_consts"], eqn.params["num_carry"]
+    while True:
+        after = _reached(inner, given)
+        carry = [a or b for a, b in zip(given[first:], after[:many], strict=False)]
+        if carry == given[first : first + many]:
+            return after
+        given = [*given[:first], *carry, *given[first + many :]]

@@ -14,6 +14,7 @@ import steepest
 
 from ._arrays import Shelf
 from ._check import checked
+from ._direction import direction
 from ._memory import OutOfMemory
 from ._model import Model
 from ._outcome import Outcome, Sweep
@@ -100,7 +101,7 @@ def race(
     name = problem.source or problem.name
     settings = settings_of(name, problem, arguments, before, random.seeds_differ)
     remarks = (*random.remarks, *_repeats(problem, settings.steps), *problem.remarks)
-    remarks += settings.remarks
+    remarks += (*direction(problem), *settings.remarks)
     plan = {"steps": settings.steps, "schedule": settings.schedule}
     entrants = [entrant(x, **plan, name=k) for k, x in settings.entrants.items()]
     compiler = partial(Program, at_once=count_of("at_once", at_once), shelf=Shelf())

@@ -1,6 +1,6 @@
 """The settings of a race: its arguments after all defaults."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, TypeVar
@@ -154,6 +154,7 @@ def _written(meanings: Mapping[str, Meaning]) -> dict[str, str | None]:
 
 
 def _rates(rates: Any) -> tuple[float, ...]:
+    rates = _plain(rates)
     if isinstance(rates, int | float):
         rates = [rates]
     if isinstance(rates, str):
@@ -162,26 +163,30 @@ def _rates(rates: Any) -> tuple[float, ...]:
             "for the command line and the file; pass "
             "`numpy.geomspace(1e-3, 1, 4)`, for example."
         )
-    rates = tuple(_positive("a value of `learning_rates`", rate) for rate in rates)
+    name = "a value of `learning_rates`"
+    rates = tuple(_positive(name, _plain(rate)) for rate in rates)
     if not rates:
         raise ValueError("race: `learning_rates` is empty, expected one or more.")
     return _once("learning_rates", tuple(sorted(rates)))
 
 
 def _seeds(seeds: Any) -> tuple[int, ...]:
+    seeds = _plain(seeds)
     if isinstance(seeds, int):
         seeds = range(min(_count("seeds", seeds), _MOST_SEEDS + 1))
-    if len(seeds) > _MOST_SEEDS:
+    sized = isinstance(seeds, Sequence) and not isinstance(seeds, str)
+    if sized and len(seeds) > _MOST_SEEDS:
         raise ValueError(
             f"race: got more than {_MOST_SEEDS} `seeds`, and all run at once. Use "
             "fewer."
         )
-    if not seeds or not all(isinstance(x, int) and 0 <= x < 2**32 for x in seeds):
+    plain = tuple(map(_plain, seeds)) if sized else ()
+    if not plain or not all(isinstance(x, int) and 0 <= x < 2**32 for x in plain):
         raise ValueError(
             f"race: `seeds` is {seeds!r}, expected a count, or a list of whole numbers "
             "from 0 to 2**32 - 1."
         )
-    return _once("seeds", tuple(seeds))
+    return _once("seeds", plain)
 
 
 def _sweep(sweep: Any) -> dict[str, tuple[Value, ...]]:

@@ -16,9 +16,16 @@ from .._calls import takes
 from .._options import DataOptions, Metric, Options
 from .._problem import Batch, Data, Params, Problem, State
 from .._purity import draws
+from .._values import COUNT, is_count
 from ._data import mean_over_rows, prepared
 
 _LABELS = "label", "labels", "y", "target", "targets"
+_UNNAMED = "function"
+# What others call the arguments `key` and `train`.
+_OTHERS = {
+    "key": "rng rngs rng_key prng_key dropout_key dropout_rng",
+    "train": "training is_training is_train deterministic inference",
+}
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,9 @@ def build(
     ready = prepared(
         name, how.data, how.validation, how.batch_size, steps, how.buffer_bytes
     )
-    size = how.eval_batch_size or ready.batch_size
+    size = ready.batch_size if how.eval_batch_size is None else how.eval_batch_size
+    if not is_count(size):
+        raise ValueError(f"{name}: eval_batch_size is {size!r}, expected {COUNT}.")
     example = jax.eval_shape(
         lambda data: ready.batches(*_arguments(ready.batches, data)), ready.data
     )
@@ -83,13 +92,14 @@ def build(
     def metric(params: Params, state: State, data: Data) -> Array:
         key = jax.random.key(0)  # the same draws at every evaluation
         one = lambda batch: evaluate(params, state, batch, key)
-        return mean_over_rows(one, data["validation"], size)
+        return mean_over_rows(one, data["validation"], int(size))
 
     # Mistakes in the user's functions are errors here, with the user's lines.
     key = jax.random.key(0)
     begun = jax.eval_shape(init, key)
     jax.eval_shape(train, *begun, example, key)
     remarks = (*ready.remarks, *_still_random(evaluate, *begun, example, key))
+    remarks += (*_defaults("loss", loss), *_defaults("metric", how.metric))
 
     return Problem(
         init=init,
@@ -200,6 +210,18 @@ def _still_random(evaluate: Callable[..., Any], *args: PyTree) -> Iterator[str]:
         )
 
 
+def _defaults(field: str, function: Any) -> Iterator[str]:
+    """A remark if a key or a mode of the user's function keeps its default."""
+    for name, others in _OTHERS.items() if callable(function) else ():
+        for other in others.split():
+            if takes(function, other) and not takes(function, name):
+                yield (
+                    f"`{field}` has an argument `{other}`, which keeps its default in "
+                    "training and evaluation: the race passes only `key` and `train`. "
+                    f"Rename it `{name}`, or pass it on from there."
+                )
+
+
 def _arguments(batches: Callable[..., Any], data: PyTree) -> tuple[Any, ...]:
     """Example arguments of `batches`."""
     step = (jnp.int32(0),) if takes(batches, "step") else ()
@@ -207,8 +229,8 @@ def _arguments(batches: Callable[..., Any], data: PyTree) -> tuple[Any, ...]:
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    name = getattr(function, "__name__", "function")
-    return "function" if name == "<lambda>" else name
+    name = getattr(function, "__name__", _UNNAMED)
+    return _UNNAMED if name == "<lambda>" else name
 
 
 def _first(result: Any) -> Any:
@@ -235,6 +257,13 @@ def _accuracy(name: str, result: Any, batch: Batch) -> Array:
             f"of shape {jnp.shape(logits)}: the second array of a batch, or the one "
             f"under one of the keys {', '.join(_LABELS)}. Pass a function as `metric`."
         )
+    if jnp.shape(logits)[-1] == 1:  # its argmax is always 0
+        raise TypeError(
+            f'{name}: metric="accuracy" got one logit for each row, of shape '
+            f"{jnp.shape(logits)}, expected one for each class. Return the logits of "
+            "both classes, `jnp.concatenate([0 * logits, logits], axis=-1)`, or pass a "
+            "function as `metric`."
+        )
     right = jnp.argmax(logits, axis=-1).astype(labels.dtype) == labels
     return jnp.mean(right.astype(jnp.result_type(float)))
 
@@ -245,7 +274,8 @@ def _measure(metric: Metric) -> dict[str, str]:
         return {"measure": "validation loss"}
     if metric == "accuracy":
         return {"measure": "accuracy", "better": "higher"}
-    return {"measure": _name_of(metric)}
+    name = _name_of(metric)
+    return {"measure": "metric" if name == _UNNAMED else name}
 
 
 def _check_options(name: str, options: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from ._repeats import period, shared_rows
 # Honest data has a few duplicates. In a loader that was read for more than one epoch,
 # most rows occur twice.
 _SHARED = 0.1
+_MOST_COMPARED = 1_000_000  # rows; comparing them takes 2 s
 
 
 class Prepared(NamedTuple):
@@ -69,13 +70,11 @@ def prepared(
         result = _from_arrays(name, data, held_out, batch_size)
     if held_out is None:
         own = _validation(name, validation, batch_size, buffer_bytes)
-        there, here = (jax.tree.structure(x) for x in (own, result.data["train"]))
-        if there != here:
-            raise ValueError(
-                f"{name}: validation is {there}, expected the structure of the batches "
-                f"of data: {here}."
-            )
-        result.data["validation"] = own
+        train = result.data["train"]
+        train = jax.tree.map(_flat, train) if is_loader(data) else train
+        own = result.data["validation"] = _alike(name, own, train)
+        remarks = _shared(own, train, "of `validation`", "Pass other rows.")
+        result = result._replace(remarks=(*result.remarks, *remarks))
     return result
 
 
@@ -134,7 +133,7 @@ def _from_arrays(
     name: str, data: Any, held_out: _HeldOut | None, batch_size: int
 ) -> Prepared:
     arrays = _checked(f"{name}: data", to_arrays(f"{name}: data", data))
-    parts = {"train": arrays}
+    parts, remarks = {"train": arrays}, ()
     if held_out is not None:
         many = max(1, round(held_out.of(_rows(arrays))))
         if many >= _rows(arrays):
@@ -145,15 +144,18 @@ def _from_arrays(
         order = np.random.default_rng(0).permutation(_rows(arrays))
         pick = lambda rows: jax.tree.map(lambda x: x[rows], arrays)
         parts = {"train": pick(order[many:]), "validation": pick(order[:many])}
+        advice = "The data has rows more than once. Pass a `validation` set."
+        held = "held out for validation"
+        remarks = tuple(_shared(parts["validation"], parts["train"], held, advice))
     rows = _rows(parts["train"])
     if batch_size >= rows:
-        return Prepared(parts, lambda key, data: data["train"], rows, 1, ())
+        return Prepared(parts, lambda key, data: data["train"], rows, 1, remarks)
 
     def batches(key: Array, data: PyTree) -> PyTree:
         chosen = jax.random.randint(key, (batch_size,), 0, rows)
         return jax.tree.map(lambda x: x[chosen], data["train"])
 
-    return Prepared(parts, batches, batch_size, None, ())
+    return Prepared(parts, batches, batch_size, None, remarks)
 
 
 def _from_loader(
@@ -190,11 +192,16 @@ def _from_loader(
                 f"{name}: data gave only {_counted(count, result)}, and {many} would "
                 "be held out. Pass a `validation` set."
             )
-        flat = lambda x: x.reshape(-1, *x.shape[2:])
         parts["train"] = jax.tree.map(lambda x: x[: count - many], arrays)
-        held = jax.tree.map(lambda x: flat(x[count - many :]), arrays)
+        held = jax.tree.map(lambda x: _flat(x[count - many :]), arrays)
         parts["validation"] = held
-        remarks += _leaks(held, jax.tree.map(flat, parts["train"]))
+        remarks += _shared(
+            held,
+            jax.tree.map(_flat, parts["train"]),
+            "held out for validation",
+            "Perhaps the loader was read for more than one epoch. Pass a `validation` "
+            "set.",
+        )
         count -= many
 
     def batches(key: Array, data: PyTree, step: Any) -> PyTree:
@@ -214,15 +221,46 @@ def _counted(count: int, result: Batches) -> str:
     return f"{text} (the last one, of {_rows(result.rest)} rows, is too small)"
 
 
-def _leaks(held: PyTree, train: PyTree) -> Iterator[str]:
-    """A remark if many held-out rows are also trained on."""
+def _shared(held: PyTree, train: PyTree, name: str, advice: str) -> Iterator[str]:
+    """A remark if many rows of the validation set are also trained on."""
+    if _rows(train) > _MOST_COMPARED:
+        return
     shared, rows = shared_rows(held, train), _rows(held)
     if shared > _SHARED * rows:
         yield (
-            f"{shared} of the {rows} rows held out for validation are also trained on, "
-            "so the metric does not show overfitting. Perhaps the loader was read for "
-            "more than one epoch. Pass a `validation` set."
+            f"{shared} of the {rows} rows {name} are also trained on, so the metric "
+            f"shows less overfitting than there is. {advice}"
         )
+
+
+def _alike(name: str, own: PyTree, train: PyTree) -> PyTree:
+    """The validation set, after checks, in the structure of the training data."""
+    there, here = (jax.tree.structure(x) for x in (own, train))
+    if _tuples(own) != _tuples(train):
+        raise ValueError(
+            f"{name}: validation is {_told(there)}, expected the structure of the "
+            f"batches of data: {_told(here)}."
+        )
+    own = jax.tree.unflatten(here, jax.tree.leaves(own))
+    pairs = zip(jax.tree.leaves_with_path(own), jax.tree.leaves(train), strict=True)
+    for (path, x), y in pairs:
+        if x.ndim != y.ndim:  # might broadcast
+            raise ValueError(
+                f"{name}: validation{jax.tree_util.keystr(path)} has shape {x.shape}, "
+                f"expected as many axes as in data: {(x.shape[0], *y.shape[1:])}."
+            )
+    return own
+
+
+def _tuples(x: PyTree) -> PyTree:
+    """The structure without the difference of lists and tuples; loaders give either."""
+    if isinstance(x, dict):
+        return {key: _tuples(value) for key, value in x.items()}
+    return tuple(map(_tuples, x)) if isinstance(x, tuple | list) else None
+
+
+def _told(structure: Any) -> str:
+    return str(structure).removeprefix("PyTreeDef(").removesuffix(")")
 
 
 def _validation(
@@ -233,8 +271,7 @@ def _validation(
     if not is_loader(validation):
         return _checked(name, to_arrays(name, validation))
     result = read(name, validation, None, buffer_bytes, batch_size)
-    flat = lambda x: x.reshape(-1, *x.shape[2:])
-    arrays = jax.tree.map(flat, result.arrays)
+    arrays = jax.tree.map(_flat, result.arrays)
     if result.rest is None:
         return arrays
     join = lambda x, y: np.concatenate([x, y])
@@ -252,6 +289,11 @@ def _checked(name: str, arrays: PyTree) -> PyTree:
     if shapes[0][0] == 0:
         raise ValueError(f"{name} has no rows, expected one or more.")
     return arrays
+
+
+def _flat(batches: Any) -> Any:
+    """The rows of stacked batches."""
+    return batches.reshape(-1, *batches.shape[2:])
 
 
 def _rows(arrays: PyTree) -> int:

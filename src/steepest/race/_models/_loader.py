@@ -94,10 +94,11 @@ def to_arrays(name: str, x: Any) -> PyTree:
     except (TypeError, ValueError, RuntimeError) as error:
         value, why = None, f" ({error})"
     if value is None or not any(jnp.issubdtype(value.dtype, kind) for kind in _KINDS):
+        kind = f" of dtype {x.dtype}" if isinstance(x, np.ndarray) else ""
         raise TypeError(
-            f"{name} is a {type(x).__name__} that cannot be converted to an array of "
-            f"numbers{why}. Expected NumPy or JAX arrays, torch tensors or numbers. "
-            "Remove such columns, or convert them in the loader."
+            f"{name} is a {type(x).__name__}{kind} that cannot be converted to an "
+            f"array of numbers{why}. Expected NumPy or JAX arrays, torch tensors or "
+            "numbers. Remove such columns, or convert them in the loader."
         )
     return narrowed(name, value)
 
@@ -160,8 +161,8 @@ class _Buffer:
         return ValueError(
             f"{self.name}: batch {k} is {_shapes(batch)}, expected "
             f"{_shapes(self.first)} like batch 0. Only the last batch may have fewer "
-            "rows. Pad the examples to one shape. A list is a list of batches: pass "
-            "two arrays as a tuple, `(x, y)`."
+            "rows: drop smaller ones (`drop_last=True`), or pad the examples to one "
+            "shape. A list is a list of batches: pass two arrays as a tuple, `(x, y)`."
         )
 
     def result(self, full: bool) -> Batches:

@@ -4,7 +4,9 @@ import hashlib
 from collections.abc import Sequence
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 
@@ -34,7 +36,13 @@ def shared_rows(some: PyTree, others: PyTree) -> int:
 
 def _digests(arrays: PyTree) -> Sequence[bytes]:
     """A digest of each row, over all arrays."""
-    leaves = [np.ascontiguousarray(x) for x in jax.tree.leaves(arrays)]
+    leaves = [np.ascontiguousarray(_numbers(x)) for x in jax.tree.leaves(arrays)]
     join = lambda k: b"".join(x[k].tobytes() for x in leaves)
     digest = lambda row: hashlib.blake2b(row, digest_size=16).digest()
     return [digest(join(k)) for k in range(len(leaves[0]))]
+
+
+def _numbers(x: ArrayLike) -> ArrayLike:
+    """An array, which may hold random keys, as numbers."""
+    is_key = jnp.issubdtype(jax.typeof(x).dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(x) if is_key else x

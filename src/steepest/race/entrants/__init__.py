@@ -17,7 +17,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     from ._import import (
         described as described,
         imported as imported,
-        place_of as place_of,
+        reason_of as reason_of,
     )
     from ._line import brief as brief
     from ._list import split_list as split_list

@@ -65,6 +65,22 @@ def place_of(error: BaseException) -> str:
     return text
 
 
+def reason_of(error: Exception | SystemExit) -> str:
+    """Where the user's own code failed, and why.
+
+    Args:
+        error: an error that was caught.
+    """
+    place = place_of(error)
+    if isinstance(error, SystemExit):
+        return (
+            f"{place}{error!r} ended the program, as argparse does with arguments that "
+            "it does not know. Put what is for a script under "
+            '`if __name__ == "__main__":`.'
+        )
+    return f"{place}{type(error).__name__}: {error}"
+
+
 def _module(name: str) -> ModuleType:
     here = Path.cwd()
     _importable(here)
@@ -78,7 +94,7 @@ def _module(name: str) -> ModuleType:
             "packages. Start in its folder, or pass its file: "
             "`path/to/file.py:attribute`."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _failed(f"module `{name}`", error) from error
 
 
@@ -109,7 +125,7 @@ def _run(name: str, path: Path, mtime: int, size: int) -> ModuleType:
     sys.modules[path.stem] = module  # needed by dataclasses
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if known is None:
             del sys.modules[path.stem]
         raise _failed(f"file {name}", error) from error
@@ -119,11 +135,8 @@ def _run(name: str, path: Path, mtime: int, size: int) -> ModuleType:
     return module
 
 
-def _failed(what: str, error: Exception) -> ImportError:
-    return ImportError(
-        f"race: cannot import the {what}. {place_of(error)}"
-        f"{type(error).__name__}: {error}"
-    )
+def _failed(what: str, error: Exception | SystemExit) -> ImportError:
+    return ImportError(f"race: cannot import the {what}. {reason_of(error)}")
 
 
 def _attribute(

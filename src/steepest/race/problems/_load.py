@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from .._problem import Problem
-from ..entrants import brief, described, imported, place_of
+from ..entrants import brief, described, imported, reason_of
 from ._known import EMBEDDED
 
 _UNNAMED = Problem.__dataclass_fields__["name"].default
@@ -64,8 +64,8 @@ def _unknown(text: str) -> str:
 def _called(f: Callable[..., object], text: str) -> object:
     try:
         return f()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TypeError(
             f"race: {text} is a function, and calling it without arguments fails. "
-            f"{place_of(error)}{type(error).__name__}: {error}"
+            f"{reason_of(error)}"
         ) from error

@@ -55,17 +55,9 @@ def reading(outcome: Outcome) -> list[str]:
         "longer than that. Compile time is not included. The time per step is the "
         "median over the evaluations, ± half the interquartile range; if it is not "
         "above twice that, only a bound is shown.",
-        f"The learning rate was chosen by the same {outcome.measure} that is shown, so "
-        "every number is slightly optimistic. The bias is the same for all optimizers "
-        "that tried the same number of learning rates.",
+        *_chosen(outcome),
         "For each seed, all optimizers started from the same params and saw the same "
-        f"batches. {_test(outcome)}, with Holm's correction for the number of "
-        f"comparisons. An optimizer is called worse if p < {LEVEL}."
-        + (
-            " Logarithms are compared if all values are positive."
-            if outcome.better == "lower"
-            else ""
-        ),
+        f"batches.{_test(outcome)}",
         "The recommendation weighs quality first: candidates are the best optimizer "
         "and those without a clear difference from it whose mean lags behind by at "
         f"most {_PART} of the way from the initial {outcome.measure} to the best. "
@@ -102,16 +94,36 @@ def reading(outcome: Outcome) -> list[str]:
     return notes
 
 
+def _chosen(outcome: Outcome) -> list[str]:
+    """The bias of choosing the learning rate, if there was a choice."""
+    if all(len(sweep.rates) == 1 for sweep in outcome.sweeps):
+        return []
+    return [
+        f"The learning rate was chosen by the same {outcome.measure} that is shown, so "
+        "every number is slightly optimistic. The bias is the same for all optimizers "
+        "that tried the same number of learning rates."
+    ]
+
+
 def _test(outcome: Outcome) -> str:
-    """The tests that were used, in words."""
-    rows = [row for row in standings(outcome) if row.p is not None]
-    paired = [row.paired for row in rows]
-    over = "Differences are tested over the seeds by"
-    if all(paired) and paired:
-        return f"{over} a t-test, paired by seed"
+    """The tests that were used, in words; empty if there was nothing to compare."""
+    rows = [
+        row for row in standings(outcome) if row.verdict not in ("best", "diverged")
+    ]
+    paired = [row.paired for row in rows if row.p is not None]
+    if not rows:
+        return ""
+    if not paired:
+        return " With one seed, differences cannot be tested."
+    test = "Welch's test"
     if any(paired):
-        return (
-            f"{over} a t-test, paired by seed, or by Welch's test where all paired "
-            "differences are equal"
-        )
-    return f"{over} Welch's test"
+        test = "a t-test, paired by seed"
+    if any(paired) and not all(paired):
+        test += ", or by Welch's test where all paired differences are equal"
+    text = (
+        f" Differences are tested over the seeds by {test}, with Holm's correction for "
+        f"the number of comparisons. An optimizer is called worse if p < {LEVEL}."
+    )
+    if outcome.better == "lower":
+        text += " Logarithms are compared if all values are positive."
+    return text

@@ -129,10 +129,11 @@ def _table(outcome: Outcome) -> str:
         role="table",
         aria_label="The optimizers, best first",
     )
+    several = len(_seeds(outcome)) > 1
     explained = (
         "Each optimizer at its best learning rate, best first. "
-        f"A {outcome.better} {outcome.measure} is better; ± is the standard deviation "
-        "over the seeds."
+        f"A {outcome.better} {outcome.measure} is better"
+        + ("; ± is the standard deviation over the seeds." if several else ".")
     )
     return tag(
         "section",

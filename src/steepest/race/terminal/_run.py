@@ -64,9 +64,14 @@ def run(
         for text in _imports(before, *old):
             note = f"{folder}/race.json: importing {text}, which runs its code"
             console_for(sys.stderr).print(note)
-        known = load(name)
-        with Stop() as stop, _watch(stop, known, options.get("time_budget")) as watch:
-            outcome = race(known, **options, folder=folder, resume=resume, watch=watch)
+        # What the user's own code prints must not get into the JSON.
+        with redirect_stdout(sys.stderr if json == _STDOUT else sys.stdout):
+            known = load(name)
+            budget = options.get("time_budget")
+            with Stop() as stop, _watch(stop, known, budget) as watch:
+                outcome = race(
+                    known, **options, folder=folder, resume=resume, watch=watch
+                )
     except Exception:
         if out is None:
             _disk.remove_folder(folder)  # if empty: it was made for this race
