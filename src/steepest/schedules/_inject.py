@@ -327,8 +327,9 @@ def _is_schedule(x: object, name: str) -> TypeGuard[Schedule]:
 
 def _strong(x: ArrayLike, dtype: DTypeLike) -> Array:
     """The value of a schedule: a weakly typed one in `dtype`, others in their own."""
-    typed = isinstance(x, Array) and not x.weak_type
-    return x if typed else _as_array(x, dtype)
+    if isinstance(x, Array) and not x.weak_type:
+        return x
+    return _as_array(x, dtype)
 
 
 def _as_array(x: ArrayLike | np.generic, dtype: DTypeLike) -> Array:
