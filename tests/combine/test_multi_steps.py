@@ -237,6 +237,18 @@ def test_the_accumulator_is_all_the_extra_memory():
     assert size(ms.init(p)) == size(tx.init(p)) + 3 * leaf.nbytes
 
 
+def test_the_period_may_follow_any_schedule_of_steepest():
+    """In Optax a schedule of floats is an error."""
+    schedule = steepest.piecewise_constant_schedule(2, {1: 1.5})
+    ms = steepest.MultiSteps(steepest.sgd(1.0), schedule)
+    p = jnp.array([0.0])
+    state, found = ms.init(p), []
+    for _ in range(8):
+        u, state = ms.update(jnp.array([1.0]), state, p)
+        found.append(float(u[0]))
+    assert found == [0, -1, 0, 0, -1, 0, 0, -1]
+
+
 REFUSED = {
     "every_k_schedule is 0, expected a number that is whole": dict(every_k_schedule=0),
     "every_k_schedule is 2.5, expected a number that": dict(every_k_schedule=2.5),

@@ -139,3 +139,31 @@ def test_valid_arguments_are_not_refused():
     np.testing.assert_array_equal(many, [1.0, 1.0, 1.0])
     assert losses.huber_loss(X, X, delta=0.0).shape == X.shape
     assert losses.triplet_margin_loss(X, X, X, margin=0.0, eps=0.0).shape == (3,)
+
+
+SWAPPED = {
+    "softmax_cross_entropy_with_integer_labels": "logits",
+    "softmax_cross_entropy": "logits",
+    "safe_softmax_cross_entropy": "logits",
+    "poly_loss_cross_entropy": "logits",
+    "sigmoid_binary_cross_entropy": "logits",
+    "sigmoid_focal_loss": "logits",
+    "ranking_softmax_loss": "logits",
+    "multiclass_hinge_loss": "scores",
+    "multiclass_perceptron_loss": "scores",
+    "multiclass_sparsemax_loss": "scores",
+    "ntxent": "embeddings",
+}
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+@pytest.mark.parametrize("many", [True, False], ids=["many", "one"])
+def test_class_indices_in_place_of_scores_are_an_error_about_the_order(name, many):
+    """Optax's hinge and perceptron losses broadcast them."""
+    labels, scores = (L, X) if many else (L[0], X[0])
+    first = SWAPPED[name]
+    says = f"{name}: {first} has dtype int32 and labels has dtype float32, as if they "
+    says += f"were swapped. Call `{name}({first}, labels)`, with {first} of a float"
+    with pytest.raises((TypeError, ValueError)) as caught:
+        getattr(losses, name)(labels, scores)
+    assert says in str(caught.value)

@@ -178,7 +178,9 @@ BAD = {
     "sigmoid_binary_cross_entropy": Bad(
         lambda: steepest.sigmoid_binary_cross_entropy(_L, _X),
         TypeError,
-        f"sigmoid_binary_cross_entropy: logits {_FLOATING}`.astype(float)`.",
+        "sigmoid_binary_cross_entropy: logits has dtype int32 and labels has dtype "
+        "float32, as if they were swapped. Call `sigmoid_binary_cross_entropy(logits, "
+        "labels)`, with logits of a floating dtype.",
     ),
     "sigmoid_focal_loss": Bad(
         lambda: steepest.sigmoid_focal_loss(_X, _X, alpha=-1.0),

@@ -96,6 +96,26 @@ def test_schedule_free_optimizers_of_optax_are_evaluated_at_their_averages():
     np.testing.assert_allclose(first, second, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda library: library.lbfgs(),
+        lambda library: library.lookahead(library.sgd(0.1), 2, 0.5),
+        lambda library: library.chain(
+            library.clip(1.0), library.lookahead(library.sgd(0.1), 2, 0.5)
+        ),
+    ],
+    ids=["lbfgs", "lookahead", "lookahead in a chain"],
+)
+def test_line_searches_and_lookahead_of_optax_race_as_steepest_s(make):
+    both = {"ours": make(steepest), "theirs": make(optax)}
+    with jax.numpy_dtype_promotion("standard"):  # Optax needs it
+        outcome = race(LINE, both, **OPTIONS)
+    assert outcome.missing == ()
+    ours, theirs = _metrics(outcome).values()
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
 @pytest.mark.parametrize("where", ["own_optimizers", "own_optimizers.py"])
 @pytest.mark.parametrize(
     "text, swept, code",

@@ -1,6 +1,7 @@
 """The built-in problems: their properties, and that they can be learned."""
 
 import sysconfig
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +10,7 @@ import pytest
 
 import steepest
 from steepest import decoupled
+from steepest.race import find_lr, Problem, race
 from steepest.race._check import checked
 from steepest.race.problems import (
     _digits,
@@ -21,6 +23,8 @@ from steepest.race.problems import (
     load,
     rosenbrock,
 )
+
+from .small import LINE
 
 KEY = jax.random.key(0)
 names = pytest.mark.parametrize("name", list(known()))
@@ -35,6 +39,44 @@ def test_fits_together(name):
     assert known()[name].endswith(".")
     same = lambda a, b: np.testing.assert_array_equal(a, b)
     jax.tree.map(same, problem.data, load(name).data)
+
+
+def test_it_prints_as_one_line_without_its_arrays():
+    text = repr(load("digits"))
+    assert text.startswith("<Problem digits, measure: accuracy, better: higher, ")
+    assert "\n" not in text and "MB, steps: " in text and len(text) < 150
+    assert "\x1b" not in repr(replace(LINE, name="\x1b[31m"))
+
+
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (
+            lambda: race(LINE, learning_rate=0.1),
+            "^race: there is no argument `learning_rate`. Did you mean `learning_rat",
+        ),
+        (
+            lambda: race(LINE, optimizer="adam"),
+            "^race: there is no argument `optimizer`. Did you mean `optimizers`",
+        ),
+        (
+            lambda: race(LINE, zzz=1),
+            "^race: there is no argument `zzz`. Others: problem, optimizers, learning",
+        ),
+        (
+            lambda: find_lr(LINE, "adam", higest=1.0),
+            "^find_lr: there is no argument `higest`. Did you mean `highest`",
+        ),
+        (
+            lambda: Problem(init=LINE.init, los=LINE.loss),
+            "^Problem: there is no argument `los`. Did you mean `loss`",
+        ),
+    ],
+    ids=["rate", "optimizer", "others", "find_lr", "Problem"],
+)
+def test_an_unknown_argument_is_an_error_with_the_known_ones(call, says):
+    with pytest.raises(TypeError, match=says):
+        call()
 
 
 def _trained(problem, tx, steps):

@@ -94,3 +94,10 @@ def test_the_fall_comes_after_the_rise():
     said = "linear_onecycle_schedule: pct_start is 0.7 and pct_final is 0.4"
     with pytest.raises(ValueError, match=said):
         steepest.linear_onecycle_schedule(100, 1.0, pct_start=0.7, pct_final=0.4)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_before_step_0_it_has_its_initial_value(name):
+    """In Optax it is 0 there."""
+    schedule = getattr(steepest, name)(100, 1.0)
+    assert float(schedule(-1)) == float(schedule(-50)) == float(schedule(0))

@@ -50,9 +50,9 @@ def test_same_as_optax_for_any_count():
     )
 
 
-def test_whole_numbers_stay_whole():
+def test_whole_numbers_become_floats():
     schedule = steepest.piecewise_constant_schedule(2, {5: 3})
-    assert jnp.result_type(schedule(7)) == jnp.int32 and schedule(7) == 6
+    assert jnp.result_type(schedule(7)) == jnp.float32 and schedule(7) == 6
 
 
 def test_a_boundary_belongs_to_what_follows():

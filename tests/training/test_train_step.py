@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import steepest
@@ -57,6 +58,18 @@ def test_any_optimizer_goes_down_and_compiles_once(name):
         values.append(float(value))
     assert values[-1] < 0.2 * values[0]
     assert set(calls) == {0}
+
+
+@pytest.mark.parametrize("make", [optax.lbfgs, optax.scale_by_backtracking_linesearch])
+def test_line_searches_of_optax_go_down(make):
+    """They raise an error for extra arguments that `value_fn` does not take."""
+    search = make() if make is optax.lbfgs else optax.chain(optax.sgd(1.0), make(20))
+    step = make_train_step(error, search)
+    with jax.numpy_dtype_promotion("standard"):
+        p, state = _begin(search)
+        for _ in range(9):
+            p, state, value = step(p, state, X, Y)
+    assert value < 0.1 * error(LINE, X, Y)
 
 
 def test_it_is_the_loop_that_one_would_write():

@@ -158,3 +158,21 @@ def test_what_is_no_measure_is_refused():
 def test_what_is_refused(call, said):
     with pytest.raises(TypeError, match=said):
         call()
+
+
+@pytest.mark.parametrize("g", [1.0, np.float32(1.0)], ids=["weak", "strong"])
+def test_weakly_typed_params_compile_once(g):
+    """In Optax twice, since the first measurement is weakly typed."""
+    p, g = jnp.array(1.0), jnp.array(g)
+    assert p.weak_type
+    tx, traces = steepest.snapshot("size", jnp.abs), []
+
+    @jax.jit
+    def step(g, state, p):
+        traces.append(None)
+        return tx.update(g, state, p)
+
+    state = tx.init(p)
+    for _ in range(3):
+        _, state = step(g, state, p)
+    assert len(traces) == 1 and not state.measurement["size"].weak_type

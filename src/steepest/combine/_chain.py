@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core import (
     AnyTransformation,
+    called_by_user,
     GradientTransformationExtraArgs,
     OptState,
     transformation,
@@ -34,11 +35,12 @@ def chain(*args: AnyTransformation) -> GradientTransformationExtraArgs:
             "for a transformation that does nothing."
         )
     plans = [plan_of("chain", f"argument {i}", tx) for i, tx in enumerate(args)]
+    name = called_by_user("chain")
 
     def apart(state: OptState) -> Sequence[OptState]:
         # Accept lists too: loading a checkpoint may turn tuples into lists.
         if not isinstance(state, tuple | list) or len(state) != len(plans):
-            raise _wrong_state("chain", state, f"a tuple of {len(plans)} states")
+            raise _wrong_state(name, state, f"a tuple of {len(plans)} states")
         return state
 
     return sequence(plans, apart, tuple).pair

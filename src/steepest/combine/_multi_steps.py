@@ -366,9 +366,11 @@ def _every(
 ) -> Callable[[Array], Real]:
     """`step -> k`, for a number or a function."""
     checked = lambda k: check.period("MultiSteps", every_k_schedule=k)[0]
+    # An array is compared with counts, also in strict mode.
+    whole = lambda k: jnp.ceil(k).astype(jnp.int32) if is_inexact(k) else k
     if callable(k):
-        return lambda step: checked(k(step))
-    number = checked(k)
+        return lambda step: whole(checked(k(step)))
+    number = whole(checked(k))
     return lambda step: number
 
 

@@ -8,6 +8,7 @@ from jaxtyping import PyTree
 
 from ..core import (
     AnyTransformation,
+    called_by_user,
     GradientTransformationExtraArgs,
     like_optax,
     OptState,
@@ -104,7 +105,7 @@ def groups(
         extra_too: whether to split extra arguments with the structure of the updates.
         reasons: params -> why each leaf has its label, for `describe`.
     """
-    plans = []
+    plans, caller = [], called_by_user(name)
     for label, tx in transforms.items():
         mask = Group(name, label, _chosen(labels, label), extra_too, reasons)
         plans.append(masked_plan(mask, plan_of(name, f"transforms[{label!r}]", tx)))
@@ -116,7 +117,7 @@ def groups(
             if isinstance(states, Mapping):
                 got = f"has the labels {sorted(map(repr, states))}"
             raise ValueError(
-                f"{name}: the state {got}, expected a PartitionState with the labels "
+                f"{caller}: the state {got}, expected a PartitionState with the labels "
                 f"{sorted(map(repr, transforms))}. Make the state with this "
                 "transformation's own `init`."
             )

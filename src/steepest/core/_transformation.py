@@ -17,6 +17,7 @@ from ._call import Call, Made, recorded
 from ._errors import not_a_transformation
 from ._like_optax import like_optax
 from ._static import Static
+from ._swapped import swapped
 from ._types import OptState, Params, Updates
 from ._written import written
 
@@ -187,9 +188,16 @@ class Update(_Method):
     ) -> tuple[Updates, OptState]:
         made = self.call.made
         step = getattr(made, "step", None)
-        if step is not None:
-            return step(self.call, updates, state, params, extra_args)
-        return made.update(updates, state, params, **extra_args)
+        try:
+            if step is not None:
+                return step(self.call, updates, state, params, extra_args)
+            return made.update(updates, state, params, **extra_args)
+        except Exception as error:
+            name = self.call.name
+            better = swapped(name, made.init, updates, state, params)
+            if better is None:
+                raise
+            raise better from error
 
 
 def _register_methods() -> None:

@@ -66,6 +66,28 @@ def integers(name: str, argument: str, x: object, advice: str) -> Array:
     return x
 
 
+def not_swapped(name: str, **arrays: object) -> None:
+    """Reject class indices in place of scores, and scores in place of labels.
+
+    Args:
+        name: name used in error messages.
+        arrays: two arguments of the loss, in order: the scores and the labels.
+    """
+    kinds = [_dtype(x) for x in arrays.values()]
+    wrong = jnp.integer, jnp.floating
+    if all(k and jnp.issubdtype(k, w) for k, w in zip(kinds, wrong, strict=True)):
+        first, second = arrays
+        raise check.WrongArgument(
+            f"{name}: {first} has dtype {kinds[0]} and {second} has dtype {kinds[1]}, "
+            f"as if they were swapped. Call `{name}({first}, {second})`, with {first} "
+            "of a floating dtype."
+        )
+
+
+def _dtype(x: object) -> np.dtype | None:
+    return jnp.result_type(x) if isinstance(x, Numbers) and check.is_number(x) else None
+
+
 def wide(dtype: np.dtype) -> np.dtype:
     """The dtype to compute in: float32 for half precision, else `dtype` itself."""
     half = jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).bits < 32

@@ -6,7 +6,17 @@ from jaxtyping import Array, Float, Num
 
 from .. import check
 from ..numerics import promoted
-from ._arrays import array, floating, meet, Numbers, same_shape, spread, times, weight
+from ._arrays import (
+    array,
+    floating,
+    meet,
+    not_swapped,
+    Numbers,
+    same_shape,
+    spread,
+    times,
+    weight,
+)
 
 
 def sigmoid_binary_cross_entropy(
@@ -26,6 +36,7 @@ def sigmoid_binary_cross_entropy(
             shape that broadcasts.
     """
     name = "sigmoid_binary_cross_entropy"
+    not_swapped(name, logits=logits, labels=labels)
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
     dtype, (x, l) = x.dtype, meet(name, logits=x, labels=l)[1]
     return _cross_entropy(x, l).astype(dtype)
@@ -57,6 +68,7 @@ def sigmoid_focal_loss(
         gamma: how strongly right entries are discounted, at least 0; 0 is no discount.
     """
     name = "sigmoid_focal_loss"
+    not_swapped(name, logits=logits, labels=labels)
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
     balance = weight(name, check.fraction, alpha=1.0 if alpha is None else alpha)
     exponent = weight(name, check.nonnegative, gamma=gamma)

@@ -19,6 +19,7 @@ from ._arrays import (
     floating,
     integers,
     meet,
+    not_swapped,
     Numbers,
     spread,
     times,
@@ -89,6 +90,7 @@ def softmax_cross_entropy_with_integer_labels(
             example without classes has loss 0.
     """
     name = "softmax_cross_entropy_with_integer_labels"
+    not_swapped(name, logits=logits, labels=labels)
     x = floating(name, "logits", logits)
     advice = "Use `softmax_cross_entropy` for probabilities."
     l = integers(name, "labels", labels, advice)
@@ -186,6 +188,7 @@ def _softmax(
     name: str, logits: Numbers, labels: Numbers, axis: Axis, where: Numbers | None
 ) -> tuple[np.dtype, Array, Loss, Bool[Array, "..."], tuple[int, ...]]:
     """The result dtype, the labels, `log p`, the mask and the class axes."""
+    not_swapped(name, logits=logits, labels=labels)
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
     _check_not_indices(name, x, l, axis)
     dtype, (x, l) = meet(name, logits=x, labels=l)
@@ -246,6 +249,8 @@ def _one_hot(name: str, scores: Numbers, labels: Numbers) -> tuple[Loss, Array]:
     A label out of range has no right class: its score counts as 0.
     """
     x, l = array(name, "scores", scores), array(name, "labels", labels)
+    if l.ndim > x.ndim:
+        not_swapped(name, scores=x, labels=l)
     if x.ndim == 0:
         raise ValueError(
             f"{name}: scores have shape (), expected at least one axis, the classes."

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from .. import check
 from ..numerics import promoted
-from ._arrays import array, floating, mask, meet, Numbers, spread, times
+from ._arrays import array, floating, mask, meet, not_swapped, Numbers, spread, times
 
 
 def ranking_softmax_loss(
@@ -37,6 +37,7 @@ def ranking_softmax_loss(
             lists is 0.
     """
     name = "ranking_softmax_loss"
+    not_swapped(name, logits=logits, labels=labels)
     x, l = floating(name, "logits", logits), array(name, "labels", labels)
     if reduce_fn is not None:
         check.function(name, reduce_fn=reduce_fn)

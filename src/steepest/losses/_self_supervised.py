@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 
 from .. import check
 from ..numerics import promoted
-from ._arrays import array, Axis, floating, meet, Numbers, spread, weight
+from ._arrays import array, Axis, floating, meet, not_swapped, Numbers, spread, weight
 from ._regression import unit
 
 
@@ -31,6 +31,7 @@ def ntxent(
         temperature: above 0; small values weight the nearest examples most.
     """
     name = "ntxent"
+    not_swapped(name, embeddings=embeddings, labels=labels)
     e, l = floating(name, "embeddings", embeddings), array(name, "labels", labels)
     if e.ndim != 2 or l.shape != e.shape[:1]:
         raise check.WrongArgument(

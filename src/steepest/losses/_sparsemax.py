@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from .. import check
 from ..numerics import promoted, simplex
-from ._arrays import array, integers, Numbers
+from ._arrays import array, integers, not_swapped, Numbers
 
 
 def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, "..."]:
@@ -27,6 +27,7 @@ def multiclass_sparsemax_loss(scores: Numbers, labels: Numbers) -> Float[Array, 
     """
     name = "multiclass_sparsemax_loss"
     z = array(name, "scores", scores)
+    not_swapped(name, scores=scores, labels=labels)
     l = integers(name, "labels", labels, "Take the `argmax` of one-hot labels.")
     if z.ndim > 0 and l.shape == (*z.shape[:-1], 1):
         l = l[..., 0]

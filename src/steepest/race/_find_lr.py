@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from ._arguments import names_its_arguments
 from ._calls import batch_of, initial
 from ._check import checked
 from ._model import Model, Run
@@ -65,6 +66,7 @@ class RangeTest:
         return fall if fall > _ROUNDING * abs(self.smooth[0]) else 0.0
 
 
+@names_its_arguments
 def find_lr(
     problem: Problem | str,
     optimizer: str = "adamw",

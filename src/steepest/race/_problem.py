@@ -1,13 +1,16 @@
 """A problem to race on: a model, its data and its metric."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal, Unpack
 
+import jax
 from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
+from ._arguments import unknown
 from ._options import BUFFER, DataOptions, Metric, Options
+from ._visible import visible
 
 Params = PyTree
 State = PyTree
@@ -111,6 +114,22 @@ class Problem:
     cycle: int | None = None
     remarks: Sequence[str] = ()
     source: str | None = None
+
+    def __new__(cls, *args: object, **options: object) -> "Problem":
+        """An error for a misspelled field says which it may be."""
+        known = [field.name for field in fields(cls)]
+        for option in options:
+            if option not in known:
+                raise unknown(cls.__name__, option, known)
+        return super().__new__(cls)
+
+    def __repr__(self) -> str:
+        arrays = [x for x in jax.tree.leaves(self.data) if hasattr(x, "nbytes")]
+        megabytes = sum(x.nbytes for x in arrays) / 1e6
+        told = f"measure: {self.measure}, better: {self.better}, target: {self.target}"
+        told += f", data: {len(arrays)} arrays of {megabytes:.3g} MB"
+        told += f", steps: {self.steps}, seeds: {self.seeds}"
+        return visible(f"<Problem {self.name}, {told}>")
 
     @property
     def steady(self) -> bool:

@@ -12,6 +12,7 @@ import jax
 
 import steepest
 
+from ._arguments import names_its_arguments
 from ._arrays import Shelf
 from ._check import checked
 from ._direction import direction
@@ -30,6 +31,7 @@ from .entrants import ADVICE, Entrant, entrant, Items, TRACED, Value
 from .problems import DEFAULT, load
 
 
+@names_its_arguments
 def race(
     problem: Problem | str | None = None,
     optimizers: Items | None = None,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -74,12 +75,14 @@ def among(count: Array, *numbers: Real) -> Array:
 def as_float(count: ArrayLike) -> Array:
     """Counts as floats, float32 or wider, so that they can be divided.
 
-    Weakly typed counts, such as Python numbers, stay weakly typed.
+    Integers become weakly typed, as Python floats are. So schedules return float64 if
+    x64 is enabled, but do not promote float32 params.
     """
     count = jnp.asarray(count)
     if jnp.issubdtype(count.dtype, jnp.floating):
         return at_least_float32(count)
-    return count * 1.0 if count.weak_type else count.astype(float)
+    with jax.numpy_dtype_promotion("standard"):
+        return count * 1.0
 
 
 def _clamped(count: ArrayLike) -> ArrayLike:

@@ -151,8 +151,9 @@ def injected(
     def init(params: Params) -> InjectStatefulHyperparamsState:
         values = as_arrays(numbers, params)
         memories = {name: f.init() for name, f in schedules.items()}
+        dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves(params))
         for name, schedule in schedules.items():
-            values[name] = jnp.asarray(schedule(memories[name]))
+            values[name] = _strong(schedule(memories[name]), dtype)
         state = inner(values).init(params)
         return InjectStatefulHyperparamsState(zero_count(), values, memories, state)
 
@@ -178,12 +179,14 @@ def injected(
             count, values, memories, inner_state
         )
 
-    asked = Decide(partial(_scheduled, schedules), ("schedules",))
+    decide = partial(_scheduled, schedules, hyperparam_dtype)
+    asked = Decide(decide, ("schedules",))
     return wrapping(init, update, decide=asked, ready=ready)
 
 
 def _scheduled(
     schedules: Mapping[str, StatefulSchedule],
+    hyperparam_dtype: DTypeLike | None,
     updates: Updates,
     state: InjectStatefulHyperparamsState,
     params: Params | None,
@@ -191,8 +194,9 @@ def _scheduled(
 ) -> _Scheduled:
     """Call the schedules."""
     values, memories = dict(state.hyperparams), dict(state.hyperparams_states)
+    dtype = hyperparam_dtype or wide_dtype(jax.tree.leaves((updates, params)))
     for name, schedule in schedules.items():
-        values[name] = jnp.asarray(schedule(memories[name], **extra_args))
+        values[name] = _strong(schedule(memories[name], **extra_args), dtype)
         memories[name] = schedule.update(memories[name], **extra_args)
     return _Scheduled(values, memories)
 
@@ -319,6 +323,13 @@ def _is_schedule(x: object, name: str) -> TypeGuard[Schedule]:
         return False
     made = call_of(x) is not None  # one of steepest's own schedules
     return made or jax.tree_util.all_leaves([x])
+
+
+def _strong(x: ArrayLike, dtype: DTypeLike) -> Array:
+    """The value of a schedule: a weakly typed one in `dtype`, others in their own."""
+    if isinstance(x, Array) and not x.weak_type:
+        return x
+    return _as_array(x, dtype)
 
 
 def _as_array(x: ArrayLike | np.generic, dtype: DTypeLike) -> Array:

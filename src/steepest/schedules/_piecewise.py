@@ -40,10 +40,10 @@ def piecewise_constant_schedule(
 
     def formula(count: Array) -> Array:
         count = among(count, *(boundary for boundary, _ in parts))
-        value = init_value
+        value = jnp.full_like(as_float(count), init_value)
         for boundary, scale in parts:
             value = jnp.where(count >= boundary, value * scale, value)
-        return jnp.asarray(value)
+        return value
 
     return of_count(formula)
 
@@ -96,13 +96,13 @@ def interpolated(
     def schedule(count: ArrayLike) -> Float[Array, "..."]:
         steps = (boundary for boundary, _ in corners)
         t = among(at_least_float32(exact(count)), *steps)
-        value = jnp.full(t.shape, init_value * 1.0)
+        value = jnp.full_like(as_float(t), init_value)
         for (begin, low), (end, high) in pairwise(corners):
             share = as_float(t - begin) / ((end - begin) or 1)
             between = low + (high - low) * way(share)
             reached = jnp.where(t < end, between, high)
             value = jnp.where(t < begin, value, reached)
-        return value.astype(float)
+        return value
 
     return schedule
 

@@ -89,7 +89,8 @@ def make_train_step(
             microbatch, argnums=range(1, 1 + len(batch)), microbatch_size=size
         )
         whole = pieces(partial(alone, **rest), accumulator=_MEAN)
-        value_fn = lambda p: whole(p, *batch)
+        # Optax's line searches need a function that takes all extra arguments.
+        value_fn = lambda p, obj_fn=None, grad_fn=None: whole(p, *batch)
         again = not (batch or rest) if same_loss is None else same_loss
         is_complex = any(map(jnp.iscomplexobj, jax.tree.leaves(at)))
         if again and not has_aux and not is_complex:

@@ -74,7 +74,7 @@ def snapshot(measure_name: str, measure: Measure) -> GradientTransformationExtra
         **extra_args: object,
     ) -> tuple[Updates, SnapshotState]:
         del state, params, extra_args
-        return updates, SnapshotState({measure_name: measure(updates)})
+        return updates, SnapshotState({measure_name: _typed(measure(updates))})
 
     return GradientTransformationExtraArgs(init, update)
 
@@ -165,7 +165,13 @@ def _first(measure: Measure, params: Params) -> PyTree:
     """The measurement before the first step: of the params, or zeros for shapes."""
     if any(isinstance(p, jax.ShapeDtypeStruct) for p in jax.tree.leaves(params)):
         return jax.tree.map(jnp.zeros_like, jax.eval_shape(measure, params))
-    return measure(params)
+    return _typed(measure(params))
+
+
+def _typed(measured: PyTree) -> PyTree:
+    """A measurement without weak types: with them, a step might compile twice."""
+    weak = lambda x: isinstance(x, jax.Array) and x.weak_type
+    return jax.tree.map(lambda x: x.astype(x.dtype) if weak(x) else x, measured)
 
 
 def _check_name(name: str, measure_name: object) -> None:

@@ -17,6 +17,7 @@ from jaxtyping import Array
 from ...core import (
     AnyTransformation,
     as_inner,
+    called_by_user,
     EmptyState,
     GradientTransformationExtraArgs,
     OptState,
@@ -184,11 +185,12 @@ def sequence(
 
 def masked_plan(mask: Mask, plan: Plan) -> Plan:
     """`plan` for the leaves that `mask` selects. The others are unchanged."""
+    name = called_by_user(mask.name)
 
     def split(state: OptState) -> list[OptState]:
         if not hasattr(state, "inner_state"):
             raise TypeError(
-                f"{mask.name}: the state is a {type(state).__name__}, expected a "
+                f"{name}: the state is a {type(state).__name__}, expected a "
                 "MaskedState. Make the state with this transformation's own `init`."
             )
         return plan.split(state.inner_state)

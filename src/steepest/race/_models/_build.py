@@ -4,7 +4,6 @@ import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any
 
 import jax
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
+from .._arguments import unknown
 from .._calls import takes
 from .._options import DataOptions, Metric, Options
 from .._problem import Batch, Data, Params, Problem, State
@@ -282,13 +282,8 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raise if an argument is neither one of the function nor a field to pass on."""
     known = [*Options.__annotations__, *(field.name for field in fields(DataOptions))]
     for option in options:
-        if option in Options.__annotations__:
-            continue
-        near = get_close_matches(option, known, 1)
-        advice = (
-            f"Did you mean `{near[0]}`?" if near else f"Others: {', '.join(known)}."
-        )
-        raise TypeError(f"{name}: there is no argument `{option}`. {advice}")
+        if option not in Options.__annotations__:
+            raise unknown(name, option, known)
 
 
 def _check_functions(

@@ -154,9 +154,8 @@ class Own:
                 f"race: the optimizer `{self.name}` is a function that returns {what}, "
                 "expected an optimizer: a pair with `init` and `update`."
             )
-        if isinstance(made, steepest.GradientTransformation):
-            return made
-        return steepest.with_extra_args_support(made)
+        # The params and the state of Optax's lookahead are read as steepest's.
+        return steepest.from_optax(made)
 
     def code(self, rate: ast.expr) -> str:
         """Python code that makes it, if its module is imported.
