@@ -7,11 +7,14 @@ steps alone: for the whole run a matrix would have no basis, or not move at all.
 from collections.abc import Sequence
 from functools import partial
 from inspect import signature
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import steepest
 
 from ..zoo import over, Row, ZOO
 
@@ -91,3 +94,52 @@ def test_a_stack_without_matrices(row: Row):
         u, state = jax.jit(tx.update)(p, tx.init(p), p)
         u, _ = jax.jit(tx.update)(p, state, p)
         assert jax.tree.map(jnp.shape, u) == jax.tree.map(jnp.shape, p)
+
+
+# Wrappers whose state has the same period for all leaves.
+ROUNDS = {
+    "MultiSteps": lambda: steepest.MultiSteps(steepest.sgd(0.1, 0.9), 2),
+    "MultiSteps, sum": lambda: steepest.MultiSteps(
+        steepest.sgd(0.1), 2, use_grad_mean=False
+    ),
+    "MultiSteps, in a branch": lambda: steepest.MultiSteps(steepest.muon(0.1), 2),
+    "lookahead": lambda: steepest.lookahead(steepest.sgd(0.1), 2, 0.5),
+    "sam": lambda: steepest.contrib.sam(steepest.sgd(0.1), steepest.sgd(0.05)),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "jit"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("missing", [0, 1], ids=["first", "last"])
+@pytest.mark.parametrize("name", ROUNDS)
+def test_a_gradient_is_missing_in_each_round(name, missing, dtype, compiled):
+    """It counts as zero; `MultiSteps` does not move a leaf without the last one."""
+    tx = ROUNDS[name]()
+    update = jax.jit(tx.update) if compiled else tx.update
+
+    def trained(instead) -> Any:
+        p: Any = {"v": jnp.ones((2, 3), dtype), "w": jnp.ones((2, 3), dtype)}
+        if name == "lookahead":
+            p = steepest.LookaheadParams.init_synced(p)
+        state = tx.init(p)
+        for t in range(6):
+            g = {"v": jnp.full((2, 3), 1 + t, dtype), "w": jnp.full((2, 3), t, dtype)}
+            if t % 2 == missing:
+                g["w"] = instead(g["w"])
+            u, state = update(g, state, p)
+            p = steepest.apply_updates(p, u)
+        return p
+
+    got, want = trained(lambda g: None), trained(jnp.zeros_like)
+    if missing and name.startswith("MultiSteps"):
+        want = {**want, "w": jnp.ones((2, 3), dtype)}
+    jax.tree.map(lambda x, y: np.testing.assert_array_equal(x, y), got, want)
+
+
+def test_nag_when_the_first_gradient_is_missing():
+    """The first step with a gradient is of the usual size."""
+    tx, p = steepest.nag(0.1, 0.9), {"v": jnp.full(2, 5.0), "w": jnp.full(2, 5.0)}
+    g = {"v": jnp.ones(2), "w": jnp.ones(2)}
+    _, state = tx.update({**g, "w": None}, tx.init(p), p)
+    u, _ = tx.update(g, state, p)
+    np.testing.assert_allclose(u["w"], -0.19, rtol=1e-5)

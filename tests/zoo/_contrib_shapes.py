@@ -73,7 +73,12 @@ OPTIMIZERS = [
         linear=True,
         steep={"learning_rate": 2e-3},
     ),
-    Row(contrib.sam, {}, {"optimizer": steepest.adam(0.1), "adv_optimizer": CLIMB}),
+    Row(
+        contrib.sam,
+        {},
+        {"optimizer": steepest.adam(0.1), "adv_optimizer": CLIMB},
+        rounds=True,
+    ),
 ]
 
 PARTS = [

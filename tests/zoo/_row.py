@@ -44,6 +44,9 @@ class Row:
     backwards: bool = True  # supports reverse-mode differentiation
     open: bool = True  # accepts unknown extra arguments
     per_leaf: bool = True  # the state of a leaf depends only on its gradient
+    # A step consists of several gradients, and a missing one counts as zero: see
+    # `laws/test_missing.py`.
+    rounds: bool = False
     bounded: bool = True  # finite updates leave a finite state
     steep: Mapping[str, float] = field(
         default_factory=dict

@@ -64,7 +64,7 @@ OPTIMIZERS = [
         of_complex=OURS,
     ),
     Row(_inject, {"learning_rate": 0.1, "b1": 0.9}, of_complex=OURS),
-    Row(_multi_steps, {"learning_rate": 0.1}, of_complex=OURS),
+    Row(_multi_steps, {"learning_rate": 0.1}, of_complex=OURS, rounds=True),
     Row(
         _partition,
         {"learning_rate": 0.1, "rest": 0.1},

@@ -37,8 +37,6 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         MultiSteps as MultiSteps,
         MultiStepsState as MultiStepsState,
         ShouldSkipUpdateFunction as ShouldSkipUpdateFunction,
-        skip_large_updates as skip_large_updates,
-        skip_not_finite as skip_not_finite,
     )
     from ._offload import offload as offload
     from ._partition import (
@@ -47,6 +45,10 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
     )
     from ._read import read as read
     from ._route import route as route
+    from ._skips import (
+        skip_large_updates as skip_large_updates,
+        skip_not_finite as skip_not_finite,
+    )
     from ._stochastic_rounding import (
         stochastic_rounding as stochastic_rounding,
         StochasticRoundingState as StochasticRoundingState,

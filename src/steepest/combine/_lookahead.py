@@ -26,7 +26,7 @@ from ..core import (
     transformation,
     Updates,
 )
-from ..engine import apply_updates, map_wide, wide, WrapperInfo
+from ..engine import apply_updates, map_wide, wide, WrapperInfo, zeros_for_none
 from ..numerics import zero_count
 
 
@@ -124,6 +124,8 @@ def lookahead(
         ahead, fast_state = fast_tx.update(
             updates, state.fast_state, both.fast, **extra_args
         )
+        # A leaf without gradient takes part in a sync, too.
+        ahead = zeros_for_none(ahead, both.fast)
         steps = state.steps_since_sync + 1
         sync = steps >= every
         trees = {"fast": both.fast, "slow": both.slow}

@@ -14,10 +14,8 @@ from .. import check
 from ..core import (
     AnyTransformation,
     as_inner,
-    AxisName,
     GradientTransformationExtraArgs,
     like_optax,
-    mesh_axes,
     OptState,
     Params,
     Real,
@@ -37,9 +35,9 @@ from ..engine import (
     wrapping,
     zeros,
 )
-from ..numerics import increment, is_inexact, promoted, sum_of_leaves, zero_count
+from ..numerics import increment, is_inexact, promoted, zero_count
 from ..tree import where
-from ._decisions import squared_norm, yes_or_no
+from ._decisions import yes_or_no
 
 _Leaf: TypeAlias = Array | np.ndarray
 
@@ -70,7 +68,8 @@ class MultiSteps:
         a <- a + (g - a) / j         the j-th gradient since the last step
         u  = opt(a)                  at the k-th; after it, a restarts with g
 
-    Before the k-th gradient the updates are zero. Gradients in half precision are
+    Before the k-th gradient the updates are zero. A gradient of `None` counts as zero;
+    if the k-th is `None`, the leaf is not updated. Gradients in half precision are
     summed, `a <- a + g` and `u = opt(a / k)`: a sum of a few of them is exact in
     float32.
 
@@ -251,7 +250,13 @@ class _Accumulation:
         j = increment(state.mini_step)
         full = (j >= k) & ~skip
         trees = {"updates": updates, "accumulated": state.acc_grads}
-        acc = map_wide("MultiSteps", self._add, [j.astype(float), skip], **trees)
+        numbers = [j.astype(float), skip]
+        acc = map_wide("MultiSteps", self._add, numbers, **trees)
+        # Without this, the first gradient of a step, if it is missing, would leave the
+        # mean of the last step.
+        absent = _in_place_of_none(updates, acc, params)
+        trees = {"updates": absent, "accumulated": acc}
+        acc = map_wide("MultiSteps", self._add, numbers, **trees)
         mean = lambda g, a: None if g is None else self._read(g, a, j)
         mean = jax.tree.map(mean, updates, acc, is_leaf=lambda x: x is None)
         args = mean, state.inner_opt_state, params, extra_args
@@ -304,55 +309,19 @@ class _Accumulation:
         return when("MultiSteps", full, self._opt, zeros, *args)
 
 
-def skip_not_finite(
-    updates: Updates,
-    gradient_step: object,
-    params: Params | None,
-    *,
-    axis_name: AxisName = None,
-) -> tuple[Array, dict[str, Array]]:
-    """Skip a gradient that has an infinity or a NaN.
+def _in_place_of_none(updates: Updates, acc: Updates, params: Params | None) -> Updates:
+    """Zeros for the leaves that have no gradient, and `None` for the others.
 
     Args:
-        updates: the gradient.
-        gradient_step, params: ignored.
-        axis_name: inside `jax.shard_map`, the mesh axes over which the gradients are
-            sharded or differ, so that all devices make the same decision.
+        updates: the gradients.
+        acc: their accumulators.
+        params: the params, whose dtypes the zeros have, as gradients do.
     """
-    del gradient_step, params
-    name = "skip_not_finite"
-    Leaves(updates).check(name)
-    bad = lambda x: jnp.sum(~jnp.isfinite(x))
-    leaves, axes = jax.tree.leaves(updates), mesh_axes(name, axis_name)
-    count = sum_of_leaves(axes, bad, leaves, jnp.zeros((), int))
-    skip = count > 0
-    return skip, {"should_skip": skip, "num_not_finite": count}
-
-
-def skip_large_updates(
-    updates: Updates,
-    gradient_step: object,
-    params: Params | None,
-    max_squared_norm: Real,
-    *,
-    axis_name: AxisName = None,
-) -> tuple[Array, dict[str, Array]]:
-    """Skip a gradient whose norm is too large, or that is not finite.
-
-    Args:
-        updates: the gradient.
-        gradient_step, params: ignored.
-        max_squared_norm: a gradient is skipped if its squared norm is not below this.
-        axis_name: inside `jax.shard_map`, the mesh axes over which the params are
-            sharded. Without it, each device uses only its own shard.
-    """
-    del gradient_step, params
-    (most,) = check.nonnegative("skip_large_updates", max_squared_norm=max_squared_norm)
-    Leaves(updates).check("skip_large_updates")
-    norm_squared = squared_norm(updates, mesh_axes("skip_large_updates", axis_name))
-    # Not `norm_squared >= most`, which is false for NaN.
-    skip = ~(norm_squared < most)
-    return skip, {"should_skip": skip, "norm_squared": norm_squared}
+    known = jax.tree.structure(params) == jax.tree.structure(acc)
+    zero = lambda a, p: jnp.zeros_like(a, dtype=jnp.result_type(p))
+    fill = lambda g, a, p: jax.tree.map(zero, a, p) if g is None else None
+    like = params if known else acc
+    return jax.tree.map(fill, updates, acc, like, is_leaf=lambda x: x is None)
 
 
 def _never_skip(

@@ -41,6 +41,7 @@ from ..engine import (
     wide,
     WrapperInfo,
     wrapping,
+    zeros_for_none,
 )
 from ..numerics import copy_of, gradient_norm_squared, quotient, root, zero_count
 
@@ -175,12 +176,15 @@ def _update_by_steps(parts: _Parts) -> Callable[..., tuple[Updates, SAMState]]:
 
         def descend() -> Turn:
             u, opt_state = down.update(updates, state.opt_state, cache, **extra_args)
+            # A leaf without gradient returns from the climb, too.
+            u = zeros_for_none(u, params)
             trees = {"cache": cache, "params": params, "updates": u}
             back = map_wide("sam", _return, [], **trees)
             return back, opt_state, parts.after_climb(params, state.adv_state)
 
         def climb() -> Turn:
             u, adv_state = up.update(updates, state.adv_state, params, **extra_args)
+            u = zeros_for_none(u, params)
             return _backwards(u), state.opt_state, adv_state
 
         last = state.steps_since_sync == sync_period - 1

@@ -1,5 +1,6 @@
 """Nesterov's accelerated gradient, for adjustments from any credit assignment."""
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
@@ -18,7 +19,8 @@ def nag_init(theta: PyTree) -> NagParams:
         theta: a list of weights, or any pytree.
     """
     same_shapes("nag_init", theta=theta)
-    return nag(0.0).init(theta).phi, jnp.zeros(())
+    phi = nag(0.0).init(theta).phi
+    return jax.tree.map(jnp.zeros_like, phi), jnp.zeros(())
 
 
 def nag_step(

@@ -35,6 +35,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         update_dtype as update_dtype,
         wide as wide,
         widen as widen,
+        zeros_for_none as zeros_for_none,
     )
     from .placement import (
         init as init,

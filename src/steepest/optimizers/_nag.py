@@ -14,13 +14,20 @@ from .. import check
 from ..core import (
     gives,
     GradientTransformationExtraArgs,
+    Param,
     Params,
     Real,
     Rule,
     ScalarOrSchedule,
 )
 from ..engine import lift, optimizer
-from ..numerics import first_moment, increment, number_or_schedule, zero_count
+from ..numerics import (
+    copy_of,
+    first_moment,
+    increment,
+    number_or_schedule,
+    zero_count,
+)
 
 
 class NagState(NamedTuple):
@@ -28,6 +35,11 @@ class NagState(NamedTuple):
 
     count: Num[Array, ""]  # number of steps taken
     phi: Params  # where the last plain gradient step ended
+
+
+def begin_phi(p: Param) -> Array:
+    """The param, which is where a leaf starts whose first gradients are missing."""
+    return copy_of(p).astype(first_moment().usual(p))
 
 
 @gives("carry")
@@ -87,7 +99,7 @@ def nag(
             "nag",
             nag_formula,
             NagState,
-            memory={"phi": first_moment().exact},
+            memory={"phi": begin_phi},
             shared={"count": zero_count},
             numbers={"learning_rate": learning_rate, "momentum": momentum},
             per_step=momentum_after_the_first,

@@ -259,9 +259,18 @@ def test_masked_adam_of_optax_and_ours_agree_on_what_they_keep():
     assert str(jax.tree.structure(ours)) == str(jax.tree.structure(theirs))
 
 
+@pytest.mark.parametrize("one", [1, 2.0, np.int8(1), jnp.ones(())])
+def test_numbers_are_booleans_as_in_optax(one):
+    make = lambda m: m.masked(m.scale(2.0), {"w": one, "b": 0})
+    for tx in map(make, (steepest, optax)):
+        u, _ = tx.update(P, tx.init(P))
+        np.testing.assert_array_equal(u["w"], 2 * P["w"])
+        np.testing.assert_array_equal(u["b"]["x"], P["b"]["x"])
+
+
 BAD = {
     "another structure": ({"w": True}, "leaf ['b']['x'] is in the params and not in"),
-    "a number": ({"w": 1, "b": False}, "the mask has 1 at leaf ['w']"),
+    "a label": ({"w": "on", "b": False}, "the mask has 'on' at leaf ['w']"),
     "none": ({"w": None, "b": False}, "the mask has None at leaf ['w']"),
     "more than the params": (
         {"w": True, "b": {"x": True, "y": True, "z": True}},

@@ -160,6 +160,23 @@ def test_where_it_pays(monkeypatch):
     assert isinstance(pack(packed(steepest.adam(0.1)), many), Packed)
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda tx: steepest.apply_if_finite(tx, 5),
+        lambda tx: steepest.MultiSteps(tx, 2),
+        packed,
+    ],
+)
+def test_wrappers_are_refused_and_can_be_around_it(wrap):
+    adam, p = steepest.adam(0.1), {"a": jnp.ones(2), "b": jnp.ones(3)}
+    with pytest.raises(ValueError, match="is a wrapper, expected an elementwise"):
+        packed(wrap(adam))
+    if wrap is not packed:
+        tx = wrap(packed(adam))
+        tx.update(p, tx.init(p), p)
+
+
 def test_what_looks_at_whole_leaves_is_refused():
     with pytest.raises(ValueError, match="packed: scale_by_trust_ratio may need whole"):
         packed(steepest.lamb(0.1))

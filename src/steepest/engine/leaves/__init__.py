@@ -29,6 +29,7 @@ if _typing.TYPE_CHECKING or not _lazy(globals()):
         map_wide as map_wide,
         MaskedNode as MaskedNode,
         same_shapes as same_shapes,
+        zeros_for_none as zeros_for_none,
     )
     from ._low_bits import (
         KINDS as KINDS,

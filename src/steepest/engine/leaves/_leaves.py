@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ...core import like_optax, Params, Real
+from ...core import like_optax, Params, Real, Updates
 from ...numerics import is_coded
 from ...tree import first_difference, leaf_paths
 from ._batches import alike, batches
@@ -115,6 +115,19 @@ def same_shapes(name: str, **trees: Params) -> None:
     for tree_name, tree in trees.items():
         Leaves(tree, tree_name).check(name)
     _rows(name, trees)
+
+
+def zeros_for_none(updates: Updates, params: Params) -> Updates:
+    """The updates, with zeros like the params in place of `None`.
+
+    Args:
+        updates: a tree like the params.
+        params: the params. Where they are `None`, the updates are unchanged.
+    """
+    if not any(x is None for x in jax.tree.leaves(updates, is_leaf=_is_none)):
+        return updates
+    fill = lambda u, p: jax.tree.map(jnp.zeros_like, p) if u is None else u
+    return jax.tree.map(fill, updates, params, is_leaf=_is_none)
 
 
 def map_wide(

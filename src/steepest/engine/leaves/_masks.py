@@ -98,7 +98,8 @@ class Mask:
         if isinstance(boolean, bool):
             return boolean
         traced = isinstance(boolean, Tracer)
-        if traced or _is_hole(boolean) or np.asarray(boolean).dtype != bool:
+        # Numbers count as in Python, and in Optax: `x.ndim - 1` is a mask.
+        if traced or _is_hole(boolean) or np.asarray(boolean).dtype.kind not in "biuf":
             raise TypeError(
                 f"{self.name}: the mask has {boolean!r} at leaf {leaves.path(k)}, "
                 "expected a boolean known before tracing. Make masks of `True` and "

@@ -140,6 +140,12 @@ class _Packer:
         self._below = below
         self._plans: Recent[Plan] = Recent(_LAYOUTS)
         for link in self._plan.links:
+            if isinstance(getattr(link.body, "info", None), WrapperInfo):
+                raise ValueError(
+                    f"packed: {link.name} is a wrapper, expected an elementwise "
+                    "transformation. Pack what is inside the wrapper, for example "
+                    "`apply_if_finite(packed(adam(1e-3)), 5)`."
+                )
             if not isinstance(link.body, Rule) or not link.body.is_elementwise:
                 raise ValueError(
                     f"packed: {link.name} may need whole leaves, expected an "
