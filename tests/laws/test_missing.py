@@ -143,3 +143,15 @@ def test_nag_when_the_first_gradient_is_missing():
     _, state = tx.update({**g, "w": None}, tx.init(p), p)
     u, _ = tx.update(g, state, p)
     np.testing.assert_allclose(u["w"], -0.19, rtol=1e-5)
+
+
+def test_acprop_when_the_first_gradients_are_missing():
+    """The first step with a gradient is like the first step of all."""
+    tx, p = steepest.contrib.scale_by_acprop(), {"v": jnp.ones(2), "w": jnp.ones(2)}
+    g = {"v": jnp.array([0.5, 1e-3]), "w": jnp.array([0.5, 1e-3])}
+    _, state = tx.update({**g, "w": None}, tx.init(p), p)
+    _, state = tx.update({**g, "w": None}, state, p)
+    u, state = tx.update(g, state, p)
+    np.testing.assert_array_equal(u["w"], g["w"])
+    u, _ = tx.update(g, state, p)
+    assert np.all(np.abs(u["w"]) < 10)

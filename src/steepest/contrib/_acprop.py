@@ -56,6 +56,8 @@ def acprop_formula(
     c2: Array,
 ) -> tuple[Array, Array, Array]:
     """One step of ACProp for one array: `g` is divided by the old `nu`."""
+    # Every step adds `eps_root` to `nu`: if it is zero, there was no gradient yet.
+    first = first | ((nu == 0) & (eps_root > 0))
     v = jnp.where(first, 1, nu / c2)
     u = g / (root(v) + eps)
     nu = spread(nu, g - mu, b2, eps_root)
@@ -75,6 +77,8 @@ def scale_by_acprop(
         mu <- b1 mu + (1 - b1) g
 
     The update is asynchronous: the denominator does not include the current gradient.
+    If the first gradients of a leaf are missing (`None`), `v = 1` at the first that is
+    not, unless `eps_root` is zero.
 
     Args:
         b1: decay rate of `mu`, in [0, 1).

@@ -47,6 +47,9 @@ def apply_every(k: Real = 1) -> GradientTransformationExtraArgs:
     """Emit the sum of `k` updates at every `k`-th step, and zero at the others.
 
     Unlike with `MultiSteps`, later transformations in the chain run at every step.
+    All leaves have the same period, so use zeros for missing gradients (`None`): a leaf
+    without the last of `k` gradients loses its sum, and one without the first adds to
+    the sum of the last period.
 
     Args:
         k: the number of updates to sum.

@@ -31,7 +31,8 @@ def restore_as(state: OptState, tx: AnyTransformation, params: Params) -> OptSta
     - `zero`, `packed` and `offload`, around the same optimizer.
     - the mesh, the shardings, and the number of devices and processes.
 
-    What is already stored as `tx` stores it is unchanged, bit for bit.
+    What is already stored as `tx` stores it is unchanged, bit for bit. Where matrices
+    take turns (`rolled`), the steps of their turns may be others on another mesh.
 
     Args:
         state: a state of the same optimizer. With several processes, arrays that are
