@@ -228,8 +228,23 @@ def test_an_arm_with_other_code_begins_again(tmp_path, fake, monkeypatch):
         self.digest = "another"
 
     monkeypatch.setattr(fake, "__init__", changed)
+    before = Record.load(path).arms["adamw"]
     run_suite(TINY, arms, path, resume=True, say=said.append, ahead=0)
-    assert len(fake.asked) == 2 * many
+    assert len(fake.asked) == many + 1  # the final runs, which end as before
+    assert "adamw: its code changed, and its results did not" in said
+    after = Record.load(path).arms["adamw"]
+    assert (after.program, after.ran, after.entry) == (
+        "another",
+        before.ran,
+        before.entry,
+    )
+    monkeypatch.setattr(fake, "__init__", init)
+    call = fake.__call__
+    worse = lambda result: result._replace(nats=[x + 1e-6 for x in result.nats])
+    monkeypatch.setattr(fake, "__call__", lambda *args: worse(call(*args)))
+    fake.asked.clear()
+    run_suite(TINY, arms, path, resume=True, say=said.append, ahead=0)
+    assert len(fake.asked) == many + 1
     assert "adamw: its code changed, so it begins again" in said
 
 

@@ -48,7 +48,8 @@ python -m benchmarks.quality run --size full --json FILE   # needs only JAX, jax
 From Python it is `steepest.race.suite.run_suite(size, arms, path)`. The results are in
 `quality.json`, saved after every program of a few runs: an interruption loses one of
 them. Results of other code, data, devices or versions are not mixed with them:
-`--resume` refuses the file, and an optimizer whose traced program changed begins again.
+`--resume` refuses the file. An optimizer whose traced program changed repeats its final
+runs; unless they end with the same bits, it begins again.
 On a CPU that is busy with other work, set `OPENBLAS_NUM_THREADS=1`: a step of six runs
 of `soap_muon` took 0.09 s instead of 1.8 s.
 """

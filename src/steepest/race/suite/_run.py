@@ -12,8 +12,8 @@ import jax
 from .._fingerprint import check_same
 from ._arms import Arm
 from ._compiling import compiling, Program, usual_ahead
-from ._members import Data, data_of, Members, state_bytes
-from ._protocol import Entry, missing, Request, stages, work
+from ._members import Data, data_of, Member, Members, Rest, state_bytes
+from ._protocol import Entry, FINAL, missing, Request, stages, work
 from ._record import ArmRecord, new_record, Ran, Record, searched
 from ._size import Size
 
@@ -184,8 +184,15 @@ class _Suite:
     def _run(self, arm: Arm, members: Members, record: ArmRecord) -> str:
         """Run the stages. Returns why they stopped early, or an empty string."""
         if record.program not in ("", members.digest):
-            self._say(f"{arm.name}: its code changed, so it begins again")
-            record = self._record.arms[arm.name] = ArmRecord()
+            last = record.stage(FINAL)
+            if last is not None and last.seconds > self.left:
+                return self._over
+            if last is not None and self._repeats(members.compile(), last):
+                self._say(f"{arm.name}: its code changed, and its results did not")
+                record.quiet = False  # a step may take another time
+            else:
+                self._say(f"{arm.name}: its code changed, so it begins again")
+                record = self._record.arms[arm.name] = ArmRecord()
         record.program = members.digest
         record.state_bytes, self._record.params = state_bytes(arm, self._size)
         if self._is_done(arm, record):
@@ -222,6 +229,12 @@ class _Suite:
         record.finish(entry)
         self._say(f"{arm.name}: {f'void: {entry.void}' if entry.void else entry.tuned}")
         return ""
+
+    def _repeats(self, members: Members, last: Ran) -> bool:
+        """Whether the final runs end as before, to the last bit."""
+        some = tuple(Member(rate, decay, int(k)) for rate, decay, k in last.members)
+        again = self._ask(members, Request(FINAL, last.steps, some, Rest(*last.rest)))
+        return (again.nats, again.curves) == (last.nats, last.curves)
 
     def _ask(self, members: Members, request: Request) -> Ran:
         """Run one program."""
