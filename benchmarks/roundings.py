@@ -10,7 +10,7 @@ tested elsewhere. An optimizer takes three minutes on two cores.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, ExitStack
 from unittest import mock
 
 import jax
@@ -26,14 +26,12 @@ from .variations import cost_of_roundings, Losses
 @contextmanager
 def rounded_as_on_a_gpu() -> Iterator[None]:
     """Inside, programs are traced as for a GPU, but without kernels."""
-    with mock.patch.object(jax, "default_backend", lambda: "gpu"):
-        none = lambda: False
-        parts = [
-            mock.patch.object(module, "has_kernels", none)
-            for module in (_eigenbasis, _in_place, _symmetric)
-        ]
-        with parts[0], parts[1], parts[2]:
-            yield
+    with ExitStack() as stack:
+        patch = lambda *args: stack.enter_context(mock.patch.object(*args))
+        patch(jax, "default_backend", lambda: "gpu")
+        for module in (_eigenbasis, _in_place, _symmetric):
+            patch(module, "has_kernels", lambda: False)
+        yield
 
 
 def losses_of(name: str, seeds: Sequence[int]) -> Losses:

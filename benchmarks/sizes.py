@@ -17,16 +17,16 @@ def near_muon(table: Table, small: Table | None) -> str:
         table: of the GPU.
         small: of two cores.
     """
+    if small is None:
+        return ""
     found = []
-    for name in NEAR_MUON[1:] if small else ():
-        tests = [difference(x.line(name), x.line("muon")) for x in (table, small) if x]
+    for name in NEAR_MUON[1:]:
+        tests = [difference(x.line(name), x.line("muon")) for x in (table, small)]
         if None not in tests:
             found.append(f"{name} {tests[0]} and {tests[1]}")
-    return (
-        f"**Near Muon**, in nats, here and on two cores: {'; '.join(found)}."
-        if (found)
-        else ""
-    )
+    if not found:
+        return ""
+    return f"**Near Muon**, in nats, here and on two cores: {'; '.join(found)}."
 
 
 def int8_in_all(tables: Mapping[str, Table]) -> str:

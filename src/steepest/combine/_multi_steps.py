@@ -34,6 +34,7 @@ from ..engine import (
     WrapperInfo,
     wrapping,
     zeros,
+    zeros_for_none,
 )
 from ..numerics import increment, is_inexact, promoted, zero_count
 from ..tree import where
@@ -249,14 +250,12 @@ class _Accumulation:
         k, skip, skip_state = decided
         j = increment(state.mini_step)
         full = (j >= k) & ~skip
-        trees = {"updates": updates, "accumulated": state.acc_grads}
-        numbers = [j.astype(float), skip]
-        acc = map_wide("MultiSteps", self._add, numbers, **trees)
-        # Without this, the first gradient of a step, if it is missing, would leave the
-        # mean of the last step.
-        absent = _in_place_of_none(updates, acc, params)
-        trees = {"updates": absent, "accumulated": acc}
-        acc = map_wide("MultiSteps", self._add, numbers, **trees)
+        # Without zeros, the first gradient of a step, if it is missing, would leave the
+        # mean of the last step. They have the dtypes of the params, as gradients do.
+        known = jax.tree.structure(params) == jax.tree.structure(state.acc_grads)
+        whole = zeros_for_none(updates, params if known else state.acc_grads)
+        trees = {"updates": whole, "accumulated": state.acc_grads}
+        acc = map_wide("MultiSteps", self._add, [j.astype(float), skip], **trees)
         mean = lambda g, a: None if g is None else self._read(g, a, j)
         mean = jax.tree.map(mean, updates, acc, is_leaf=lambda x: x is None)
         args = mean, state.inner_opt_state, params, extra_args
@@ -307,21 +306,6 @@ class _Accumulation:
         if self._elementwise:
             return selected("MultiSteps", full, self._opt, *args)
         return when("MultiSteps", full, self._opt, zeros, *args)
-
-
-def _in_place_of_none(updates: Updates, acc: Updates, params: Params | None) -> Updates:
-    """Zeros for the leaves that have no gradient, and `None` for the others.
-
-    Args:
-        updates: the gradients.
-        acc: their accumulators.
-        params: the params, whose dtypes the zeros have, as gradients do.
-    """
-    known = jax.tree.structure(params) == jax.tree.structure(acc)
-    zero = lambda a, p: jnp.zeros_like(a, dtype=jnp.result_type(p))
-    fill = lambda g, a, p: jax.tree.map(zero, a, p) if g is None else None
-    like = params if known else acc
-    return jax.tree.map(fill, updates, acc, like, is_leaf=lambda x: x is None)
 
 
 def _never_skip(

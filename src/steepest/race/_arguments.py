@@ -1,7 +1,7 @@
 """Errors for arguments that a function does not have."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from functools import wraps
 from typing import ParamSpec, TypeVar
@@ -20,22 +20,27 @@ def names_its_arguments(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> T:
-        for argument in kwargs:
-            if argument not in known:
-                raise unknown(name, argument, known)
+        check_arguments(name, kwargs, known)
         return function(*args, **kwargs)
 
     return checked
 
 
-def unknown(name: str, argument: str, known: list[str]) -> TypeError:
-    """The error for an argument that does not exist.
+def check_arguments(
+    name: str, given: Iterable[str], known: Sequence[str], more: Sequence[str] = ()
+) -> None:
+    """Raise if an argument does not exist.
 
     Args:
         name: name used in the message.
-        argument: the argument.
-        known: the arguments that exist.
+        given: the arguments of a call.
+        known: the arguments that may be among them.
+        more: others that the function has, for the message.
     """
-    near = get_close_matches(argument, known, 1)
-    advice = f"Did you mean `{near[0]}`?" if near else f"Others: {', '.join(known)}."
-    return TypeError(f"{name}: there is no argument `{argument}`. {advice}")
+    for argument in given:
+        if argument not in known:
+            every = [*known, *more]
+            near = get_close_matches(argument, every, 1)
+            others = f"Others: {', '.join(every)}."
+            advice = f"Did you mean `{near[0]}`?" if near else others
+            raise TypeError(f"{name}: there is no argument `{argument}`. {advice}")

@@ -8,7 +8,7 @@ import jax
 from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
-from ._arguments import unknown
+from ._arguments import check_arguments
 from ._options import BUFFER, DataOptions, Metric, Options
 from ._visible import visible
 
@@ -118,9 +118,7 @@ class Problem:
     def __new__(cls, *args: object, **options: object) -> "Problem":
         """An error for a misspelled field says which it may be."""
         known = [field.name for field in fields(cls)]
-        for option in options:
-            if option not in known:
-                raise unknown(cls.__name__, option, known)
+        check_arguments(cls.__name__, options, known)
         return super().__new__(cls)
 
     def __repr__(self) -> str:

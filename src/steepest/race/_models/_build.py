@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, PyTree
 
-from .._arguments import unknown
+from .._arguments import check_arguments
 from .._calls import takes
 from .._options import DataOptions, Metric, Options
 from .._problem import Batch, Data, Params, Problem, State
@@ -280,10 +280,8 @@ def _measure(metric: Metric) -> dict[str, str]:
 
 def _check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raise if an argument is neither one of the function nor a field to pass on."""
-    known = [*Options.__annotations__, *(field.name for field in fields(DataOptions))]
-    for option in options:
-        if option not in Options.__annotations__:
-            raise unknown(name, option, known)
+    more = [field.name for field in fields(DataOptions)]
+    check_arguments(name, options, [*Options.__annotations__], more)
 
 
 def _check_functions(

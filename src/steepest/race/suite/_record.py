@@ -208,10 +208,10 @@ def fingerprint(size: Size, data: Data) -> dict[str, str]:
     """
     device = jax.local_devices()[0]
     texts = " ".join(f"{name} {digest(x)}" for name, x in sorted(data.items()))
-    # More seeds add runs, and change none of the others.
-    numbers = {**size.as_dict(), "more_seeds": None}
+    numbers = size.as_dict()
+    del numbers["more_seeds"]  # they add runs, and change none of the others
     return {
-        **{name: str(x) for name, x in numbers.items() if x is not None},
+        **{name: str(x) for name, x in numbers.items()},
         "text": sha256(texts.encode()).hexdigest()[:32],
         "device": f"{device.platform} {device.device_kind}",
         "version of JAX": jax.__version__,
