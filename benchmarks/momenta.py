@@ -11,10 +11,10 @@ takes two minutes on two cores.
 from dataclasses import replace
 
 from steepest.core import call_of
-from steepest.race.suite import Arm, ARMS
+from steepest.race.suite import Arm
 from steepest.race.suite._arms import Numbers
 
-from .other_seeds import command, trained
+from .other_seeds import BY_NAME, command, trained
 from .quality import MOMENTA
 from .variations import gain_of_momentum
 
@@ -36,7 +36,7 @@ def with_momentum(name: str, momentum: float) -> Arm:
         name: of the arm.
         momentum: instead of its own.
     """
-    arm = next(arm for arm in ARMS if arm.name == name)
+    arm = BY_NAME[name]
 
     def make(numbers: Numbers) -> object:
         call = call_of(arm.make(numbers))

@@ -13,7 +13,7 @@ from steepest.race.suite._protocol import rest_of
 
 from .quality import FILES, kept
 
-_ARMS = {arm.name: arm for arm in ARMS}
+BY_NAME = {arm.name: arm for arm in ARMS}
 
 
 def command(
@@ -74,7 +74,7 @@ def runs_of(
     """
     size, record = SIZES["small"], Record.load(FILES["small"])
     entries = {x: arm.tuned for x, arm in record.arms.items() if arm.tuned is not None}
-    tuned, rest = entries[name].tuned, rest_of(_ARMS[name], entries)
+    tuned, rest = entries[name].tuned, rest_of(BY_NAME[name], entries)
     assert tuned is not None
     members = Members(arm, size, change(data_of(size)))
     found = Result([], [], 0.0)

@@ -11,11 +11,11 @@ chose, the seeds are others, and the losses are added to
 
 from collections.abc import Mapping, Sequence
 
-from steepest.race.suite import ARMS, SIZES
+from steepest.race.suite import SIZES
 from steepest.race.suite._members import Data
 
 from .fits import against_muon, Fits, TEXTS, TIMES
-from .other_seeds import command, runs_of
+from .other_seeds import BY_NAME, command, runs_of
 from .quality import PASSES
 
 
@@ -37,10 +37,9 @@ def fits_of(name: str, seeds: Sequence[int]) -> Fits:
         name: of the arm in the suite.
         seeds: of the runs.
     """
-    (arm,) = (arm for arm in ARMS if arm.name == name)
     found = {}
     for text, change in zip(TEXTS, (dict, short), strict=True):
-        runs = runs_of(name, arm, seeds, change)
+        runs = runs_of(name, BY_NAME[name], seeds, change)
         found[text] = {
             "held-out": runs.nats,
             "training": [curve[-1] for curve in runs.curves],

@@ -16,9 +16,8 @@ from unittest import mock
 import jax
 
 from steepest.numerics import _eigenbasis, _in_place, _symmetric
-from steepest.race.suite import ARMS
 
-from .other_seeds import command, runs_of
+from .other_seeds import BY_NAME, command, runs_of
 from .quality import ROUNDINGS
 from .variations import cost_of_roundings, Losses
 
@@ -41,7 +40,7 @@ def losses_of(name: str, seeds: Sequence[int]) -> Losses:
         name: of the arm in the suite.
         seeds: of the runs.
     """
-    (arm,) = (arm for arm in ARMS if arm.name == name)
+    arm = BY_NAME[name]
     jax.clear_caches()
     plain = runs_of(name, arm, seeds).nats
     jax.clear_caches()  # what was traced for a CPU

@@ -11,11 +11,9 @@ two cores.
 
 from steepest.race.suite import Arm, ARMS
 
-from .other_seeds import command, trained
+from .other_seeds import BY_NAME, command, trained
 from .quality import TWINS
 from .variations import cost_of_int8
-
-_ARMS = {arm.name: arm for arm in ARMS}
 
 
 def both(name: str) -> dict[str, Arm]:
@@ -24,7 +22,7 @@ def both(name: str) -> dict[str, Arm]:
     Args:
         name: of the arm in float32.
     """
-    return {"float32": _ARMS[name], "int8": _ARMS[f"{name} int8"]}
+    return {"float32": BY_NAME[name], "int8": BY_NAME[f"{name} int8"]}
 
 
 def main() -> None:
